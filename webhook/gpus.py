@@ -1,0 +1,47 @@
+"""Which extended resources are GPUs. Names come from the policy, exact or with a trailing `*`, never by bare prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from webhook.text import matches
+
+Kind = Literal["whole", "slice", "share"]
+_REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
+
+
+class GpuName(NamedTuple):
+    """`name` exact or with a trailing `*`; `kind`: a whole GPU, a hardware slice of one (MIG), or a share of one."""
+
+    name: str
+    kind: Kind
+
+
+class Gpus:
+    """Tells GPUs from other resources. Immutable but for a bounded memory of names already asked for."""
+
+    def __init__(self, names: Iterable[GpuName]) -> None:
+        self.names = tuple(names)
+        self._known: dict[str, Kind | None] = {}
+
+    def kind(self, resource: str) -> Kind | None:
+        """The kind of GPU that `resource` names, or None where it is none (`cpu`, `nvidia.com/gpumem`)."""
+        try:
+            return self._known[resource]
+        except KeyError:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            kind = next((gpu.kind for gpu in self.names if matches(gpu.name, resource)), None)
+            self._known[resource] = kind
+            return kind
+
+    def among(self, resources: Iterable[str]) -> list[str]:
+        """The GPU names among `resources`, in their order."""
+        kind = self.kind
+        return [name for name in resources if kind(name) is not None]
+
+
+def vendor(resource: str) -> str:
+    """The domain of a resource name: "nvidia.com" of "nvidia.com/mig-1g.10gb"."""
+    return resource.partition("/")[0]

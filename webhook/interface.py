@@ -1,0 +1,183 @@
+"""What a unit gets and gives back.
+
+A unit is an injector (changes a pod) or a rule (finds violations). It is a frozen pydantic model: its fields are its
+settings in the policy, its one method is its behaviour, so the two cannot drift apart. Units are pure: no I/O, no
+clock, no randomness, no logging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from webhook.gpus import Gpus
+from webhook.patch import Edit
+from webhook.pod import Owner, Pod
+
+Action = Literal["deny", "warn", "off"]
+
+
+class Settings(BaseModel):
+    """Base of everything that is written in a policy: immutable, camelCase, unknown keys refused."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True
+    )
+
+
+class Finding(NamedTuple):
+    """One violation. Every part is a plain phrase; tenant text in it went through `text.quoted`."""
+
+    path: str
+    """Field path as kubectl explains it: `spec.containers[0].resources.limits[nvidia.com/gpu]`."""
+    seen: str
+    wanted: str
+    fix: str
+    """What to do next, as an imperative without a full stop."""
+
+    @property
+    def message(self) -> str:
+        return f"{self.path}: saw {self.seen}, wanted {self.wanted}. {self.fix}."
+
+
+class Refusal(Exception):
+    """Raised by an injector that cannot repair a pod without guessing: the pod is refused with these findings."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__(f"{len(findings)} findings")
+        self.findings = findings
+
+
+class Outcome(NamedTuple):
+    """What an injector did. `result` is a constant word (countable); `detail` small JSON for the decision record."""
+
+    result: str
+    detail: Any = None
+    warning: str | None = None
+
+
+class Workload(NamedTuple):
+    """The class of a pod. `warning` tells the caller why it is not the class that was asked for."""
+
+    name: str
+    warning: str | None = None
+
+
+class PriorityClass(NamedTuple):
+    """scheduling.k8s.io/v1 PriorityClass, as far as admission needs it."""
+
+    name: str
+    value: int
+    preemption_policy: str
+    global_default: bool
+
+
+class Taint(NamedTuple):
+    key: str
+    value: str
+    effect: str
+
+
+class Cluster(Protocol):
+    """The cluster at one moment, as units see it. Answers are cached where they are asked for on every request."""
+
+    @property
+    def fresh(self) -> bool:
+        """False while there is no state, or it is too old to choose a node by."""
+
+    @property
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """By name. Empty while not yet known: see `knows_priority_classes`."""
+
+    @property
+    def knows_priority_classes(self) -> bool: ...
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
+        """None where the namespace is not known."""
+
+    def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
+        """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
+
+    def domains(self, topology_key: str, gpus: Gpus) -> int:
+        """How many different values of a node label the nodes with GPUs have."""
+
+    def resources(self) -> Mapping[str, int]:
+        """Each extended resource that some node has, with the most that one node can allocate."""
+
+    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
+        """The nodes that can allocate most of `resource` when empty: (name, amount), most first, ties by name."""
+
+    def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
+        """The values of a label over the nodes with GPUs, sorted."""
+
+
+class Ranked(NamedTuple):
+    """One node that may take the pod, with the numbers it was ranked by."""
+
+    node: str
+    free: int
+    """GPUs of the asked resource that are free before this pod."""
+    peers: int
+    """Pods of the same owner on the node or promised to it."""
+    score: float
+
+
+class Placement(NamedTuple):
+    """What placement found: `nodes` strictly ordered, best first; empty with a `reason` where none was chosen."""
+
+    nodes: tuple[Ranked, ...]
+    strategy: str
+    reason: str = ""
+    """A constant phrase why there is no choice: "cluster state is stale", "pod of a DaemonSet", "no node fits"."""
+    total: int = 0
+    """Nodes looked at."""
+    rejected: tuple[tuple[str, int], ...] = ()
+    """Why nodes do not fit, a constant reason and how many, most first: the histogram of a refusal."""
+
+
+@dataclass(slots=True)
+class Context:
+    """Everything a unit may know besides the pod. One per request."""
+
+    namespace: str
+    gpus: Gpus
+    cluster: Cluster
+    """The cluster at this moment; `cluster.fresh` is False where it must not be relied on."""
+    workload: Workload
+    owner: Owner | None
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    operation: str = "CREATE"
+    subresource: str = ""
+    old: Pod | None = None
+    """The pod before an UPDATE."""
+    template: bool = False
+    """The pod is the template of a workload: it has no namespace defaults and no admission defaults yet."""
+    strategy: str = "off"
+    """How the node is chosen: `spread`, `pack` or `off`."""
+    placement: Placement | None = None
+    """The ranked nodes. Set before the injectors that need it run: topology spread and node affinity must agree."""
+
+
+class Injector(Settings):
+    """Changes a pod. Applied twice it equals applied once; it touches only its own paths."""
+
+    enabled: bool = True
+
+    def inject(self, edit: Edit, context: Context) -> Outcome:
+        """Change `edit.object` through `edit`, and say what was done. May raise Refusal."""
+        raise NotImplementedError
+
+
+class Rule(Settings):
+    """Finds violations. `action`: `deny` refuses the pod, `warn` tells the caller, `off` does not look."""
+
+    action: Action = "deny"
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        """Every violation in `pod`, in field order."""
+        raise NotImplementedError

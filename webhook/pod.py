@@ -1,0 +1,177 @@
+"""Reads a pod that stays a plain dict. Nothing here changes it, so fields that we do not know survive.
+
+The pod is written by a tenant: `shape.check` proves the type of every field that is read here, once per review; the
+readers then trust it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from webhook.gpus import Gpus
+from webhook.patch import Path
+from webhook.quantity import milli, whole
+from webhook.text import quoted
+
+Pod = dict[str, Any]
+
+DECISION = "gpu-admission.io/decision"
+MIRROR = "kubernetes.io/config.mirror"
+CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+
+
+class Container(NamedTuple):
+    """One container of any kind. `path` leads to it; `sidecar` is an init container that keeps running."""
+
+    spec: dict[str, Any]
+    kind: str
+    position: int
+    sidecar: bool
+
+    @property
+    def path(self) -> Path:
+        return ("spec", self.kind, self.position)
+
+    @property
+    def field(self) -> str:
+        """As kubectl names it: `spec.containers[0]`."""
+        return f"spec.{self.kind}[{self.position}]"
+
+    @property
+    def name(self) -> str:
+        return str(self.spec.get("name", ""))
+
+
+class Owner(NamedTuple):
+    """The controller that made the pod."""
+
+    kind: str
+    name: str
+    uid: str
+    api_version: str
+
+
+def containers(pod: Pod) -> Iterator[Container]:
+    """Every container: init containers and sidecars, containers, ephemeral containers, in this order."""
+    spec = pod["spec"]
+    for kind in CONTAINER_LISTS:
+        for index, container in enumerate(spec.get(kind) or ()):
+            sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
+            yield Container(container, kind, index, sidecar)
+
+
+def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What one container requests; a limit stands in for a missing request (SetDefaults_Pod, core/v1/defaults.go)."""
+    resources = container.get("resources") or {}
+    limits, requests = resources.get("limits"), resources.get("requests")
+    if not limits:
+        return requests or {}
+    return {**limits, **requests} if requests else limits
+
+
+def total_requests(pod: Pod) -> dict[str, int]:
+    """What the scheduler counts for the whole pod: CPU in thousandths, all else in whole units (bytes, GPUs).
+
+    Containers and sidecars add up; an init container needs what it asks for beside the sidecars started before it; the
+    pod needs the larger of the two, and its overhead on top. Pod-level resources replace the sum for what they name.
+    Follows k8s.io/component-helpers resource/helpers.go (PodRequests). Raises QuantityError.
+    """
+    spec = pod["spec"]
+    total: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        _add(total, requests_of(container))
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        asked = requests_of(container)
+        if container.get("restartPolicy") == "Always":
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise(peak, sidecars)
+        else:
+            _raise(peak, _add(dict(sidecars), asked))
+    _raise(total, peak)
+    if pod_level := spec.get("resources"):
+        total.update(_add({}, requests_of({"resources": pod_level})))
+    if overhead := spec.get("overhead"):
+        _add(total, overhead)
+    return total
+
+
+def _add(total: dict[str, int], asked: Mapping[str, Any]) -> dict[str, int]:
+    for name, quantity in asked.items():
+        total[name] = total.get(name, 0) + (milli(quantity) if name == "cpu" else whole(quantity))
+    return total
+
+
+def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        if amount > total.get(name, 0):
+            total[name] = amount
+
+
+def names_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
+    """Whether a container names a GPU resource at all, in whatever quantity."""
+    resources = container.get("resources")
+    if not resources:
+        return False
+    kind = gpus.kind
+    return any(kind(name) for part in ("limits", "requests") for name in resources.get(part) or ())
+
+
+def asks_for_gpu(pod: Pod, gpus: Gpus) -> bool:
+    """Whether any container names a GPU resource."""
+    spec = pod["spec"]
+    return any(names_gpu(c, gpus) for kind in CONTAINER_LISTS for c in spec.get(kind) or ())
+
+
+def claims_devices(pod: Pod) -> bool:
+    """Whether the pod asks for devices by DRA (spec.resourceClaims)."""
+    return bool(pod["spec"].get("resourceClaims"))
+
+
+def owner(pod: Pod) -> Owner | None:
+    """The controlling owner reference, as metav1.GetControllerOf finds it."""
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return Owner(*(str(reference.get(k, "")) for k in ("kind", "name", "uid", "apiVersion")))
+    return None
+
+
+def labels_of(pod: Pod) -> Mapping[str, str]:
+    return pod["metadata"].get("labels") or {}
+
+
+def annotations_of(pod: Pod) -> Mapping[str, str]:
+    return pod["metadata"].get("annotations") or {}
+
+
+def display_name(pod: Pod) -> str:
+    """The name, or `generateName "x-"` while there is none yet (trap: admission runs before names are generated)."""
+    metadata = pod["metadata"]
+    if name := metadata.get("name"):
+        return str(name)
+    return f"generateName {quoted(metadata.get('generateName', ''))}"
+
+
+# --- tolerations ------------------------------------------------------------------------------------------------------
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Whether one toleration matches one taint (Toleration.ToleratesTaint, k8s.io/api core/v1/toleration.go).
+
+    Operators that we do not know tolerate nothing.
+    """
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    operator = toleration.get("operator") or "Equal"
+    if operator == "Exists":
+        return True
+    return (
+        operator == "Equal"
+        and bool(toleration.get("key"))
+        and (toleration.get("value") or "") == (taint.get("value") or "")
+    )

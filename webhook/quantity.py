@@ -1,0 +1,59 @@
+"""Kubernetes quantities as exact numbers: "1500m", "2Gi", "1e3".
+
+Follows k8s.io/apimachinery pkg/api/resource/quantity.go: the same suffixes, rounding up to the nano,
+capped at 2**63 - 1.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+from webhook.errors import QuantityError
+from webhook.text import quoted
+
+Number = int | Fraction
+
+_LARGEST = 2**63 - 1
+_NANO = 10**9
+_LONGEST = 64  # no quantity in use is longer; longer ones only cost time
+_FORM = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([KMGTPE]i|[numkMGTPE]?)|[eE]([+-]?[0-9]{1,10}))", re.ASCII)
+_SCALE: dict[str, Number] = {
+    "n": Fraction(1, _NANO), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": 1,
+    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
+}  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def parse(text: str | int | float) -> Number:
+    """The exact value of a quantity: an int where it is whole, else a Fraction.
+
+    Numbers are taken as JSON would write them. Raises QuantityError where Kubernetes would refuse it.
+    """
+    if isinstance(text, (int, float)):
+        text = repr(text)
+    match = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise QuantityError(
+            f'{quoted(text)} is not a quantity: wanted a number with an optional suffix, as "2", "500m" or "4Gi"'
+        )
+    sign, digits, suffix, exponent = match.groups()
+    value = Fraction(digits) * (
+        _SCALE[suffix] if exponent is None else Fraction(10) ** max(-40, min(40, int(exponent)))
+    )
+    value = min(Fraction(_LARGEST), Fraction(-(-value * _NANO // 1), _NANO))
+    value = -value if sign == "-" else value
+    return value.numerator if value.denominator == 1 else value
+
+
+def whole(text: str | int | float) -> int:
+    """In whole units, rounded up (Quantity.Value)."""
+    return -(-parse(text) // 1)
+
+
+@lru_cache(maxsize=8192)
+def milli(text: str | int | float) -> int:
+    """In thousandths, rounded up (Quantity.MilliValue): the unit of CPU."""
+    return -(-parse(text) * 1000 // 1)

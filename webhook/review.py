@@ -1,0 +1,135 @@
+"""The envelope: AdmissionReview v1 to Request, and the four answers. Nothing here decides anything.
+
+Source: k8s.io/api admission/v1/types.go; what the API server accepts as an answer: k8s.io/apiserver
+pkg/admission/plugin/webhook/request/admissionreview.go.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import orjson
+
+from webhook.errors import BadReview
+from webhook.text import quoted
+
+API_VERSION: Final = "admission.k8s.io/v1"
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+_OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
+_LONGEST_UID = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question of the API server. `object` and `old` are plain dicts as they came; `old` where there is one."""
+
+    uid: str
+    kind: str
+    group: str
+    resource: str
+    subresource: str
+    operation: str
+    namespace: str
+    name: str
+    user: str
+    groups: tuple[str, ...]
+    dry_run: bool
+    object: dict[str, Any] | None
+    old: dict[str, Any] | None
+
+
+def parse(body: bytes) -> Request:
+    """Raises BadReview, with what was seen and what was wanted."""
+    review = _decode(body)
+    if review.get("apiVersion") != API_VERSION or review.get("kind") != "AdmissionReview":
+        seen = f"apiVersion {quoted(review.get('apiVersion'))}, kind {quoted(review.get('kind'))}"
+        raise BadReview(f'wanted apiVersion "{API_VERSION}", kind "AdmissionReview"; saw {seen}')
+    request = review.get("request")
+    if not isinstance(request, dict):
+        raise BadReview(f"request: wanted a map, saw {type(request).__name__}")
+    uid = _string(request, "uid")
+    if not uid or len(uid) > _LONGEST_UID:
+        raise BadReview(f"request.uid: wanted 1 to {_LONGEST_UID} characters, saw {len(uid)}")
+    operation = _string(request, "operation")
+    if operation not in _OPERATIONS:
+        raise BadReview(f"request.operation: wanted CREATE, UPDATE, DELETE or CONNECT, saw {quoted(operation)}")
+    kind, resource, user = _map(request, "kind"), _map(request, "resource"), _map(request, "userInfo")
+    groups = user.get("groups") or ()
+    return Request(
+        uid=uid,
+        kind=_string(kind, "kind"),
+        group=_string(kind, "group"),
+        resource=_string(resource, "resource"),
+        subresource=_string(request, "subResource"),
+        operation=operation,
+        namespace=_string(request, "namespace"),
+        name=_string(request, "name"),
+        user=_string(user, "username"),
+        groups=tuple([g for g in groups if isinstance(g, str)]) if isinstance(groups, list) else (),
+        dry_run=request.get("dryRun") is True,
+        object=_map(request, "object") or None,
+        old=_map(request, "oldObject") or None,
+    )
+
+
+def object_of(body: bytes) -> dict[str, Any]:
+    """A second copy of the object in a body that `parse` accepted: parsing again is the cheapest deep copy there is."""
+    found: dict[str, Any] = orjson.loads(body)["request"]["object"]
+    return found
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    try:
+        review = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadReview(f"the body is not JSON: {error}; {len(body)} bytes were sent") from None
+    if not isinstance(review, dict):
+        raise BadReview(f"wanted an AdmissionReview, saw a JSON {type(review).__name__}")
+    return review
+
+
+def _string(parent: dict[str, Any], key: str) -> str:
+    value = parent.get(key, "")
+    if isinstance(value, str):
+        return value
+    raise BadReview(f"request: {key}: wanted a string, saw {type(value).__name__}")
+
+
+def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
+    value = parent.get(key)
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise BadReview(f"request: {key}: wanted a map, saw {type(value).__name__}")
+
+
+# --- answers: made only here, so that status and reason cannot disagree -----------------------------------------------
+
+
+def allowed(uid: str, warnings: list[str] | None = None, audit: dict[str, str] | None = None) -> bytes:
+    return _answer({"uid": uid, "allowed": True}, warnings, audit)
+
+
+def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: dict[str, str] | None = None) -> bytes:
+    """Allowed with a JSON Patch. Not for an empty one: the API server wants patch and patchType both or neither."""
+    response = {"uid": uid, "allowed": True, "patchType": "JSONPatch", "patch": b64encode(patch).decode("ascii")}
+    return _answer(response, warnings, audit)
+
+
+def denied(
+    uid: str, message: str, code: int = 403, warnings: list[str] | None = None, audit: dict[str, str] | None = None
+) -> bytes:
+    """Refused. The client gets `code` and `admission webhook "<name>" denied the request: <message>`."""
+    status = {"code": code, "message": message, "reason": "Forbidden" if code == 403 else "Invalid"}
+    return _answer({"uid": uid, "allowed": False, "status": status}, warnings, audit)
+
+
+def _answer(response: dict[str, Any], warnings: list[str] | None, audit: dict[str, str] | None) -> bytes:
+    if warnings:
+        response["warnings"] = warnings
+    if audit:
+        response["auditAnnotations"] = audit
+    return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
