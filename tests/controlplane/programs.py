@@ -1,0 +1,192 @@
+"""Where the programs of a control plane come from.
+
+In this order: the folder named by KUBEBUILDER_ASSETS, if it has all of them in the wanted version; a cache folder,
+keyed by the version and by a hash of everything that goes into the build; else a build from Go modules, once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = Path(__file__).parent / "go"
+KUBERNETES = {"1.37": "1.37.1", "1.34": "1.34.2"}  # minor -> release; the first is the main one, the last the oldest
+KWOK = "0.8.0"
+MAIN = next(iter(KUBERNETES))
+NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
+RECIPE = 1  # raise it when build.py builds something else from the same sources
+
+Builder = Callable[[str, Path], None]
+
+
+class Unavailable(Exception):
+    """No control plane can be had here. `reason`: what was seen; `remedy`: how to get one."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"no control plane: {reason}. To get one: {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Programs:
+    """A folder with all of NAMES. `version` is the Kubernetes release, such as 1.37.1."""
+
+    folder: Path
+    version: str
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+
+def find(version: str = MAIN, build: Builder | None = None) -> Programs:
+    """The programs of Kubernetes `version` (1.37, or 1.37.1), built if they are nowhere.
+
+    `build(minor, folder)` fills the folder; the default is build.build. Raises Unavailable.
+    """
+    minor = minor_of(version)
+    release = KUBERNETES[minor]
+    return _in_assets_folder(minor) or _in_cache(minor, release, build or _build)
+
+
+def minor_of(version: str) -> str:
+    """1.37.1 or 1.37 -> 1.37. Raises ValueError for a version that is not in KUBERNETES."""
+    minor = ".".join(version.removeprefix("v").split(".")[:2])
+    if minor not in KUBERNETES:
+        raise ValueError(f"Kubernetes {version!r} was asked for; wanted one of {', '.join(KUBERNETES)} (K8S=…)")
+    return minor
+
+
+def say(line: str) -> None:
+    """One line for the person who waits: on stderr, which is never parsed."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _in_assets_folder(minor: str) -> Programs | None:
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    if not named:
+        return None
+    folder = Path(named).expanduser().absolute()
+    missing = [name for name in NAMES if not os.access(folder / name, os.X_OK)]
+    if missing:
+        say(f"KUBEBUILDER_ASSETS={named} is not used: it has no {', '.join(missing)}")
+        return None
+    answer = subprocess.run([folder / "kube-apiserver", "--version"], capture_output=True, text=True, check=False)
+    release = answer.stdout.strip().removeprefix("Kubernetes v")
+    if not release.startswith(f"{minor}."):
+        say(f"KUBEBUILDER_ASSETS={named} is not used: its kube-apiserver is {release or 'unknown'}, wanted {minor}")
+        return None
+    return Programs(folder, release)
+
+
+def cache_folder() -> Path:
+    """Where builds are kept: GPU_ADMISSION_CACHE, or gpu-admission in the user's cache folder."""
+    if named := os.environ.get("GPU_ADMISSION_CACHE"):
+        return Path(named).expanduser().absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "gpu-admission"
+
+
+def sources(minor: str) -> dict[str, Path]:
+    """What goes into the build, by its path under the build folder."""
+    return {
+        "main.go": SOURCES / "main.go",
+        **{file: SOURCES / minor / file for file in ("go.mod", "go.sum")},
+        **{f"kwok/{file}": SOURCES / "kwok" / file for file in ("go.mod", "go.sum")},
+    }
+
+
+def key(minor: str) -> str:
+    """Names the cache folder of a version: another source, recipe or machine gives another name."""
+    digest = hashlib.sha256(f"{RECIPE} {platform.system()} {platform.machine()}".encode())
+    for name, path in sources(minor).items():
+        digest.update(f"\0{name}\0".encode() + path.read_bytes())
+    return f"{KUBERNETES[minor]}-{digest.hexdigest()[:12]}"
+
+
+def _in_cache(minor: str, release: str, build: Builder) -> Programs:
+    parent = cache_folder() / "controlplane"
+    folder = parent / key(minor)
+    if complete(folder):
+        return Programs(folder, release)
+    parent.mkdir(parents=True, exist_ok=True)
+    with _locked(parent / f"{folder.name}.lock"):
+        if not complete(folder):  # else another run built it while this one waited
+            if folder.exists():
+                say(f"{folder} is broken or half-written: it is built again")
+            _build_into(folder, minor, build)
+    return Programs(folder, release)
+
+
+def _build_into(folder: Path, minor: str, build: Builder) -> None:
+    """Builds beside `folder` and renames: what has the name is whole. Leaves nothing behind when it fails."""
+    for old in folder.parent.glob(f".{folder.name}.*"):  # of a run that was killed; we hold the lock
+        remove(old)
+    new = folder.parent / f".{folder.name}.{os.getpid()}"
+    try:
+        new.mkdir()
+        build(minor, new)
+        missing = [name for name in NAMES if not os.access(new / name, os.X_OK)]
+        if missing:
+            raise RuntimeError(f"the build of Kubernetes {minor} made no {', '.join(missing)} in {new}")
+        (new / "manifest.json").write_text(json.dumps({"files": checksums(new)}, indent=1) + "\n")
+        remove(folder)
+        new.rename(folder)
+    finally:
+        remove(new)
+
+
+def complete(folder: Path) -> bool:
+    """True if the folder has every program, and every byte is as it was built."""
+    try:
+        files = json.loads((folder / "manifest.json").read_text())["files"]
+        return all(os.access(folder / name, os.X_OK) for name in NAMES) and bool(files == checksums(folder))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """name -> SHA-256 of the file, or where the link points. The manifest itself is left out."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            found[path.name] = f"-> {path.readlink()}"
+        elif path.name != "manifest.json":
+            with path.open("rb") as file:
+                found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def remove(path: Path) -> None:
+    """Removes a folder with all it holds, or a file; nothing there is fine."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock file: two runs at once build once. The lock goes with the process, however it ends."""
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another run builds the control plane (it holds {path}): waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(minor: str, folder: Path) -> None:
+    from tests.controlplane.build import build  # only whoever builds needs it
+
+    build(minor, folder)
