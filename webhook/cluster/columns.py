@@ -1,0 +1,121 @@
+"""The nodes as numpy arrays, one row per node, and the contract of a strategy that ranks them.
+
+Arrays grow by doubling and rows of deleted nodes are used again, so nobody keeps an array or a row across events: take
+them from `Columns` at each call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp] | slice
+"""Which rows: an index array without duplicates, or a slice."""
+
+_FIRST_SIZE = 64
+
+
+class Demand(NamedTuple):
+    """What a pod takes from its node. Interned: equal demands are the same object within one cluster state."""
+
+    requests: tuple[tuple[str, int], ...]
+    """(resource, amount), sorted by name, amounts above zero; "cpu" in thousandths, all else in whole units. Every pod
+    asks for one of "pods"."""
+
+    def amount(self, resource: str) -> int:
+        """How much of `resource`; 0 where it is not asked for."""
+        for name, amount in self.requests:
+            if name == resource:
+                return amount
+        return 0
+
+
+class Popular(NamedTuple):
+    """A demand seen lately. `models`: the GPU models it is confined to, as in `Columns.model`; None: any."""
+
+    demand: Demand
+    models: tuple[int, ...] | None
+    share: float
+    """Its part of the recent GPU pods, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What strategies know besides the rows. It changes slowly: a new `version` means that every score is computed
+    again, so that between two versions only changed rows are."""
+
+    version: int
+    gpus: tuple[str, ...]
+    """The resources that the policy calls GPUs and some node has, sorted."""
+    popular: tuple[Popular, ...] = ()
+    """Most popular first; at most a few dozen."""
+    spare: dict[str, Any] = field(default_factory=dict, compare=False)
+    """Where a strategy keeps what it derived from this view (matrices of `popular`, scarcity by model)."""
+
+
+class Strategy(Protocol):
+    """Scores nodes for one demand; higher is better. Pure: no state but `view.spare`.
+
+    The score of a node depends on its own row, the demand and the view, never on other rows: scores are cached by pod
+    shape, and only changed rows are computed again. Rows that cannot take the demand, and dead rows, are asked for as
+    well: their scores are ignored, but must not raise or warn. Ties are broken by node name by the caller.
+
+    `webhook.placement.strategies.STRATEGIES` maps the names of the policy ("spread", "pack") to these.
+    """
+
+    @property
+    def peers_first(self) -> bool:
+        """Whether the caller puts nodes with fewer pods of the same owner first, before any score."""
+
+    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
+
+
+class Columns:
+    """One row per node. A row lives (`alive`) from the node's first event to its deletion.
+
+    A row may exist for a node that is not (or no longer) there but has pods: it is not alive.
+    """
+
+    __slots__ = ("alive", "capacity", "free", "idle", "model", "models", "name", "rows", "size", "utilisation")
+
+    def __init__(self) -> None:
+        self.rows = 0
+        """Rows 0 to `rows` - 1 are in use or free to be used again; arrays are longer."""
+        self.size = _FIRST_SIZE
+        self.alive: NDArray[np.bool_] = np.zeros(self.size, bool)
+        self.name: list[str] = []
+        """By row; "" where the row is free."""
+        self.capacity: dict[str, Integers] = {}
+        """Allocatable by resource: "cpu" in thousandths, "memory" and "ephemeral-storage" in bytes, "pods", and every
+        resource that some node has by its full name. 0 in dead rows."""
+        self.free: dict[str, Integers] = {}
+        """Allocatable less what pods on the node and pods promised to it request. May be negative."""
+        self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
+        """The GPU product as an index into `models`; 0 is unknown."""
+        self.models: list[str] = [""]
+        self.idle: Floats = np.full(self.size, np.nan)
+        """Idle GPUs by the GPU metrics (allocated or not); NaN where there are no metrics."""
+        self.utilisation: Floats = np.full(self.size, np.nan)
+        """Mean GPU utilisation of the node, 0 to 1; NaN where there are no metrics."""
+
+    def add_resource(self, resource: str) -> None:
+        """A new resource, of which no node has any yet."""
+        self.capacity[resource] = np.zeros(self.size, np.int64)
+        self.free[resource] = np.zeros(self.size, np.int64)
+
+    def grow(self) -> None:
+        """Twice as many rows."""
+        more = self.size
+        self.size *= 2
+        self.alive = np.concatenate([self.alive, np.zeros(more, bool)])
+        self.model = np.concatenate([self.model, np.zeros(more, np.int32)])
+        self.idle = np.concatenate([self.idle, np.full(more, np.nan)])
+        self.utilisation = np.concatenate([self.utilisation, np.full(more, np.nan)])
+        for arrays in (self.capacity, self.free):
+            for resource, array in arrays.items():
+                arrays[resource] = np.concatenate([array, np.zeros(more, np.int64)])
