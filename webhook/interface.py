@@ -38,6 +38,8 @@ class Finding(NamedTuple):
     wanted: str
     fix: str
     """What to do next, as an imperative without a full stop."""
+    only_warn: bool = False
+    """Told as a warning even where the rule denies: what it found is bad for the user, and no more than that."""
 
     @property
     def message(self) -> str:
@@ -133,6 +135,8 @@ class Placement(NamedTuple):
     strategy: str
     reason: str = ""
     """A constant phrase why there is no choice: "cluster state is stale", "pod of a DaemonSet", "no node fits"."""
+    weights: tuple[int, ...] = ()
+    """Weights of the preferred terms, one per node at least, strictly falling (1..100)."""
     total: int = 0
     """Nodes looked at."""
     rejected: tuple[tuple[str, int], ...] = ()

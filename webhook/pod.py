@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from webhook.errors import QuantityError
 from webhook.gpus import Gpus
 from webhook.patch import Path
 from webhook.quantity import milli, whole
@@ -118,6 +119,33 @@ def names_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
         return False
     kind = gpus.kind
     return any(kind(name) for part in ("limits", "requests") for name in resources.get(part) or ())
+
+
+def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
+    """How many of each GPU resource one container asks for, its limits first.
+
+    What is not above zero, or no quantity at all, is left out: to the device plugin that is no GPU.
+    """
+    resources = container.get("resources")
+    if not resources:
+        return {}
+    counts: dict[str, int] = {}
+    for part in ("limits", "requests"):
+        for name, quantity in (resources.get(part) or {}).items():
+            if name not in counts and gpus.kind(name) is not None:
+                try:
+                    count = whole(quantity)
+                except QuantityError:
+                    continue
+                if count > 0:
+                    counts[name] = count
+    return counts
+
+
+def has_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
+    """Whether one container asks for at least one GPU, or for devices by DRA (which may be GPUs)."""
+    resources = container.get("resources")
+    return bool(resources) and (bool(resources.get("claims")) or bool(gpu_counts(container, gpus)))
 
 
 def asks_for_gpu(pod: Pod, gpus: Gpus) -> bool:

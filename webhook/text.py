@@ -16,6 +16,11 @@ def quoted(value: object) -> str:
     return f'"{safe}…"' if len(text) > LONGEST_QUOTE else f'"{safe}"'
 
 
+def bare(value: object) -> str:
+    """As `quoted`, without the quotes: for a name inside a field path, `limits[nvidia.com/gpu]`."""
+    return quoted(value)[1:-1]
+
+
 def plural(count: int, noun: str, many: str | None = None) -> str:
     """`plural(1, "node")` is "1 node", `plural(2, "node")` is "2 nodes"."""
     return f"{count} {noun}" if count == 1 else f"{count} {many or noun + 's'}"

@@ -1,0 +1,199 @@
+"""Decides: a request, a policy and the cluster at one moment in; a decision out. No I/O, no clock, no randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook import explain
+from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal
+from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
+from webhook.patch import Edit, apply
+from webhook.placement import choose
+from webhook.pod import DECISION, Pod, asks_for_gpu, display_name, owner
+from webhook.policy import DEFAULT_PROFILE, Policy, Profile
+from webhook.review import Request
+from webhook.shape import check
+
+PROFILE_LABEL = "gpu-admission.io/profile"
+_ANNOTATION = ("metadata", "annotations", DECISION)
+
+
+@dataclass(slots=True)
+class Decision:
+    """What is answered, recorded and, where a node was chosen, reserved.
+
+    `result`: `ignored` (none of our business), `patched`, `unchanged`, `allowed`, `denied`, `shadow`, `gated` (our own
+    patch did not hold: allowed without it).
+    """
+
+    result: str
+    profile: str = ""
+    workload: str = ""
+    patch: bytes | None = None
+    message: str = ""
+    warnings: list[str] = field(default_factory=list)
+    record: str = ""
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    findings: list[tuple[str, str, Finding]] = field(default_factory=list)
+    """Unit, action, finding."""
+    placement: Placement | None = None
+    reserve: bool = False
+    """A node was chosen by this very call, and the pod may come: the caller promises it the GPUs."""
+    unknown_profile: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class _Namespace:
+    profile: str
+    settings: Profile
+    unknown: bool
+    warning: str | None
+
+
+IGNORED = Decision("ignored")
+
+
+def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod]) -> Decision:
+    """Decide for a new pod. `request.object` is changed in place; `original` gives it again as it was received.
+
+    Raises BadPod where the object is not a pod, and QuantityError where a quantity is none.
+    """
+    if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
+        return IGNORED
+    home = _home(request.namespace, policy, cluster)
+    if home is None:
+        return IGNORED
+    pod = check(request.object)
+    if not asks_for_gpu(pod, policy.gpus):
+        return IGNORED
+    context = _context(request, pod, policy, cluster)
+    edit = Edit(pod)
+    decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
+    before = explain.previous(pod, _named_nodes(edit))
+    context.strategy = home.settings.placement.strategy(context.workload.name)
+    try:
+        for name, injector in policy.injectors(home.profile):
+            if name in _AFTER_PLACEMENT and context.placement is None:
+                context.placement = before or choose(pod, context, home.settings.placement)
+            outcome = decision.outcomes[name] = injector.inject(edit, context)
+            if outcome.warning:
+                decision.warnings.append(outcome.warning)
+    except Refusal as refusal:
+        decision.findings = [(name, "deny", finding) for finding in refusal.findings]
+        return _refused(decision, pod, policy, shadow=home.settings.shadow)
+    decision.placement = context.placement
+    _finish(decision, edit, policy, known=before is not None)
+    decision.warnings = explain.warnings((home.warning, context.workload.warning, *decision.warnings))
+    if decision.patch is not None and not _holds(decision.patch, original, pod):
+        decision.result, decision.patch = "gated", None
+        decision.warnings = ["gpu-admission: internal error, the pod was left as it was: please report this"]
+    elif home.settings.shadow:
+        decision.result, decision.patch = "shadow", None
+    chosen = decision.placement is not None and bool(decision.placement.nodes)
+    decision.reserve = decision.result == "patched" and chosen and before is None and not request.dry_run
+    return decision
+
+
+_AFTER_PLACEMENT = frozenset(("topologySpread", "nodeAffinity"))
+"""These two must agree on the chosen nodes: placement comes before the first of them, on the pod as it is then."""
+
+
+def _finish(decision: Decision, edit: Edit, policy: Policy, *, known: bool) -> None:
+    found = explain.record(policy.hash, decision.profile, decision.workload, decision.outcomes, decision.placement)
+    decision.record = explain.encoded(found)
+    if edit or not (known or DECISION in (edit.get(("metadata", "annotations")) or ())):
+        edit.set(_ANNOTATION, decision.record)
+        decision.result, decision.patch = "patched", edit.patch()
+
+
+def _holds(patch: bytes, original: Callable[[], Pod], edited: Pod) -> bool:
+    """The gate: a patch that does not apply is a 500 for the user, even under failurePolicy Ignore."""
+    try:
+        return apply(patch, original()) == edited
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
+def _named_nodes(edit: Edit) -> list[str]:
+    preferred = (named_node(term.get("preference")) for term in edit.get(PREFERRED) or ())
+    required = (_pinned(term) for term in edit.get(REQUIRED) or ())
+    return [name for names in (preferred, required) for name in names if name is not None]
+
+
+def _pinned(term: dict[str, Any]) -> str | None:
+    return next((n for f in term.get("matchFields") or () if (n := named_node({"matchFields": [f]})) is not None), None)
+
+
+def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+    """Check a pod. On an UPDATE only what the update brings counts: what was there before is not its fault.
+
+    Raises BadPod where the object is not a pod.
+    """
+    if request.resource != "pods" or request.subresource not in ("", "ephemeralcontainers"):
+        return IGNORED
+    if request.operation not in ("CREATE", "UPDATE"):
+        return IGNORED
+    home = _home(request.namespace, policy, cluster)
+    if home is None:
+        return IGNORED
+    pod = check(request.object)
+    old = check(request.old) if request.old is not None else None
+    if old is not None and old["spec"] == pod["spec"] and old["metadata"].get("annotations") == pod["metadata"].get("annotations"):
+        return IGNORED
+    if any(exemption.covers(request, pod) for exemption in home.settings.exempt):
+        return Decision("allowed", home.profile)
+    context = _context(request, pod, policy, cluster)
+    context.old = old
+    decision = Decision("allowed", home.profile, context.workload.name, unknown_profile=home.unknown)
+    for name, rule in policy.rules(home.profile):
+        found = list(rule.check(pod, context))
+        if found and old is not None:
+            before = set(rule.check(old, context))
+            found = [finding for finding in found if finding not in before]
+        decision.findings.extend((name, rule.action, finding) for finding in found)
+    warned = [f"{finding.message} [{name}]" for name, action, finding in decision.findings if action == "warn"]
+    if any(action == "deny" for _, action, _ in decision.findings):
+        _refused(decision, pod, policy, shadow=home.settings.shadow)
+    decision.warnings = explain.warnings((*decision.warnings, *warned))
+    return decision
+
+
+def _refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
+    denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
+    decision.message = explain.refusal(display_name(pod), denials, policy.hash)
+    decision.result = "shadow" if shadow else "denied"
+    return decision
+
+
+def _home(namespace: str, policy: Policy, cluster: Cluster) -> _Namespace | None:
+    """The profile of a namespace, or None where it has not opted in. One that is not known counts as opted in.
+
+    The API server asks only for namespaces that it knows to be labelled; our watch may be a moment behind.
+    """
+    labels = cluster.namespace_labels(namespace)
+    if labels is None:
+        return _Namespace(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
+    wanted = labels.get(PROFILE_LABEL)
+    if wanted is None:
+        return None
+    name, settings = policy.profile(wanted)
+    unknown = name != wanted and wanted != ""
+    warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
+    return _Namespace(name, settings, unknown, warning)
+
+
+def _context(request: Request, pod: Pod, policy: Policy, cluster: Cluster) -> Context:
+    controller = owner(pod)
+    return Context(
+        namespace=request.namespace,
+        gpus=policy.gpus,
+        cluster=cluster,
+        workload=policy.classify(pod, controller, request.namespace),
+        owner=controller,
+        user=request.user,
+        groups=request.groups,
+        operation=request.operation,
+        subresource=request.subresource,
+    )

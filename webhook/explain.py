@@ -1,0 +1,108 @@
+"""The decision record: what was done to a pod and why, as one small deterministic JSON.
+
+It stands in the annotation `gpu-admission.io/decision`, in the audit log and in our own log line:
+
+    {"policy":"1f0c…","profile":"default","class":"inference",
+     "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
+     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12}
+
+`nodes`: name, free GPUs, pods of the same owner, score; best first. `of`: nodes looked at. Where no node was chosen:
+`"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from webhook.interface import Finding, Outcome, Placement, Ranked
+from webhook.pod import DECISION, Pod, annotations_of
+
+LARGEST_RECORD = 2048
+"""Bytes. Annotations are copied into every list and watch of pods: small is kind."""
+MOST_WARNINGS = 5
+LONGEST_WARNING = 120
+"""The API server drops warnings with control characters and cuts all of them once they are many (warning.go)."""
+_MOST_FINDINGS = 20
+
+
+def record(
+    policy: str, profile: str, workload: str, outcomes: Mapping[str, Outcome], placement: Placement | None
+) -> dict[str, Any]:
+    """What happened to one pod, as plain data in a fixed order."""
+    found: dict[str, Any] = {
+        "policy": policy,
+        "profile": profile,
+        "class": workload,
+        "units": {name: [o.result] if o.detail is None else [o.result, o.detail] for name, o in outcomes.items()},
+    }
+    if placement is not None:
+        found["strategy"] = placement.strategy
+        if placement.nodes:
+            found["nodes"] = [[n.node, n.free, n.peers, round(n.score, 3)] for n in placement.nodes]
+            found["of"] = placement.total
+        else:
+            found["why"] = placement.reason
+            if placement.rejected:
+                found["rejected"] = [list(r) for r in placement.rejected]
+    return found
+
+
+def encoded(found: dict[str, Any]) -> str:
+    """The record as text of at most LARGEST_RECORD bytes: the last nodes go first, then the details of units."""
+    text = orjson.dumps(found)
+    if len(text) > LARGEST_RECORD and (nodes := found.get("nodes")):
+        found = {**found, "nodes": list(nodes)}
+        while len(text) > LARGEST_RECORD and len(found["nodes"]) > 1:
+            found["nodes"].pop()
+            text = orjson.dumps(found)
+    if len(text) > LARGEST_RECORD:
+        found = {**found, "units": {name: unit[:1] for name, unit in found["units"].items()}}
+        text = orjson.dumps(found)
+    return text.decode()
+
+
+def previous(pod: Pod, preferred: Iterable[str]) -> Placement | None:
+    """The choice that an earlier call made for this pod, so that a second call does not choose again.
+
+    Anyone can write an annotation: it counts only where the pod's own affinity names the same nodes. `preferred`: the
+    nodes that the affinity names, in its order.
+    """
+    text = annotations_of(pod).get(DECISION)
+    if not text or len(text) > LARGEST_RECORD:
+        return None
+    try:
+        found = orjson.loads(text)
+        nodes = tuple(Ranked(str(n[0]), int(n[1]), int(n[2]), float(n[3])) for n in found.get("nodes") or ())
+        strategy, total = str(found.get("strategy", "off"))[:16], int(found.get("of", 0))
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return None
+    named = set(preferred)
+    if not nodes or not named or not named <= {n.node for n in nodes}:
+        return None
+    return Placement(nodes, strategy, total=total)
+
+
+def warnings(texts: Iterable[str | None]) -> list[str]:
+    """As the caller gets them: one line each, no control characters, at most five, each at most 120 characters."""
+    found: list[str] = []
+    for text in texts:
+        if text and len(found) < MOST_WARNINGS:
+            line = "".join(c if c.isprintable() else " " for c in text)
+            line = line if len(line) <= LONGEST_WARNING else line[: LONGEST_WARNING - 1] + "…"
+            if line not in found:
+                found.append(line)
+    return found
+
+
+def refusal(name: str, findings: Iterable[tuple[str, Finding]], policy: str) -> str:
+    """What the user reads. Every finding at once, one line each, with the unit that found it."""
+    found = list(findings)
+    lines = [f"{finding.message} [{unit}]" for unit, finding in found[:_MOST_FINDINGS]]
+    if len(found) > _MOST_FINDINGS:
+        lines.append(f"… and {len(found) - _MOST_FINDINGS} more")
+    if len(lines) == 1:
+        return f"pod {name}: {lines[0]} (policy {policy})"
+    return f"pod {name}: {len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)

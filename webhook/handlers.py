@@ -1,0 +1,86 @@
+"""Bytes in, decide, reserve, record, bytes out. Nothing here awaits: two reviews cannot choose the same GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Protocol
+
+from webhook import review
+from webhook.admission import IGNORED, Decision, mutate, validate
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadReview, QuantityError
+from webhook.policy import Policy
+
+Answer = tuple[int, bytes]
+"""HTTP status and body."""
+
+
+class PolicySource(Protocol):
+    @property
+    def current(self) -> Policy | None:
+        """The policy in force; None until the first one is loaded."""
+
+
+class Recorder(Protocol):
+    """What becomes of a decision: one log line, metrics once."""
+
+    def decided(self, hook: str, request: review.Request, decision: Decision, seconds: float) -> None: ...
+
+    def bad_review(self, hook: str, error: BadReview) -> None: ...
+
+
+class Handlers:
+    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds."""
+
+    def __init__(
+        self, policies: PolicySource, state: ClusterState, recorder: Recorder, clock: Callable[[], float]
+    ) -> None:
+        self._policies = policies
+        self._state = state
+        self._recorder = recorder
+        self._clock = clock
+
+    def mutate(self, body: bytes) -> Answer:
+        return self._answer("mutate", body, self._mutate)
+
+    def validate(self, body: bytes) -> Answer:
+        return self._answer("validate", body, self._validate)
+
+    def _answer(self, hook: str, body: bytes, decide: Callable[[bytes, review.Request, Policy], Decision]) -> Answer:
+        started = perf_counter()
+        try:
+            request = review.parse(body)
+            policy = self._policies.current
+            if policy is None:
+                return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
+            decision = decide(body, request, policy)
+        except (BadReview, QuantityError) as error:
+            self._recorder.bad_review(hook, error)
+            return 400, str(error).encode()
+        if decision is IGNORED:
+            answer = review.allowed(request.uid)
+        else:
+            answer = _encode(request.uid, decision)
+        self._recorder.decided(hook, request, decision, perf_counter() - started)
+        return 200, answer
+
+    def _mutate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
+        now = self._clock()
+        decision = mutate(request, policy, self._state.snapshot(now), lambda: review.object_of(body))
+        if decision.reserve and decision.placement is not None:
+            assert request.object is not None
+            self._state.reserve(request.object, decision.placement, now)
+        return decision
+
+    def _validate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
+        return validate(request, policy, self._state.snapshot(self._clock()))
+
+
+def _encode(uid: str, decision: Decision) -> bytes:
+    audit = {"decision": decision.record} if decision.record else None
+    if decision.result == "denied":
+        return review.denied(uid, decision.message, warnings=decision.warnings, audit=audit)
+    if decision.patch is not None:
+        return review.patched(uid, decision.patch, decision.warnings, audit)
+    return review.allowed(uid, decision.warnings, audit)

@@ -1,0 +1,134 @@
+"""Topology spread, in agreement with the chosen node.
+
+Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. Three cases:
+
+- No node was chosen (no state, strategy `off`): constraints with `maxSkew` as in the policy. The scheduler spreads.
+- Strategy `spread` and a node was chosen: the ranking has already counted the owner's pods on every node, those on their
+  way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on a node is worth up to
+  200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone gives 4/4).
+  The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
+  (pkg/scheduler/framework/plugins/podtopologyspread/scoring.go): a large maxSkew weighs every node nearly alike. The same
+  constraint with `agreeingSkew` therefore still selects and documents, and leaves the order to the ranking.
+- Strategy `pack` and a node was chosen: one constraint over hosts that selects nothing. A pod without any constraint gets
+  the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
+  own switches them off.
+
+Always ScheduleAnyway by default: a constraint of ours never makes a pod wait. The selector is made of the pod's labels but
+for those that differ from pod to pod or from revision to revision; `matchLabelKeys` tells revisions apart where the pod
+has the label. By policy a soft pod anti-affinity over hosts with the same selector takes the place of all this.
+
+Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from webhook.interface import Context, Injector, Outcome, Settings
+from webhook.patch import Edit
+from webhook.pod import Pod, labels_of
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+_CONSTRAINTS = ("spec", "topologySpreadConstraints")
+_ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+NEUTRAL = {"gpu-admission.io/selects": "nothing"}
+
+REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
+"""Equal for the pods of one revision: these go into matchLabelKeys."""
+POD_LABELS = frozenset(
+    (
+        *REVISION_LABELS,
+        "pod-template-generation",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/controller-uid",
+        "controller-uid",
+        "job-name",  # said again by batch.kubernetes.io/job-name
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        "training.kubeflow.org/replica-index",
+    )
+)
+"""Labels that say which pod it is, not whose."""
+_MOST_LABELS = 16
+
+
+class Constraint(Settings):
+    """One topology key to spread over."""
+
+    key: str
+    max_skew: int = 1
+    when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
+
+
+class TopologySpread(Injector):
+    """Pods of one owner are spread over hosts and zones."""
+
+    mode: Literal["constraints", "antiAffinity"] = "constraints"
+    constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
+    agreeing_skew: int = 100
+    """maxSkew where a node was chosen: so large that the scheduler's count does not fight the ranking."""
+
+    def inject(self, edit: Edit, context: Context) -> Outcome:
+        chosen = bool(context.placement and context.placement.nodes)
+        if chosen and context.strategy == "pack":
+            return self._neutral(edit)
+        if context.owner is None:
+            return Outcome("noOwner")
+        selector = stable_labels(edit.object)
+        if not selector:
+            return Outcome("noLabels")
+        if self.mode == "antiAffinity":
+            return _anti_affinity(edit, selector)
+        present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
+        revision = [key for key in REVISION_LABELS if key in labels_of(edit.object)]
+        added = []
+        for constraint in self.constraints:
+            if constraint.key in present or not _useful(constraint, context):
+                continue
+            soft = constraint.when_unsatisfiable == "ScheduleAnyway"
+            value: dict[str, Any] = {
+                "maxSkew": max(self.agreeing_skew, constraint.max_skew) if chosen and soft else constraint.max_skew,
+                "topologyKey": constraint.key,
+                "whenUnsatisfiable": constraint.when_unsatisfiable,
+                "labelSelector": {"matchLabels": selector},
+            }
+            if revision:
+                value["matchLabelKeys"] = revision
+            edit.append(_CONSTRAINTS, value)
+            added.append(constraint.key)
+        return Outcome("added", added) if added else Outcome("present")
+
+    def _neutral(self, edit: Edit) -> Outcome:
+        if edit.get(_CONSTRAINTS):
+            return Outcome("present")
+        value = {
+            "maxSkew": 1,
+            "topologyKey": HOST,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": NEUTRAL},
+        }
+        edit.append(_CONSTRAINTS, value)
+        return Outcome("neutral")
+
+
+def _useful(constraint: Constraint, context: Context) -> bool:
+    """A node without the key gets no score (or, with DoNotSchedule, no pod): it must be there on two domains at least."""
+    if constraint.key == HOST and constraint.when_unsatisfiable == "ScheduleAnyway":
+        return True
+    return context.cluster.fresh and context.cluster.domains(constraint.key, context.gpus) > 1
+
+
+def stable_labels(pod: Pod) -> dict[str, str]:
+    """The labels that all pods of the owner have in common, at most _MOST_LABELS of them, sorted."""
+    stable = sorted((key, value) for key, value in labels_of(pod).items() if key not in POD_LABELS)
+    return dict(stable[:_MOST_LABELS])
+
+
+def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:
+    for term in edit.get(_ANTI_AFFINITY) or ():
+        if (term.get("podAffinityTerm") or {}).get("topologyKey") == HOST:
+            return Outcome("present")
+    term = {"weight": 100, "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": selector}}}
+    edit.append(_ANTI_AFFINITY, term)
+    return Outcome("antiAffinity")

@@ -1,0 +1,184 @@
+"""The policy: every unit with its settings, in run order. The parsed policy is the registry.
+
+A new injector or rule is one line here: a field of `Injectors` or `Rules`. Field order is run order. The document is YAML
+with camelCase keys; `manifests/policy.yaml` is the shipped one and documents every key. Anything unknown, misspelt or of
+the wrong type is refused with its path, its line and the nearest known key: a bad policy never takes effect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from pydantic import Field, model_validator
+
+from webhook.cluster.utilisation import GpuMetricsSettings
+from webhook.exemptions import Exemption
+from webhook.gpus import GpuName, Gpus, Kind
+from webhook.injectors.gpu_resources import GpuResources
+from webhook.injectors.node_affinity import NodeAffinity
+from webhook.injectors.priority_class import PriorityClassName
+from webhook.injectors.tolerations import Tolerations
+from webhook.injectors.topology_spread import TopologySpread
+from webhook.interface import Injector, Rule, Settings, Workload
+from webhook.placement.settings import PlacementSettings
+from webhook.pod import Owner, Pod, labels_of
+from webhook.policy_file import read
+from webhook.text import matches, quoted
+
+DEFAULT_PROFILE = "default"
+
+
+class Injectors(Settings):
+    """In run order. GPU resources and tolerations come first: the choice of a node reads them. The node comes last."""
+
+    gpu_resources: GpuResources = GpuResources()
+    tolerations: Tolerations = Tolerations()
+    priority_class: PriorityClassName = PriorityClassName()
+    topology_spread: TopologySpread = TopologySpread()
+    node_affinity: NodeAffinity = NodeAffinity()
+
+    @model_validator(mode="after")
+    def _pin_and_spread(self) -> Injectors:
+        hard = [c.key for c in self.topology_spread.constraints if c.when_unsatisfiable == "DoNotSchedule"]
+        if self.node_affinity.mode == "required" and self.topology_spread.enabled and hard:
+            raise ValueError(
+                f"nodeAffinity.mode required makes a DoNotSchedule spread over {', '.join(hard)} void: the pinned node "
+                "is the only domain. Use preferred, or ScheduleAnyway"
+            )
+        return self
+
+
+class Rules(Settings):
+    """In run order, which is the order of findings."""
+
+
+class Profile(Settings):
+    """One complete set of units with their settings; a namespace's label names its profile."""
+
+    shadow: bool = False
+    """Decide and record, but change and refuse nothing."""
+    injectors: Injectors = Injectors()
+    placement: PlacementSettings = PlacementSettings()
+    rules: Rules = Rules()
+    exempt: tuple[Exemption, ...] = ()
+
+
+class GpuResource(Settings):
+    """A resource name that counts as a GPU."""
+
+    name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
+    kind: Kind = "whole"
+
+
+class ClassRule(Settings):
+    """A pod that has one of the labels and one of the owner kinds (where given) is of this class."""
+
+    name: str = Field(alias="class")
+    labels: dict[str, tuple[str, ...]] = {}
+    owner_kinds: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ("*",)
+    """Who is entitled to it: exact, or with a trailing `*`."""
+
+
+class PolicyFile(Settings):
+    """The document as it is written."""
+
+    gpus: tuple[GpuResource, ...] = (
+        GpuResource(name="nvidia.com/gpu"),
+        GpuResource(name="nvidia.com/gpu.shared", kind="share"),
+        GpuResource(name="nvidia.com/mig-*", kind="slice"),
+        GpuResource(name="amd.com/gpu"),
+        GpuResource(name="gpu.intel.com/i915"),
+        GpuResource(name="gpu.intel.com/xe"),
+        GpuResource(name="habana.ai/gaudi"),
+    )
+    classes: tuple[ClassRule, ...] = (
+        ClassRule(name="inference", labels={"workload-type": ("inference", "serving")}),
+        ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
+        ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
+        ClassRule(
+            name="training",
+            owner_kinds=(
+                *("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob", "TrainJob"),
+                *("RayJob", "RayCluster", "AppWrapper", "Workflow"),
+            ),
+        ),
+        ClassRule(
+            name="inference",
+            owner_kinds=("ReplicaSet", "StatefulSet", "ReplicationController", "LeaderWorkerSet", "RayService"),
+        ),
+        ClassRule(name="development"),
+    )
+    gpu_metrics: GpuMetricsSettings = GpuMetricsSettings()
+    profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A parsed policy, ready to decide by: immutable, swapped whole. `hash` stands in every decision record."""
+
+    hash: str
+    gpus: Gpus
+    file: PolicyFile
+    _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
+    _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
+
+    @classmethod
+    def load(cls, text: str | bytes) -> Policy:
+        """From YAML. Raises PolicyError with every problem found."""
+        return cls.of(read(text, PolicyFile))
+
+    @classmethod
+    def of(cls, file: PolicyFile) -> Policy:
+        digest = hashlib.sha256(orjson.dumps(file.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        profiles = file.profiles
+        return cls(
+            hash=digest[:12],
+            gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
+            file=file,
+            _injectors={
+                name: tuple((n, u) for n, u in _units(p.injectors) if isinstance(u, Injector) and u.enabled)
+                for name, p in profiles.items()
+            },
+            _rules={
+                name: tuple((n, u) for n, u in _units(p.rules) if isinstance(u, Rule) and u.action != "off")
+                for name, p in profiles.items()
+            },
+        )
+
+    def profile(self, name: str) -> tuple[str, Profile]:
+        """The profile of that name, or the default one: the name that comes back tells which."""
+        if name not in self.file.profiles:
+            name = DEFAULT_PROFILE
+        return name, self.file.profiles[name]
+
+    def injectors(self, profile: str) -> tuple[tuple[str, Injector], ...]:
+        """The enabled injectors of a profile, by name, in run order."""
+        return self._injectors[profile]
+
+    def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
+        """The rules of a profile that are not off, by name, in run order."""
+        return self._rules[profile]
+
+    def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
+        """The class of a pod: the first rule that matches and whose namespaces include this one."""
+        labels = labels_of(pod)
+        warning = None
+        for rule in self.file.classes:
+            if rule.labels and not any(labels.get(key) in values for key, values in rule.labels.items()):
+                continue
+            if rule.owner_kinds and (owner is None or owner.kind not in rule.owner_kinds):
+                continue
+            if any(matches(pattern, namespace) for pattern in rule.namespaces):
+                return Workload(rule.name, warning)
+            warning = warning or f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
+        return Workload("none", warning)
+
+
+def _units(section: Settings) -> Iterator[tuple[str, Any]]:
+    for name, info in type(section).model_fields.items():
+        yield info.alias or name, getattr(section, name)
