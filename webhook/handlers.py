@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Protocol
 
 from webhook import review
-from webhook.admission import IGNORED, Decision, mutate, validate
+from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview, QuantityError
 from webhook.policy import Policy
@@ -58,10 +58,7 @@ class Handlers:
         except (BadReview, QuantityError) as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
-        if decision is IGNORED:
-            answer = review.allowed(request.uid)
-        else:
-            answer = _encode(request.uid, decision)
+        answer = encode(request.uid, decision)
         self._recorder.decided(hook, request, decision, perf_counter() - started)
         return 200, answer
 
@@ -77,7 +74,8 @@ class Handlers:
         return validate(request, policy, self._state.snapshot(self._clock()))
 
 
-def _encode(uid: str, decision: Decision) -> bytes:
+def encode(uid: str, decision: Decision) -> bytes:
+    """The answer to a decision, as the API server wants it."""
     audit = {"decision": decision.record} if decision.record else None
     if decision.result == "denied":
         return review.denied(uid, decision.message, warnings=decision.warnings, audit=audit)

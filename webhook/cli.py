@@ -1,0 +1,215 @@
+"""The command line: parses, calls, prints. Exit status 0: fine, 1: refused, 2: could not."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+import yaml
+from rich.console import Console
+
+from webhook import offline
+from webhook.app import ServeSettings, load_policy, load_state, serve_forever, write_certificates
+from webhook.errors import BadInput, GpuAdmissionError, PolicyError
+from webhook.text import plural
+
+REFUSED, COULD_NOT = 1, 2
+
+app = typer.Typer(
+    name="gpu-admission",
+    help="GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why.",
+    epilog="Exit status: 0 fine, 1 a pod was refused (or a policy does not parse), 2 it could not be done.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Output(StrEnum):
+    yaml = "yaml"
+    json = "json"
+    patch = "patch"
+    review = "review"
+
+
+File = Annotated[str, typer.Argument(metavar="FILE|-", help="Pods or AdmissionReviews, YAML or JSON; - reads stdin.")]
+Cluster = Annotated[
+    Path | None,
+    typer.Option(
+        help="The cluster as `kubectl get nodes,pods,namespaces,priorityclasses -A -o json` prints it.",
+        metavar="FILE",
+    ),
+]
+PolicyOption = Annotated[
+    str | None, typer.Option(help="A policy file, or `default` for the shipped one.", metavar="FILE|default")
+]
+
+
+@app.command()
+def mutate(
+    file: File,
+    cluster: Cluster = None,
+    policy: PolicyOption = None,
+    output: Annotated[Output, typer.Option("-o", "--output", help="What to print.")] = Output.yaml,
+) -> None:
+    """Print pods as the webhook would change them.
+
+    Examples: `gpu-admission mutate pod.yaml`, `kubectl create deployment … | gpu-admission mutate - -o patch`.
+    Reasons go to stderr. With --cluster a node is chosen; without it everything else is done.
+    """
+    _decide(file, cluster, policy, output, offline.decide_mutate)
+
+
+@app.command()
+def validate(
+    file: File,
+    cluster: Cluster = None,
+    policy: PolicyOption = None,
+    output: Annotated[
+        Output | None, typer.Option("-o", "--output", help="What to print; nothing, if not given.")
+    ] = None,
+) -> None:
+    """Check pods against the rules. Findings go to stderr, one line each; exit status 1 if a pod is refused."""
+    _decide(file, cluster, policy, output, offline.decide_validate)
+
+
+@app.command()
+def lint(file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")]) -> None:
+    """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
+    try:
+        loaded = load_policy(_read(file))
+    except PolicyError as error:
+        for problem in error.problems:
+            console.print(f"{file}: {problem}", markup=False)
+        raise typer.Exit(REFUSED) from None
+    except GpuAdmissionError as error:
+        raise _could_not(error) from None
+    profiles = plural(len(loaded.file.profiles), "profile")
+    print(f"{file}: good: {profiles}, hash {loaded.hash}")
+
+
+@app.command()
+def certs(
+    folder: Annotated[Path, typer.Argument(help="Where ca.pem, tls.pem and tls-key.pem are written.")] = Path("certs"),
+    host: Annotated[list[str] | None, typer.Option(help="A DNS name or address; may be repeated.")] = None,
+) -> None:
+    """Write a CA and a serving certificate for development."""
+    for path in write_certificates(folder, host or ["localhost", "127.0.0.1"]):
+        print(path)
+
+
+@app.command()
+def serve(
+    cluster: Cluster = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Outside of a cluster.", metavar="FILE")] = None,
+    policy: PolicyOption = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",  # noqa: S104
+    port: Annotated[int, typer.Option(help="HTTPS port of the webhook; 0 takes a free one.", min=0, max=65535)] = 8443,
+    ops_port: Annotated[
+        int, typer.Option(help="HTTP port of /healthz, /readyz, /metrics; 0 takes a free one.", min=0, max=65535)
+    ] = 8080,
+    tls_cert: Annotated[Path | None, typer.Option(help="Serving certificate, PEM.", metavar="FILE")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")] = None,
+) -> None:
+    """Serve the webhook.
+
+    In a cluster it needs no option. With --kubeconfig it runs outside of one. With --cluster FILE there is no API server
+    at all: the file is the cluster, and a namespace that it does not list counts as opted in.
+    When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
+    """
+    try:
+        serve_forever(
+            ServeSettings(
+                cluster=cluster,
+                kubeconfig=kubeconfig,
+                policy=policy,
+                host=host,
+                port=port,
+                ops_port=ops_port,
+                tls_cert=tls_cert,
+                tls_key=tls_key,
+            )
+        )
+    except GpuAdmissionError as error:
+        raise _could_not(error) from None
+
+
+def _decide(file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.Decide) -> None:
+    status = 0
+    try:
+        loaded = load_policy(None if policy in (None, "default") else _read(str(policy)))
+        state = load_state(cluster)
+        found = list(offline.documents(_read(file), file))
+    except PolicyError as error:
+        for problem in error.problems:
+            console.print(f"{policy}: {problem}", markup=False)
+        raise typer.Exit(COULD_NOT) from None
+    except GpuAdmissionError as error:
+        raise _could_not(error) from None
+    printed = 0
+    for document in found:
+        try:
+            if isinstance(document, BadInput):
+                raise document
+            result = offline.run(document, decide, loaded, state)
+        except GpuAdmissionError as error:
+            console.print(f"error: {error}", markup=False)
+            status = COULD_NOT
+            continue
+        _report(result)
+        if result.decision.result == "denied":
+            status = status or REFUSED
+            if output is not Output.review:
+                continue
+        if output is not None:
+            _print(result, output, printed)
+            printed += 1
+    raise typer.Exit(status)
+
+
+def _report(result: offline.Result) -> None:
+    decision = result.decision
+    if decision.message and decision.result in ("denied", "shadow"):
+        verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
+        console.print(f"{result.document.where}: {verb}: {decision.message}", markup=False, style="red")
+    for warning in decision.warnings:
+        console.print(f"{result.document.where}: warning: {warning}", markup=False, style="yellow")
+
+
+def _print(result: offline.Result, output: Output, printed: int) -> None:
+    if output is Output.review:
+        print(result.answer.decode())
+    elif output is Output.patch:
+        print((result.decision.patch or b"[]").decode())
+    elif output is Output.json:
+        print(orjson.dumps(result.pod).decode())
+    else:
+        print(("---\n" if printed else "") + _yaml(result.pod), end="")
+
+
+def _yaml(pod: dict[str, Any]) -> str:
+    return yaml.safe_dump(pod, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be read: {error.strerror}. Give a file, or - for stdin") from None
+
+
+def _could_not(error: Exception) -> typer.Exit:
+    console.print(f"error: {error}", markup=False, style="red")
+    return typer.Exit(COULD_NOT)
+
+
+def main() -> None:
+    """Entry point of the command `gpu-admission`."""
+    app()

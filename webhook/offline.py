@@ -1,0 +1,141 @@
+"""The engine without a server: documents in, decisions out. `gpu-admission mutate` and `validate` are thin shells of this.
+
+Pods are decided one after another against one state, each choice reserved before the next, as a server would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jsonpatch
+import orjson
+import yaml
+
+from webhook import review
+from webhook.admission import Decision, mutate, validate
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadInput, BadReview
+from webhook.handlers import encode
+from webhook.policy import Policy
+from webhook.text import quoted
+
+_REVIEW = "AdmissionReview"
+_DEFAULT_NAMESPACE = "default"
+
+
+class Document(NamedTuple):
+    """One pod to decide for. `where` names it in messages: file and position."""
+
+    where: str
+    request: review.Request
+    original: bytes
+    """The pod as it was read, as JSON."""
+
+
+class Result(NamedTuple):
+    document: Document
+    decision: Decision
+    pod: dict[str, Any]
+    """The pod as the API server would have it after our patch."""
+    answer: bytes
+    """The AdmissionReview that a server would have answered."""
+
+
+def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
+    """Pods, Lists of pods and AdmissionReviews, JSON or YAML, any number of documents.
+
+    What is none of these comes out as an error in its place, so that one bad document does not hide the others.
+    Raises BadInput where the text is neither JSON nor YAML.
+    """
+    position = 0
+    for found in _parsed(text, name):
+        for item in _items(found):
+            position += 1
+            where = f"{name}: document {position}"
+            try:
+                yield _document(item, where)
+            except BadReview as error:
+                yield BadInput(f"{where}: {error}")
+    if position == 0:
+        yield BadInput(f"{name}: no document in it: wanted pods or AdmissionReviews, as YAML or JSON")
+
+
+def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
+    try:
+        yield from (found for found in yaml.load_all(text, Loader=_LOADER) if found is not None)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise BadInput(f"{name}: neither YAML nor JSON: {' '.join(str(error).split())}") from None
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _items(found: Any) -> list[Any]:
+    if isinstance(found, dict) and str(found.get("kind", "")).endswith("List") and isinstance(found.get("items"), list):
+        return list(found["items"])
+    return [found]
+
+
+def _document(item: Any, where: str) -> Document:
+    kind = item.get("kind") if isinstance(item, dict) else None
+    if kind == _REVIEW:
+        body = _json(item)
+        request = review.parse(body)
+        return Document(where, request, _json(request.object))
+    if kind != "Pod":
+        seen = f"kind {quoted(kind)}" if isinstance(item, dict) else type(item).__name__
+        raise BadReview(f"wanted a Pod or an AdmissionReview, saw {seen}")
+    metadata = item.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    original = _json(item)
+    request = review.Request(
+        uid=where,
+        kind="Pod",
+        group="",
+        resource="pods",
+        subresource="",
+        operation="CREATE",
+        namespace=namespace if isinstance(namespace, str) and namespace else _DEFAULT_NAMESPACE,
+        name="",
+        user="",
+        groups=(),
+        dry_run=False,
+        object=orjson.loads(original),
+        old=None,
+    )
+    return Document(where, request, original)
+
+
+def _json(item: Any) -> bytes:
+    try:
+        return orjson.dumps(item)
+    except TypeError as error:  # a YAML date, a non-string key
+        raise BadReview(f"not JSON data: {error}") from None
+
+
+Decide = Callable[[Document, Policy, ClusterState, float], Decision]
+
+
+def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
+    request = document.request
+    decision = mutate(request, policy, state.snapshot(now), lambda: orjson.loads(document.original))
+    if decision.reserve and decision.placement is not None and request.object is not None:
+        state.reserve(request.object, decision.placement, now)
+    return decision
+
+
+def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
+    return validate(document.request, policy, state.snapshot(now))
+
+
+def run(document: Document, decide: Decide, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
+    """Decide for one document. Raises BadInput where it is not the pod that it says it is."""
+    try:
+        decision = decide(document, policy, state, now)
+    except BadReview as error:
+        raise BadInput(f"{document.where}: {error}") from None
+    pod = orjson.loads(document.original)
+    if decision.patch is not None:
+        pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
+    return Result(document, decision, pod, encode(document.request.uid, decision))
