@@ -1,0 +1,65 @@
+# Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-unit up check format certs manifests bench requirements clean
+SHELL := /bin/bash
+
+PYTHON ?= python3
+K8S ?= 1.37
+CLUSTER ?= pools
+export K8S
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
+	@$(BIN)/python -m webhook.demo
+
+test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
+	$(BIN)/pytest
+
+test-unit: $(READY) ## Run the tests that need no control plane; under a minute
+	$(BIN)/pytest -q -m "not controlplane"
+
+up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
+	@$(BIN)/python -m tests.controlplane up --cluster $(CLUSTER)
+
+check: $(READY) ## Check format, lint, types and import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(READY) ## Format the code and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+certs: $(READY) ## Write a development CA and certificate into certs/
+	@$(BIN)/gpu-admission certs certs
+
+manifests: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
+	@$(BIN)/python -m tests.controlplane kubectl kustomize manifests
+
+bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement
+	@$(BIN)/python -m bench
+
+requirements: $(READY) ## Pin the newest allowed versions of all dependencies, with hashes
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile -q -U --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+
+clean: ## Remove the virtual environment and everything built here (the control plane's cache stays)
+	rm -rf .venv build *.egg-info bench/out .mypy_cache .ruff_cache .hypothesis
+
+$(READY): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "setting up .venv (once, about a minute)" >&2
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
