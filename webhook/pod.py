@@ -145,7 +145,7 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
 def has_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
     """Whether one container asks for at least one GPU, or for devices by DRA (which may be GPUs)."""
     resources = container.get("resources")
-    return bool(resources) and (bool(resources.get("claims")) or bool(gpu_counts(container, gpus)))
+    return resources is not None and bool(resources.get("claims") or gpu_counts(container, gpus))
 
 
 def asks_for_gpu(pod: Pod, gpus: Gpus) -> bool:

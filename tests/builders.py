@@ -1,0 +1,179 @@
+"""Pods and clusters for tests, made by keywords: one known-good GPU pod, and one tweak of it.
+
+pod()                                       one container "main" with one GPU, 8 CPUs and 32 GiB
+pod(container(gpu=2))                       …with two GPUs
+pod(nodeName="gpu-a1")                      …with any field of the spec, spelt as in Kubernetes
+pod(init=[container("setup", gpu=None)])    …with an init container without a GPU
+case(pod(), cluster=EMPTY, namespace="x")   a pod and what a unit knows besides it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from webhook.gpus import GpuName, Gpus
+from webhook.interface import Context, Finding, PriorityClass, Rule, Taint, Workload
+from webhook.pod import Pod, owner
+
+GPU = "nvidia.com/gpu"
+GPUS = Gpus(
+    (
+        GpuName("nvidia.com/gpu", "whole"),
+        GpuName("nvidia.com/gpu.shared", "share"),
+        GpuName("nvidia.com/mig-*", "slice"),
+        GpuName("amd.com/gpu", "whole"),
+    )
+)
+
+
+def container(
+    name: str = "main",
+    *,
+    gpu: Any = 1,
+    limits: Mapping[str, Any] | None = None,
+    requests: Mapping[str, Any] | None = None,
+    env: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> dict[str, Any]:
+    """One container. `gpu` stands in limits and requests, as the API server leaves it; None is a container without.
+
+    `limits` and `requests` come on top. `env` is name to value; a value that is a map is a valueFrom.
+    """
+    asked = {"cpu": "8", "memory": "32Gi"}
+    gpus = {} if gpu is None else {GPU: str(gpu)}
+    resources = {"limits": {**asked, **gpus, **(limits or {})}, "requests": {**asked, **gpus, **(requests or {})}}
+    if limits is not None and requests is None:
+        resources["requests"] |= limits
+    entries = [{"name": k, "valueFrom" if isinstance(v, Mapping) else "value": v} for k, v in (env or {}).items()]
+    made = {"name": name, "image": "registry.example/app:1", "resources": resources, **fields}
+    return made | ({"env": entries} if entries else {})
+
+
+def pod(
+    *containers: dict[str, Any],
+    init: Iterable[dict[str, Any]] = (),
+    ephemeral: Iterable[dict[str, Any]] = (),
+    name: str = "trainer",
+    namespace: str = "team-a",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owned_by: str | None = None,
+    **spec: Any,
+) -> Pod:
+    """One pod; without containers it has one good GPU container. `owned_by` is the kind of its controller."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+    if labels:
+        metadata["labels"] = dict(labels)
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    if owned_by:
+        reference = {"apiVersion": "apps/v1", "kind": owned_by, "name": name, "uid": "u-1", "controller": True}
+        metadata["ownerReferences"] = [reference]
+    lists = {"initContainers": list(init), "ephemeralContainers": list(ephemeral)}
+    body = {"containers": list(containers) or [container()], **{k: v for k, v in lists.items() if v}, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+def sidecar(name: str = "sidecar", **fields: Any) -> dict[str, Any]:
+    """An init container that keeps running."""
+    return container(name, restartPolicy="Always", **fields)
+
+
+@dataclass
+class ClusterFacts:
+    """What units see of a cluster, as plain values."""
+
+    fresh: bool = True
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    knows_priority_classes: bool = True
+    offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Node name to its allocatable extended resources."""
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Node name to its labels."""
+    taints: tuple[Taint, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
+        return self.namespaces.get(namespace)
+
+    def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
+        return self.taints
+
+    def domains(self, topology_key: str, gpus: Gpus) -> int:
+        return len(self.label_values(topology_key, gpus))
+
+    def resources(self) -> Mapping[str, int]:
+        names = sorted({name for offered in self.offers.values() for name in offered})
+        return {name: max(offered.get(name, 0) for offered in self.offers.values()) for name in names}
+
+    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
+        having = [(node, offered[resource]) for node, offered in self.offers.items() if offered.get(resource)]
+        return tuple(sorted(having, key=lambda pair: (-pair[1], pair[0]))[:count])
+
+    def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
+        with_gpus = [node for node, offered in self.offers.items() if gpus.among(offered)]
+        return tuple(sorted({self.labels.get(n, {})[key] for n in with_gpus if key in self.labels.get(n, {})}))
+
+
+def classes(*names: str, default: str = "") -> dict[str, PriorityClass]:
+    """Priority classes by name; the system ones are always there."""
+    return {n: PriorityClass(n, 1000, "PreemptLowerPriority", n == default) for n in (*_SYSTEM, *names)}
+
+
+_SYSTEM = ("system-cluster-critical", "system-node-critical")
+EMPTY = ClusterFacts()
+"""A cluster without any node."""
+UNKNOWN = ClusterFacts(fresh=False, knows_priority_classes=False)
+"""A cluster that was not yet listed."""
+TWO_NODES = ClusterFacts(
+    priority_classes=classes("gpu-inference", "gpu-training"),
+    offers={"gpu-a1": {GPU: 8}, "gpu-a2": {GPU: 8}},
+    labels={n: {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"} for n in ("gpu-a1", "gpu-a2")},
+    taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
+)
+"""Two nodes of eight A100."""
+POOLS = ClusterFacts(
+    priority_classes=classes("gpu-inference", "gpu-training"),
+    offers={
+        "gpu-a1": {GPU: 8},
+        "mig-1": {"nvidia.com/mig-1g.10gb": 14, "nvidia.com/mig-3g.40gb": 4},
+        "shared-1": {"nvidia.com/gpu.shared": 16},
+    },
+    labels={
+        "gpu-a1": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+        "mig-1": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        "shared-1": {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.sharing-strategy": "time-slicing"},
+    },
+    taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),),
+)
+"""Whole GPUs, MIG slices and time-sliced shares."""
+
+
+class Case(NamedTuple):
+    """One pod, what a unit knows besides it, and the rule where it is not the one with default settings."""
+
+    pod: Pod
+    context: Context
+    rule: Rule | None = None
+
+    def findings(self, rule: Rule) -> list[Finding]:
+        return list((self.rule or rule).check(self.pod, self.context))
+
+    def messages(self, rule: Rule) -> list[str]:
+        return [finding.message for finding in self.findings(rule)]
+
+
+def case(
+    pod: Pod,
+    *,
+    rule: Rule | None = None,
+    cluster: ClusterFacts = TWO_NODES,
+    namespace: str = "team-a",
+    workload: str = "training",
+    **context: Any,
+) -> Case:
+    """A pod in a context: two nodes of eight GPUs, namespace `team-a`, class `training`, unless told otherwise."""
+    known = Context(namespace, GPUS, cluster, Workload(workload), owner(pod), **context)
+    return Case(pod, known, rule)

@@ -1,0 +1,110 @@
+"""Environment variables by which a container takes devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod, sidecar
+from webhook.rules.device_env import DeviceEnv
+
+RULE = DeviceEnv()
+
+ALLOWED: dict[str, Case] = {
+    "other variables": case(pod(container(env={"HF_HOME": "/models", "CUDA_VISIBLE_DEVICES": "0"}))),
+    "void in a container without a GPU": case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "void"}))),
+    "none in a container without a GPU": case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "none"}))),
+    "nothing in a container without a GPU": case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": ""}))),
+    "another spelling, which no runtime reads": case(pod(container(env={"nvidia_visible_devices": "all"}))),
+    "driver libraries, which are no devices": case(pod(container(env={"NVIDIA_DRIVER_CAPABILITIES": "all"}))),
+    "a CUDA version beside a GPU": case(pod(container(env={"CUDA_VERSION": "12.4"}))),
+    "a CUDA version beside void": case(
+        pod(container(gpu=None, env={"CUDA_VERSION": "12.4", "NVIDIA_VISIBLE_DEVICES": "void"}))
+    ),
+    "a variable that the policy does not name": case(
+        pod(container(env={"NVIDIA_VISIBLE_DEVICES": "all"})), rule=DeviceEnv(names=("AMD_VISIBLE_DEVICES",))
+    ),
+}
+
+_WANTED = "wanted no such variable: it hands out devices past the GPU limit."
+_FIX = "Remove it: the device plugin sets it to the GPUs that the limits ask for."
+_REFERENCE = {"secretKeyRef": {"name": "s", "key": "k"}}
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "all GPUs beside a limit of one": (
+        case(pod(container(env={"A": "1", "NVIDIA_VISIBLE_DEVICES": "all"}))),
+        [f'spec.containers[0].env[1]: saw NVIDIA_VISIBLE_DEVICES="all" in container "main", {_WANTED} {_FIX}'],
+    ),
+    "all GPUs without a limit": (
+        case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"}))),
+        [f'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="all" in container "main", {_WANTED} {_FIX}'],
+    ),
+    "a value that is composed when the container starts": (
+        case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "$(X)void"}))),
+        [f'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="$(X)void" in container "main", {_WANTED} {_FIX}'],
+    ),
+    "a value from elsewhere, in every kind of container": (
+        case(
+            pod(
+                container(env={"NVIDIA_VISIBLE_DEVICES": _REFERENCE}),
+                init=[container("setup", env={"NVIDIA_VISIBLE_DEVICES": _REFERENCE}), sidecar(env={"A": "b"})],
+                ephemeral=[container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": {"configMapKeyRef": {}}})],
+            )
+        ),
+        [
+            f'spec.{field}.env[0]: saw NVIDIA_VISIBLE_DEVICES=(from a {source}) in container "{name}", {_WANTED} {_FIX}'
+            for field, source, name in (
+                ("initContainers[0]", "secretKeyRef", "setup"),
+                ("containers[0]", "secretKeyRef", "main"),
+                ("ephemeralContainers[0]", "configMapKeyRef", "debug"),
+            )
+        ],
+    ),
+    "the variables of other vendors": (
+        case(pod(container(env={"AMD_VISIBLE_DEVICES": "all", "HABANA_VISIBLE_DEVICES": "all"}))),
+        [
+            f'spec.containers[0].env[0]: saw AMD_VISIBLE_DEVICES="all" in container "main", {_WANTED} {_FIX}',
+            f'spec.containers[0].env[1]: saw HABANA_VISIBLE_DEVICES="all" in container "main", {_WANTED} {_FIX}',
+        ],
+    ),
+    "a CUDA version without a GPU": (
+        case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4"}))),
+        [
+            'spec.containers[0].env[0]: saw CUDA_VERSION="12.4" in container "main", which asks for no GPU, wanted no such '
+            "variable: alone it stands for all GPUs of the node. "
+            "Remove it, or set NVIDIA_VISIBLE_DEVICES to void beside it."
+        ],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "void beside a limit hides the GPU": (
+        case(pod(container(env={"NVIDIA_VISIBLE_DEVICES": "void"}))),
+        [
+            'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="void" in container "main", which asks for a GPU, wanted '
+            f"no such variable: it hides that GPU from the container. {_FIX}"
+        ],
+    ),
+    "the driver check switched off": (
+        case(pod(container(env={"NVIDIA_DISABLE_REQUIRE": "1"}))),
+        [
+            'spec.containers[0].env[0]: saw NVIDIA_DISABLE_REQUIRE="1" in container "main", wanted no such variable: it '
+            "switches off the check that the driver fits the image. "
+            "Remove it, and choose an image for the driver of the nodes."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -1,0 +1,79 @@
+"""How many GPUs a container and a pod may ask for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod, sidecar
+from webhook.rules.gpu_limit import GpuLimit
+
+RULE = GpuLimit(per_container=4, per_pod=8)
+SIZES = GpuLimit(per_container=None, sizes=(8, 4, 2, 1))
+
+ALLOWED: dict[str, Case] = {
+    "as many as a container may have": case(pod(container(gpu=4))),
+    "as many as a pod may have": case(pod(container("a", gpu=4), container("b", gpu=4))),
+    "an init container reuses the GPUs of the containers after it": case(
+        pod(container("a", gpu=4), container("b", gpu=4), init=[container("setup", gpu=4)])
+    ),
+    "slices of GPUs, which are not counted": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "7"}))),
+    "a size that fills nodes": case(pod(container(gpu=4)), rule=SIZES),
+    "no limits set": case(pod(container(gpu=100)), rule=GpuLimit(per_container=None, per_pod=None)),
+    "sixteen, the most there is in one server, by default": case(pod(container(gpu=16)), rule=GpuLimit()),
+    "a fraction, which is for another rule to judge": case(pod(container(gpu="500m"))),
+}
+
+_FIX = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does."
+_WHERE = "spec.containers[0].resources.limits[nvidia.com/gpu]"
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "one more than a container may have": (
+        case(pod(container(gpu=5))),
+        [f'{_WHERE}: saw 5 in container "main", wanted at most 4 in a container. {_FIX}'],
+    ),
+    "too many in a container, and so in the pod": (
+        case(pod(container(gpu=9))),
+        [
+            f'{_WHERE}: saw 9 in container "main", wanted at most 4 in a container. {_FIX}',
+            f"spec: saw 9 GPUs in 1 container, wanted at most 8 in a pod. {_FIX}",
+        ],
+    ),
+    "a sidecar adds to the containers": (
+        case(pod(container("a", gpu=4), container("b", gpu=4), init=[sidecar(gpu=1)])),
+        [f"spec: saw 9 GPUs in 3 containers, wanted at most 8 in a pod. {_FIX}"],
+    ),
+    "an init container beside a sidecar needs more than the containers do": (
+        case(pod(container(gpu=1), init=[sidecar("s", gpu=4), sidecar("t", gpu=3), container("setup", gpu=2)])),
+        [f"spec: saw 9 GPUs in 4 containers, wanted at most 8 in a pod. {_FIX}"],
+    ),
+    "a size between two that fill nodes": (
+        case(pod(container(gpu=3)), rule=SIZES),
+        [
+            f'{_WHERE}: saw 3 in container "main", wanted 1, 2, 4 or 8 GPUs. '
+            "Ask for 2 or 4: other sizes leave GPUs on a node that nobody can use."
+        ],
+    ),
+    "a size above the largest": (
+        case(pod(container(gpu=12)), rule=SIZES),
+        [
+            f'{_WHERE}: saw 12 in container "main", wanted 1, 2, 4 or 8 GPUs. '
+            "Ask for 8: other sizes leave GPUs on a node that nobody can use."
+        ],
+    ),
+    "more than any server has, by default": (
+        case(pod(container(gpu=100)), rule=GpuLimit()),
+        [
+            f'{_WHERE}: saw 100 in container "main", wanted at most 16 in a container. {_FIX}',
+            f"spec: saw 100 GPUs in 1 container, wanted at most 16 in a pod. {_FIX}",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages

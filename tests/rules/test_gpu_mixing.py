@@ -1,0 +1,57 @@
+"""GPUs that do not go together in one container."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.gpu_mixing import GpuMixing
+
+RULE = GpuMixing()
+
+ALLOWED: dict[str, Case] = {
+    "whole GPUs of one vendor": case(pod(container(gpu=8))),
+    "two sizes of slices": case(
+        pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1", "nvidia.com/mig-3g.40gb": "1"}))
+    ),
+    "two vendors in two containers": case(pod(container("a"), container("b", gpu=None, limits={"amd.com/gpu": "1"}))),
+    "none of the second vendor": case(pod(container(limits={"amd.com/gpu": "0"}))),
+    "a resource beside the GPU that is none": case(pod(container(limits={"nvidia.com/gpumem": "4000"}))),
+}
+
+_WHERE = "spec.containers[0].resources.limits"
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "two vendors": (
+        case(pod(container(limits={"amd.com/gpu": "1"}))),
+        [
+            f'{_WHERE}: saw nvidia.com/gpu, amd.com/gpu in container "main", wanted GPUs of one vendor. '
+            "Keep the one that the image is built for."
+        ],
+    ),
+    "whole GPUs beside slices": (
+        case(pod(container(limits={"nvidia.com/mig-1g.10gb": "1"}))),
+        [
+            f'{_WHERE}: saw nvidia.com/gpu, nvidia.com/mig-1g.10gb in container "main", '
+            "wanted either whole GPUs or parts of GPUs. "
+            "Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
+        ],
+    ),
+    "whole GPUs beside shares, in an init container": (
+        case(pod(init=[container("setup", limits={"nvidia.com/gpu.shared": "1"})])),
+        [
+            'spec.initContainers[0].resources.limits: saw nvidia.com/gpu, nvidia.com/gpu.shared in container "setup", '
+            "wanted either whole GPUs or parts of GPUs. "
+            "Keep one of them: CUDA does not use whole GPUs and parts of GPUs together."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages

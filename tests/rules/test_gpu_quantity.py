@@ -1,0 +1,137 @@
+"""GPU quantities: what is a number of GPUs, and what the user reads where it is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, pod, sidecar
+from webhook.rules.gpu_quantity import GpuQuantity
+
+RULE = GpuQuantity()
+
+
+def only(**resources: dict[str, object]) -> dict[str, object]:
+    """A container with these resources and no others."""
+    return {"name": "main", "resources": resources}
+
+
+ALLOWED: dict[str, Case] = {
+    "one GPU, as the API server writes it": case(pod()),
+    "eight GPUs": case(pod(container(gpu=8))),
+    "limits alone: the API server copies them into requests": case(pod(only(limits={GPU: "1"}))),
+    "a whole number in thousandths": case(pod(only(limits={GPU: "2000m"}))),
+    "request and limit that only differ in spelling": case(pod(only(limits={GPU: "1"}, requests={GPU: "1000m"}))),
+    "a JSON number, as in a file": case(pod(only(limits={GPU: 2}, requests={GPU: 2}))),
+    "none at all, which is for another rule to judge": case(pod(container(gpu=0))),
+    "half a CPU": case(pod(container(gpu=None, limits={"cpu": "500m"}))),
+    "half of something that only begins like a GPU": case(pod(container(limits={"nvidia.com/gpumem": "0.5"}))),
+    "no resources": case(pod({"name": "main"})),
+    "CPU for the whole pod": case(pod(resources={"limits": {"cpu": "16"}})),
+    "devices by claim": case(pod(only(claims=[{"name": "gpu"}]), resourceClaims=[{"name": "gpu"}])),
+}
+
+_WHERE = "spec.containers[0].resources.limits[nvidia.com/gpu]"
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "half a GPU, where the cluster has parts of GPUs": (
+        case(pod(container(gpu="500m")), cluster=POOLS),
+        [
+            f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
+            "Ask for 1, or for a part of a GPU that this cluster offers: "
+            "nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb."
+        ],
+    ),
+    "half a GPU, where the cluster has none": (
+        case(pod(container(gpu="500m"))),
+        [
+            f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
+            "Ask for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs."
+        ],
+    ),
+    "half a GPU as the user wrote it, with a cluster not yet known": (
+        case(pod(container(gpu="0.5")), cluster=UNKNOWN),
+        [
+            f'{_WHERE}: saw "0.5" in container "main", wanted a whole number of GPUs. '
+            "Ask for 1, or for a MIG profile or a shared GPU if the cluster offers them."
+        ],
+    ),
+    "one and a half": (
+        case(pod(container(gpu="1500m")), cluster=EMPTY),
+        [
+            f'{_WHERE}: saw "1500m", the API server\'s spelling of 1.5, in container "main", wanted a whole number of GPUs. '
+            "Ask for 1 or 2, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs."
+        ],
+    ),
+    "half a GPU of another vendor, whose parts would come first": (
+        case(pod(only(limits={"amd.com/gpu": "500m"})), cluster=POOLS),
+        [
+            'spec.containers[0].resources.limits[amd.com/gpu]: saw "500m", the API server\'s spelling of 0.5, in container '
+            '"main", wanted a whole number of GPUs. Ask for 1, or for a part of a GPU that this cluster offers: '
+            "nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb."
+        ],
+    ),
+    "fewer than none": (
+        case(pod(container(gpu=-1))),
+        [
+            f'{_WHERE}: saw "-1" in container "main", wanted a whole number of GPUs, not below zero. '
+            "Ask for the number of GPUs that the container needs, or remove the line."
+        ],
+    ),
+    "no number": (
+        case(pod(container("a\nb", gpu="one"))),
+        [
+            f'{_WHERE}: saw "one" in container "a\\nb", wanted a whole number of GPUs. Write a number without a unit, as 1.'
+        ],
+    ),
+    "a request that differs from its limit": (
+        case(pod(only(limits={GPU: "2"}, requests={GPU: "1"}))),
+        [
+            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw a request of "1" beside a limit of "2" in container '
+            '"main", wanted the same number in both. '
+            "Keep only limits.nvidia.com/gpu, with the number of GPUs the container needs."
+        ],
+    ),
+    "a request without a limit, as in a template": (
+        case(pod(only(requests={GPU: "1"})), template=True),
+        [
+            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw a request of "1" without a limit in container "main"'
+            ", wanted the same number as limit: GPUs cannot be overcommitted. "
+            "Write it under limits; nvidia.com/gpu needs no request."
+        ],
+    ),
+    "a bad request beside a good limit": (
+        case(pod(only(limits={GPU: "1"}, requests={GPU: "-1"}))),
+        [
+            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw "-1" in container "main", wanted a whole number of '
+            "GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line."
+        ],
+    ),
+    "each container that is wrong, in field order, and no other": (
+        case(pod(container("good"), container("bad", gpu=-2), init=[container("setup", gpu=-1), sidecar(gpu=-3)])),
+        [
+            f'spec.{field}.resources.limits[nvidia.com/gpu]: saw "{seen}" in container "{name}", wanted a whole number of '
+            "GPUs, not below zero. Ask for the number of GPUs that the container needs, or remove the line."
+            for field, seen, name in (
+                ("initContainers[0]", -1, "setup"),
+                ("initContainers[1]", -3, "sidecar"),
+                ("containers[1]", -2, "bad"),
+            )
+        ],
+    ),
+    "a GPU for the whole pod": (
+        case(pod(resources={"limits": {GPU: "1", "cpu": "8"}})),
+        [
+            "spec.resources.limits[nvidia.com/gpu]: saw a GPU among the resources of the whole pod, wanted GPUs in the "
+            "resources of a container. Move it to the container that uses the GPU."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages

@@ -1,0 +1,77 @@
+"""Which priority classes a pod may name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import UNKNOWN, Case, ClusterFacts, case, classes, pod
+from webhook.rules.priority_class import PriorityClassAllowed
+
+RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": ("serving", "team-b*")})
+
+ALLOWED: dict[str, Case] = {
+    "no class": case(pod()),
+    "a class that is free for all": case(pod(priorityClassName="gpu-training")),
+    "a reserved class in a namespace it is reserved for": case(
+        pod(priorityClassName="gpu-inference"), namespace="team-b-prod"
+    ),
+    "any class while the classes are not yet known": case(pod(priorityClassName="gpu-training"), cluster=UNKNOWN),
+    "a class that the default settings do not reserve": case(
+        pod(priorityClassName="gpu-inference"), rule=PriorityClassAllowed()
+    ),
+}
+
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "a class that does not exist, almost spelt like one that does": (
+        case(pod(priorityClassName="gpu-trainnig")),
+        [
+            'spec.priorityClassName: saw "gpu-trainnig", wanted a PriorityClass of this cluster: gpu-training. '
+            "Write gpu-training if that is meant, or remove the line."
+        ],
+    ),
+    "a class that does not exist, like nothing that does": (
+        case(pod(priorityClassName="urgent"), cluster=ClusterFacts(priority_classes=classes("b", "a"))),
+        [
+            'spec.priorityClassName: saw "urgent", wanted a PriorityClass of this cluster: a, b. '
+            "Choose one of those, or remove the line."
+        ],
+    ),
+    "a class that does not exist, where there is none": (
+        case(pod(priorityClassName="urgent"), cluster=ClusterFacts(priority_classes=classes())),
+        [
+            'spec.priorityClassName: saw "urgent", wanted a PriorityClass of this cluster: none. '
+            "Choose one of those, or remove the line."
+        ],
+    ),
+    "a system class, by default": (
+        case(pod(priorityClassName="system-node-critical"), rule=PriorityClassAllowed()),
+        [
+            'spec.priorityClassName: saw "system-node-critical" in namespace "team-a", wanted another class: this one is '
+            "for no namespace of a tenant. Use gpu-inference, gpu-training, or remove the line."
+        ],
+    ),
+    "a system class while the classes are not yet known": (
+        case(pod(priorityClassName="system-node-critical"), cluster=UNKNOWN),
+        [
+            'spec.priorityClassName: saw "system-node-critical" in namespace "team-a", wanted another class: this one is '
+            "for no namespace of a tenant. Remove the line."
+        ],
+    ),
+    "a class that is reserved for others": (
+        case(pod(priorityClassName="gpu-inference")),
+        [
+            'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
+            "only for namespaces serving, team-b*. Use gpu-training, or remove the line."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages

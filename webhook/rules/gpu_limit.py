@@ -1,0 +1,79 @@
+"""A container, and a pod, asks for no more GPUs than the policy allows, and for a number that fills nodes well.
+
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
+Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does: an init
+               container reuses what the containers after it need, a sidecar adds to it
+Refused:       more; with `sizes`, any other number in a container: a pod of 3 on a node of 8 strands GPUs
+Not for DRA:   claims count devices in their own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from webhook.gpus import Kind
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, containers, gpu_counts
+from webhook.text import bare, plural, quoted
+
+
+class GpuLimit(Rule):
+    """No more GPUs than allowed per container and per pod; none of the sizes that strand GPUs."""
+
+    per_container: int | None = Field(default=16, ge=1)
+    """The most GPUs of one container. No server in wide use has more than 16; null: no limit."""
+    per_pod: int | None = Field(default=16, ge=1)
+    """The most GPUs of all containers of a pod together; null: no limit."""
+    sizes: tuple[int, ...] = ()
+    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]. Empty: any."""
+    kinds: tuple[Kind, ...] = ("whole",)
+    """What is counted: whole GPUs, hardware slices (MIG), shares."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        total = peak = sidecars = 0
+        askers = 0
+        for container in containers(pod):
+            counts = gpu_counts(container.spec, context.gpus)
+            if not counts:
+                continue
+            asked = 0
+            for name, count in counts.items():
+                if context.gpus.kind(name) in self.kinds:
+                    asked += count
+                    if finding := self._size(name, count, container.field, container.name):
+                        yield finding
+            askers += asked > 0
+            if container.sidecar:
+                sidecars += asked
+                total += asked
+            elif container.kind == "initContainers":
+                peak = max(peak, sidecars + asked)
+            else:
+                total += asked
+        total = max(total, peak)
+        if self.per_pod is not None and total > self.per_pod:
+            yield Finding(
+                path="spec",
+                seen=f"{plural(total, 'GPU')} in {plural(askers, 'container')}",
+                wanted=f"at most {self.per_pod} in a pod",
+                fix="Ask for fewer, or spread the work over several pods, as a Job with parallelism does",
+            )
+
+    def _size(self, name: str, count: int, field: str, container: str) -> Finding | None:
+        path, seen = f"{field}.resources.limits[{bare(name)}]", f"{count} in container {quoted(container)}"
+        if self.per_container is not None and count > self.per_container:
+            fix = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
+            return Finding(path, seen, f"at most {self.per_container} in a container", fix)
+        if self.sizes and count not in self.sizes:
+            sizes = sorted(self.sizes)
+            near = [*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]]
+            fix = f"Ask for {_either(near)}: other sizes leave GPUs on a node that nobody can use"
+            return Finding(path, seen, f"{_either(sizes)} GPUs", fix)
+        return None
+
+
+def _either(numbers: list[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,0 +1,42 @@
+"""One container asks for GPUs of one vendor and of one kind.
+
+A container has one GPU runtime: with GPUs of two vendors no node can serve it. With whole GPUs beside slices (MIG) or
+shares of GPUs, CUDA sees one or the other, and what it does not see stands idle.
+
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
+Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts of GPUs
+Refused:       two vendors; whole GPUs beside parts of GPUs
+Not for DRA:   a claim says itself which devices belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.gpus import vendor
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, containers, gpu_counts
+from webhook.text import bare, listed, quoted
+
+
+class GpuMixing(Rule):
+    """No container mixes GPUs of two vendors, or whole GPUs with parts of GPUs."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        kind = context.gpus.kind
+        for container in containers(pod):
+            counts = gpu_counts(container.spec, context.gpus)
+            if len(counts) < 2:
+                continue
+            path = f"{container.field}.resources.limits"
+            where = f" in container {quoted(container.name)}"
+            names = listed(map(bare, counts))
+            if len({vendor(name) for name in counts}) > 1:
+                yield Finding(path, names + where, "GPUs of one vendor", "Keep the one that the image is built for")
+            elif len({kind(name) == "whole" for name in counts}) > 1:
+                yield Finding(
+                    path=path,
+                    seen=names + where,
+                    wanted="either whole GPUs or parts of GPUs",
+                    fix="Keep one of them: CUDA does not use whole GPUs and parts of GPUs together",
+                )

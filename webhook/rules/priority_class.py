@@ -1,0 +1,63 @@
+"""The priority class exists, and this namespace may use it.
+
+A high priority preempts the pods of others, so it is not the tenant's to take. Kubernetes itself lets every tenant use
+`system-node-critical`.
+
+Fields read:   spec.priorityClassName
+Allowed:       none; a class that exists and that no entry of `reserved` keeps from this namespace
+Refused:       a class that the cluster does not have; `system-*` (anywhere: kube-system does not ask this webhook); a
+               class that `reserved` gives to other namespaces
+DRA:           the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod
+from webhook.text import bare, listed, matches, nearest, quoted
+
+
+class PriorityClassAllowed(Rule):
+    """The priority class exists, and the namespace is entitled to it."""
+
+    reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
+    """Priority class to the namespaces that may use it, both exact or with a trailing `*`. The first entry that
+    matches a class decides; a class that no entry matches is free for all."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        name = pod["spec"].get("priorityClassName")
+        if not name:
+            return
+        cluster, path = context.cluster, "spec.priorityClassName"
+        if cluster.knows_priority_classes and name not in cluster.priority_classes:
+            known = sorted(c for c in cluster.priority_classes if self._entitled(c, context.namespace) is None)
+            near = nearest(name, known)
+            fix = (
+                f"Write {bare(near)} if that is meant, or remove the line"
+                if near
+                else "Choose one of those, or remove the line"
+            )
+            yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(known) or 'none'}", fix)
+            return
+        entitled = self._entitled(name, context.namespace)
+        if entitled is None:
+            return
+        free = sorted(c for c in cluster.priority_classes if self._entitled(c, context.namespace) is None)
+        whose = f"only for namespaces {listed(entitled)}" if entitled else "for no namespace of a tenant"
+        yield Finding(
+            path=path,
+            seen=f"{quoted(name)} in namespace {quoted(context.namespace)}",
+            wanted=f"another class: this one is {whose}",
+            fix=f"Use {listed(free)}, or remove the line" if free else "Remove the line",
+        )
+
+    def _entitled(self, name: str, namespace: str) -> tuple[str, ...] | None:
+        """The namespaces that a class is kept for where this is none of them; None where it may be used."""
+        for pattern, namespaces in self.reserved.items():
+            if matches(pattern, name):
+                return None if any(matches(n, namespace) for n in namespaces) else namespaces
+        return None
