@@ -1,0 +1,157 @@
+"""Certificates: what they must be for the verifiers that will see them, and which pairs are refused."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from webhook.errors import CertificateError
+from webhook.tls.issue import (
+    CA_LIFE,
+    LEAF_LIFE,
+    SKEW,
+    Pair,
+    check,
+    check_issued,
+    make_ca,
+    make_leaf,
+    renewal,
+    service_names,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NAMES = service_names("gpu-admission", "gpu-admission")
+CA = make_ca(NOW)
+LEAF = make_leaf(CA, NAMES, NOW)
+
+
+def certificate(pair: Pair) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pair.certificate)
+
+
+def verify(leaf: Pair, ca: Pair, name: str, when: datetime) -> None:
+    """The Web PKI profile of the cryptography package: as strict as Go, and stricter."""
+    subject = x509.IPAddress(ipaddress.ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
+    store = Store([certificate(ca)])
+    PolicyBuilder().store(store).time(when).build_server_verifier(subject).verify(certificate(leaf), [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_leaf_is_accepted_for_each_of_its_names(name: str) -> None:
+    verify(LEAF, CA, name, NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        pytest.param("gpu-admission", NOW, id="the common name alone does not count"),
+        pytest.param("other.gpu-admission.svc", NOW, id="another service"),
+        pytest.param(NAMES[0], NOW + LEAF_LIFE + timedelta(seconds=1), id="after its end"),
+        pytest.param(NAMES[0], NOW - SKEW - timedelta(seconds=1), id="before its beginning"),
+    ],
+)
+def test_a_leaf_is_not_accepted_for_more(name: str, when: datetime) -> None:
+    with pytest.raises(VerificationError):
+        verify(LEAF, CA, name, when)
+
+
+def test_a_clock_that_is_behind_by_most_of_an_hour_still_accepts_a_new_leaf() -> None:
+    verify(LEAF, CA, NAMES[0], NOW - timedelta(minutes=59))
+
+
+def test_the_ca_signs_nothing_but_leaves() -> None:
+    constraints = certificate(CA).extensions.get_extension_for_class(x509.BasicConstraints)
+    assert constraints.critical
+    assert constraints.value == x509.BasicConstraints(ca=True, path_length=0)
+    with pytest.raises(VerificationError):
+        verify(make_leaf(LEAF, NAMES, NOW), LEAF, NAMES[0], NOW)
+
+
+def test_a_leaf_never_outlives_its_ca() -> None:
+    late = NOW + CA_LIFE - timedelta(days=1)
+    leaf = make_leaf(CA, NAMES, late)
+    assert certificate(leaf).not_valid_after_utc == certificate(CA).not_valid_after_utc
+    with pytest.raises(CertificateError, match="the CA ended at 2027-03-01 12:00 UTC"):
+        make_leaf(CA, NAMES, NOW + CA_LIFE)
+
+
+def test_a_leaf_is_renewed_after_two_thirds_of_its_life() -> None:
+    assert timedelta(days=19) < renewal(LEAF.certificate) - NOW < timedelta(days=21)
+
+
+def test_the_key_is_in_no_repr() -> None:
+    assert "PRIVATE" not in repr(LEAF)
+
+
+def test_a_good_pair_passes_and_says_when_it_ends() -> None:
+    assert check(LEAF, NOW) == NOW + LEAF_LIFE
+    assert check_issued(LEAF, CA.certificate, NAMES, NOW) == NOW + LEAF_LIFE
+
+
+def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, password: bytes | None = None) -> bytes:
+    encryption = BestAvailableEncryption(password) if password else NoEncryption()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+
+
+BAD_PAIRS = [
+    pytest.param(Pair(LEAF.certificate, CA.key), "does not belong", id="the key of another certificate"),
+    pytest.param(Pair(b"", LEAF.key), "saw 0 bytes with no whole PEM certificate", id="no certificate"),
+    pytest.param(Pair(LEAF.certificate[:200], LEAF.key), "no whole PEM certificate", id="half a certificate"),
+    pytest.param(Pair(LEAF.certificate, b""), "0 bytes that are no PEM private key", id="no key"),
+    pytest.param(Pair(LEAF.certificate, LEAF.key[:60]), "no PEM private key", id="half a key"),
+    pytest.param(
+        Pair(LEAF.certificate, pem(ec.generate_private_key(ec.SECP256R1()), b"secret")),
+        "without a password",
+        id="encrypted",
+    ),
+    pytest.param(
+        Pair(LEAF.certificate, pem(rsa.generate_private_key(65537, 2048))),
+        "does not belong",
+        id="a key of another type",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pair", "message"), BAD_PAIRS)
+def test_a_bad_pair_is_refused_and_the_message_holds_no_key(pair: Pair, message: str) -> None:
+    with pytest.raises(CertificateError, match=re.escape(message)) as caught:
+        check(pair, NOW)
+    assert caught.value.__cause__ is None
+    assert "PRIVATE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [
+        pytest.param(NOW + LEAF_LIFE, "the certificate ended at 2026-03-31 12:00 UTC", id="at its end"),
+        pytest.param(NOW - timedelta(hours=2), "begins only at 2026-03-01 11:00 UTC", id="before its beginning"),
+    ],
+)
+def test_a_pair_out_of_its_dates_is_refused(when: datetime, message: str) -> None:
+    with pytest.raises(CertificateError, match=message):
+        check(LEAF, when)
+
+
+def test_a_leaf_of_a_replaced_ca_is_refused_although_its_dates_are_good() -> None:
+    with pytest.raises(CertificateError, match="not signed by the current CA"):
+        check_issued(LEAF, make_ca(NOW).certificate, NAMES, NOW)
+
+
+def test_the_first_certificate_of_a_bundle_is_the_current_ca() -> None:
+    old = make_ca(NOW)
+    check_issued(LEAF, CA.certificate + old.certificate, NAMES, NOW)
+    with pytest.raises(CertificateError, match="not signed by the current CA"):
+        check_issued(LEAF, old.certificate + CA.certificate, NAMES, NOW)
+
+
+def test_a_leaf_without_one_of_the_names_is_refused_with_the_names_it_has() -> None:
+    leaf = make_leaf(CA, ["localhost", "127.0.0.1"], NOW)
+    with pytest.raises(CertificateError, match=r"is not for a\.b\.svc, only for localhost, 127\.0\.0\.1"):
+        check_issued(leaf, CA.certificate, ["a.b.svc", "localhost"], NOW)

@@ -1,0 +1,123 @@
+"""The live context: real handshakes, in memory, before and after a swap."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from webhook.errors import CertificateError
+from webhook.tls.issue import Pair, make_ca, make_leaf
+from webhook.tls.serve import LiveContext
+
+NOW = datetime.now(UTC)
+CA = make_ca(NOW)
+LEAF, OTHER = make_leaf(CA, ["localhost"], NOW), make_leaf(CA, ["localhost"], NOW)
+
+
+def rsa_pair() -> tuple[trustme.CA, Pair]:
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", key_type=trustme.KeyType.RSA)
+    return authority, Pair(b"".join(blob.bytes() for blob in issued.cert_chain_pems), issued.private_key_pem.bytes())
+
+
+def handshake(live: LiveContext, ca: bytes, name: str | None = "localhost", **client: ssl.TLSVersion) -> bytes:
+    """Shake hands in memory; the certificate (DER) that the client was shown and accepted."""
+    context = ssl.create_default_context(cadata=ca.decode())
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    context.check_hostname = name is not None
+    for attribute, value in client.items():
+        setattr(context, attribute, value)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = live.listening.wrap_bio(to_server, to_client, server_side=True)
+    theirs = context.wrap_bio(to_client, to_server, server_hostname=name)
+    for _ in range(4):
+        for side in (theirs, ours):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    shown = theirs.getpeercert(binary_form=True)
+    assert shown
+    return shown
+
+
+def der(pair: Pair) -> bytes:
+    return x509.load_pem_x509_certificate(pair.certificate).public_bytes(Encoding.DER)
+
+
+@pytest.fixture
+def live() -> LiveContext:
+    live = LiveContext()
+    live.swap(LEAF, NOW)
+    return live
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(Pair(OTHER.certificate, LEAF.key), id="mismatched"),
+        pytest.param(Pair(OTHER.certificate[:100], OTHER.key), id="cut off"),
+        pytest.param(Pair(b"", b""), id="empty"),
+        pytest.param(make_leaf(CA, ["localhost"], NOW - timedelta(days=40)), id="over"),
+    ],
+)
+def test_a_bad_pair_leaves_the_one_that_is_served(live: LiveContext, pair: Pair) -> None:
+    with pytest.raises(CertificateError):
+        live.swap(pair, NOW)
+    assert handshake(live, CA.certificate) == der(LEAF)
+    assert live.ends == x509.load_pem_x509_certificate(LEAF.certificate).not_valid_after_utc
+
+
+def test_before_the_first_pair_handshakes_fail_and_no_time_is_left() -> None:
+    live = LiveContext()
+    with pytest.raises(ssl.SSLError):
+        handshake(live, CA.certificate)
+    assert live.seconds_left(NOW) == 0
+
+
+def test_the_same_pair_again_changes_nothing(live: LiveContext) -> None:
+    assert live.swap(LEAF, NOW) is False
+
+
+def test_a_swap_is_seen_by_the_next_handshake(live: LiveContext) -> None:
+    assert handshake(live, CA.certificate) == der(LEAF)
+    assert live.swap(OTHER, NOW) is True
+    assert handshake(live, CA.certificate) == der(OTHER)
+
+
+def test_a_client_that_names_no_server_gets_the_current_pair_too(live: LiveContext) -> None:
+    live.swap(OTHER, NOW)
+    assert handshake(live, CA.certificate, name=None) == der(OTHER)
+
+
+def test_a_pair_of_another_key_type_replaces_the_old_one_and_does_not_stand_beside_it(live: LiveContext) -> None:
+    authority, pair = rsa_pair()
+    live.swap(pair, NOW)
+    assert handshake(live, authority.cert_pem.bytes()) == der(pair)
+    with pytest.raises(ssl.SSLError):
+        handshake(live, CA.certificate)
+
+
+def test_tls_1_2_is_the_oldest_that_is_spoken(live: LiveContext) -> None:
+    assert handshake(live, CA.certificate, maximum_version=ssl.TLSVersion.TLSv1_2) == der(LEAF)
+    assert live.listening.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+def test_the_key_leaves_no_file_behind(live: LiveContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delattr("os.memfd_create", raising=False)
+    live.swap(OTHER, NOW)
+    assert handshake(live, CA.certificate) == der(OTHER)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_seconds_left_count_down_and_go_below_zero(live: LiveContext) -> None:
+    assert live.ends is not None
+    assert live.seconds_left(live.ends - timedelta(seconds=5)) == 5
+    assert live.seconds_left(live.ends + timedelta(seconds=5)) == -5

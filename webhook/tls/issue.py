@@ -1,0 +1,209 @@
+"""Makes and checks certificates: a CA and the leaf that it signs. Pure but for the keys themselves: `now` is given.
+
+The shape satisfies the two that must accept it: Go's crypto/x509, which the API server calls us with (names only from
+the SAN, never from the CN), and OpenSSL's X509_V_FLAG_X509_STRICT, which Python 3.13 sets by default (key identifiers,
+key usage, critical basic constraints).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from webhook.errors import CertificateError
+from webhook.text import listed
+
+CA_LIFE = timedelta(days=365)
+LEAF_LIFE = timedelta(days=30)
+SKEW = timedelta(hours=1)
+"""Certificates begin this long before they are made: the clocks of control plane and nodes are never quite equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate (chain) and its private key, both PEM. The key is kept out of `repr`, hence out of tracebacks."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
+def service_names(service: str, namespace: str) -> tuple[str, ...]:
+    """What a certificate must be valid for: the API server asks for `<service>.<namespace>.svc` (webhook/client.go)."""
+    name = f"{service}.{namespace}.svc"
+    return (name, f"{name}.cluster.local", "localhost", "127.0.0.1")
+
+
+def make_ca(now: datetime) -> Pair:
+    """A new self-signed CA, good for CA_LIFE."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    # The day in the name tells one CA of a bundle from the next; verifiers go by the key identifiers.
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpu-admission CA {now:%Y-%m-%d}")])
+    certificate = (
+        _builder(name, name, key.public_key(), now, CA_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(sign_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
+        .sign(key, SHA256())
+    )
+    return _pair(certificate, key)
+
+
+def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
+    """A serving certificate for `names` (DNS names and IP addresses), good for LEAF_LIFE but not longer than its CA.
+
+    Raises CertificateError where `ca` is not a CA with its key.
+    """
+    issuer, issuer_key = _load(ca)
+    if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
+        raise CertificateError("the CA key is not an elliptic curve key: give the CA that make_ca made")
+    if now >= issuer[0].not_valid_after_utc:
+        raise CertificateError(f"the CA ended at {_minute(issuer[0].not_valid_after_utc)}: make a new one")
+    key = ec.generate_private_key(ec.SECP256R1())
+    alternatives = [_alternative(name) for name in names]
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-admission")])
+    life = min(LEAF_LIFE, issuer[0].not_valid_after_utc - now)
+    certificate = (
+        _builder(subject, issuer[0].subject, key.public_key(), now, life)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(sign_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .sign(issuer_key, SHA256())
+    )
+    return _pair(certificate, key)
+
+
+def check(pair: Pair, now: datetime) -> datetime:
+    """When the certificate ends. Raises CertificateError where the pair must not be served."""
+    chain, key = _load(pair)
+    leaf = chain[0]
+    if _public(leaf.public_key()) != _public(key.public_key()):
+        raise CertificateError("the key does not belong to the certificate: give the two that were issued together")
+    begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    if now >= ends:
+        raise CertificateError(f"the certificate ended at {_minute(ends)}: issue a new one")
+    if now < begins:
+        raise CertificateError(f"the certificate begins only at {_minute(begins)}: check this machine's clock")
+    return ends
+
+
+def check_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> datetime:
+    """As `check`, and the certificate is signed by the first certificate of `ca` (PEM) and valid for all `names`.
+
+    A leaf judged by its dates alone outlives a CA that was replaced, and then nobody can call us any more.
+    """
+    end = check(pair, now)
+    leaf, issuer = _certificates(pair.certificate)[0], _certificates(ca)[0]
+    try:
+        leaf.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        raise CertificateError("the certificate is not signed by the current CA: issue a new one") from None
+    if not issuer.not_valid_before_utc <= now < issuer.not_valid_after_utc:
+        raise CertificateError(f"the CA ended at {_minute(issuer.not_valid_after_utc)}: make a new one")
+    valid_for = _alternatives(leaf)
+    if missing := [name for name in names if name not in valid_for]:
+        raise CertificateError(
+            f"the certificate is not for {listed(missing)}, only for {listed(valid_for)}: issue a new one"
+        )
+    return end
+
+
+def renewal(certificate: bytes) -> datetime:
+    """When to renew: after two thirds of its life, so that a third is left to notice that renewing fails."""
+    found = _certificates(certificate)[0]
+    life = found.not_valid_after_utc - found.not_valid_before_utc
+    return found.not_valid_before_utc + life * 2 / 3
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    now = now.astimezone(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + life)
+    )
+
+
+def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not sign_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=sign_certificates,
+        crl_sign=sign_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _alternatives(certificate: x509.Certificate) -> list[str]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))]
+
+
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+    return Pair(
+        certificate.public_bytes(Encoding.PEM), key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+
+
+def _load(pair: Pair) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
+    try:
+        key = load_pem_private_key(pair.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # what they say may quote the key: it is not passed on
+        seen = f"{len(pair.key)} bytes that are no PEM private key, or an encrypted one"
+        raise CertificateError(f"saw {seen}: give a private key without a password") from None
+    return _certificates(pair.certificate), key
+
+
+def _certificates(pem: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        seen = f"{len(pem)} bytes with no whole PEM certificate"
+        raise CertificateError(f"saw {seen}: give BEGIN CERTIFICATE … END CERTIFICATE") from None
+
+
+def _public(key: PublicKeyTypes) -> bytes:
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
