@@ -1,0 +1,66 @@
+"""Who is exempt from the rules, and that labels never make anybody so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.builders import pod
+from webhook.exemptions import Exemption
+from webhook.pod import Pod
+from webhook.review import Request
+
+EXPORTER = Exemption(namespaces=("monitoring",), service_accounts=("dcgm-*",))
+OPERATOR = Exemption(namespaces=("*",), users=("system:serviceaccount:gpu-operator:*",))
+DEBUGGER = Exemption(namespaces=("team-*",), groups=("platform",))
+WHOLE = Exemption(namespaces=("gpu-operator",))
+
+
+def request(
+    namespace: str, user: str = "system:serviceaccount:kube-system:daemon-set-controller", *groups: str
+) -> Request:
+    return Request("u", "Pod", "", "pods", "", "CREATE", namespace, "", user, groups, False, None, None)
+
+
+NOT_EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
+    "the right account in another namespace": (EXPORTER, request("team-a"), pod(serviceAccountName="dcgm-exporter")),
+    "another account in the right namespace": (EXPORTER, request("monitoring"), pod(serviceAccountName="grafana")),
+    "no account, which is the default one": (EXPORTER, request("monitoring"), pod()),
+    "a label that says so": (EXPORTER, request("monitoring"), pod(labels={"serviceAccountName": "dcgm-exporter"})),
+    "another user": (OPERATOR, request("team-a", "system:serviceaccount:team-a:operator"), pod()),
+    "a user without the group": (DEBUGGER, request("team-a", "jane", "tenants"), pod()),
+    "a namespace that only begins alike": (WHOLE, request("gpu-operator-2"), pod()),
+}
+EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
+    "an exporter by its account": (EXPORTER, request("monitoring"), pod(serviceAccountName="dcgm-exporter")),
+    "an account by its old field": (EXPORTER, request("monitoring"), pod(serviceAccount="dcgm-exporter")),
+    "an operator by who asks": (OPERATOR, request("team-a", "system:serviceaccount:gpu-operator:gpu-operator"), pod()),
+    "a debugger by group": (DEBUGGER, request("team-a", "jane", "tenants", "platform"), pod()),
+    "a whole namespace": (WHOLE, request("gpu-operator"), pod()),
+}
+
+
+@pytest.mark.parametrize(("exemption", "asked", "subject"), NOT_EXEMPT.values(), ids=NOT_EXEMPT)
+def test_who_is_not_exempt(exemption: Exemption, asked: Request, subject: Pod) -> None:
+    assert not exemption.covers(asked, subject)
+
+
+@pytest.mark.parametrize(("exemption", "asked", "subject"), EXEMPT.values(), ids=EXEMPT)
+def test_who_is_exempt(exemption: Exemption, asked: Request, subject: Pod) -> None:
+    assert exemption.covers(asked, subject)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"namespaces": ()}, "at least 1 item"),
+        ({"namespaces": ("*",)}, "exempts everybody"),
+        ({"namespaces": ("*",), "serviceAccounts": ("dcgm-exporter",)}, "can be made by every tenant"),
+    ],
+    ids=["no namespace", "every namespace", "an account of any namespace"],
+)
+def test_an_exemption_that_exempts_anybody_who_wants_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Exemption.model_validate(settings)

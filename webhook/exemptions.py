@@ -1,0 +1,65 @@
+"""Who is not asked to keep the rules of a profile: GPU operators, exporters, debuggers of the platform team.
+
+An exemption goes by what Kubernetes vouches for, never by labels or annotations, which every tenant can write:
+
+    exempt:
+      - namespaces: [gpu-operator, monitoring]      # and
+        serviceAccounts: [dcgm-exporter]            # the pod runs as one of these
+      - namespaces: ["*"]
+        users: ["system:serviceaccount:gpu-operator:*"]   # or one of these asked for it
+
+A service account is the pod's own (`spec.serviceAccountName`): pods of a DaemonSet are asked for by its controller, not
+by whoever wrote it. Everybody who may create pods in a namespace may use its service accounts, so it is the namespace
+that is trusted here; give exporters one of their own.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from webhook.interface import Settings
+from webhook.pod import Pod
+from webhook.review import Request
+from webhook.text import matches
+
+
+class Exemption(Settings):
+    """Applies where every list that is given has a match, exact or with a trailing `*`."""
+
+    namespaces: tuple[str, ...] = Field(min_length=1)
+    """Of the request, which is the pod's."""
+    service_accounts: tuple[str, ...] = ()
+    """That the pod runs as, by name."""
+    users: tuple[str, ...] = ()
+    """Who asked for the pod, as the API server knows them: `system:serviceaccount:ops:debugger`, `jane@example.com`."""
+    groups: tuple[str, ...] = ()
+    """That who asked is in."""
+
+    @model_validator(mode="after")
+    def _not_everybody(self) -> Exemption:
+        if not (self.service_accounts or self.users or self.groups) and "*" in self.namespaces:
+            raise ValueError(
+                'an exemption of all namespaces exempts everybody: add users or groups, or set the rules to "off"'
+            )
+        if self.service_accounts and "*" in self.namespaces and not (self.users or self.groups):
+            raise ValueError(
+                "a service account of any namespace can be made by every tenant: name the namespaces, or add users"
+            )
+        return self
+
+    def covers(self, request: Request, pod: Pod) -> bool:
+        """Whether this request for this pod is exempt. `pod` has the shape of a pod."""
+        if not _some(self.namespaces, request.namespace):
+            return False
+        if self.service_accounts:
+            spec = pod["spec"]
+            account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+            if not _some(self.service_accounts, account):
+                return False
+        if self.users and not _some(self.users, request.user):
+            return False
+        return not self.groups or any(_some(self.groups, group) for group in request.groups)
+
+
+def _some(patterns: tuple[str, ...], text: str) -> bool:
+    return any(matches(pattern, text) for pattern in patterns)
