@@ -13,7 +13,6 @@ import yaml
 from rich.console import Console
 
 from webhook import offline
-from webhook.app import ServeSettings, load_policy, load_state, serve_forever, write_certificates
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.text import plural
 
@@ -84,7 +83,7 @@ def validate(
 def lint(file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")]) -> None:
     """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
     try:
-        loaded = load_policy(_read(file))
+        loaded = offline.load_policy(_read(file))
     except PolicyError as error:
         for problem in error.problems:
             console.print(f"{file}: {problem}", markup=False)
@@ -101,7 +100,7 @@ def certs(
     host: Annotated[list[str] | None, typer.Option(help="A DNS name or address; may be repeated.")] = None,
 ) -> None:
     """Write a CA and a serving certificate for development."""
-    for path in write_certificates(folder, host or ["localhost", "127.0.0.1"]):
+    for path in offline.write_certificates(folder, host or ["localhost", "127.0.0.1"]):
         print(path)
 
 
@@ -144,8 +143,8 @@ def serve(
 def _decide(file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.Decide) -> None:
     status = 0
     try:
-        loaded = load_policy(None if policy in (None, "default") else _read(str(policy)))
-        state = load_state(cluster)
+        loaded = offline.load_policy(None if policy in (None, "default") else _read(str(policy)))
+        state = offline.load_state(cluster)
         found = list(offline.documents(_read(file), file))
     except PolicyError as error:
         for problem in error.problems:

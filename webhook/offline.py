@@ -5,7 +5,10 @@ Pods are decided one after another against one state, each choice reserved befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonpatch
@@ -16,9 +19,11 @@ from webhook import review
 from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
+from webhook.feeds.file import load_cluster
 from webhook.handlers import encode
 from webhook.policy import Policy
 from webhook.text import quoted
+from webhook.tls.issue import make_ca, make_leaf
 
 _REVIEW = "AdmissionReview"
 _DEFAULT_NAMESPACE = "default"
@@ -40,6 +45,41 @@ class Result(NamedTuple):
     """The pod as the API server would have it after our patch."""
     answer: bytes
     """The AdmissionReview that a server would have answered."""
+
+
+def load_policy(text: str | bytes | None = None) -> Policy:
+    """A policy, or the ConfigMap that holds one; the shipped policy where `text` is None. Raises PolicyError."""
+    if text is None:
+        text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
+    return Policy.load(text)
+
+
+def load_state(cluster: Path | None) -> ClusterState:
+    """The state that a cluster file describes, always fresh; without a file, one that never becomes fresh.
+
+    Raises BadInput where the file cannot be used.
+    """
+    state = ClusterState(max_age=float("inf"))
+    if cluster is not None:
+        for kind, objects in load_cluster(cluster).items():
+            state.replace(kind, objects, 0.0)
+    return state
+
+
+def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
+    """A development CA and leaf as ca.pem, tls.pem and tls-key.pem, readable by their owner only. Existing ones go."""
+    now = datetime.now(UTC)
+    ca = make_ca(now)
+    leaf = make_leaf(ca, names, now)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, pem in (("ca.pem", ca.certificate), ("tls.pem", leaf.certificate), ("tls-key.pem", leaf.key)):
+        path = folder / name
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(pem)
+        written.append(path)
+    return written
 
 
 def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:

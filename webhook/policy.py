@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from pydantic import Field, model_validator
 
-from webhook.cluster.utilisation import GpuMetricsSettings
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
 from webhook.gpus import GpuName, Gpus, Kind
 from webhook.injectors.gpu_resources import GpuResources

@@ -1,0 +1,261 @@
+"""What one review costs: `python -m bench.reviews`.
+
+The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside an aiohttp handler that only echoes, in the
+same run: the ratios are what counts, since machines differ and are shared. The reviews are of one-GPU vLLM pods of many
+owners, about 5 kB each; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and
+reserves it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from aiohttp import web
+from rich.console import Console
+from rich.table import Table
+
+from bench.load import Outcome, request, run
+from webhook.offline import write_certificates
+
+console = Console(stderr=True)
+
+
+def node(number: int) -> dict[str, Any]:
+    """A GPU node that never fills up."""
+    name = f"gpu-{number:05d}"
+    amount = {"cpu": "4M", "memory": "64Pi", "pods": "1000000", "nvidia.com/gpu": "1000000"}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/zone": f"zone-{number % 3}",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        "status": {"allocatable": amount, "capacity": amount, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def cluster(nodes: int) -> dict[str, Any]:
+    classes = [("gpu-inference", 100000), ("gpu-training", 10000), ("gpu-development", 1000)]
+    priorities = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        for name, value in classes
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": [node(i) for i in range(nodes)] + priorities}
+
+
+def pod(number: int) -> dict[str, Any]:
+    """A vLLM replica as the API server hands it over: with defaults, a token volume, managed fields."""
+    app = f"vllm-{number % 50}"
+    quantities = {"cpu": "8", "memory": "48Gi", "nvidia.com/gpu": "1"}
+    probe = {"httpGet": {"path": "/health", "port": 8000, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}
+    mounts = [
+        {"name": "models", "mountPath": "/models"},
+        {"name": "shm", "mountPath": "/dev/shm"},
+        {"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
+    ]
+    managed = {
+        f"f:{key}": {} for key in ("image", "name", "ports", "resources", "env", "volumeMounts", "args", "command")
+    }
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "generateName": f"{app}-6f7d9-",
+            "namespace": "serving",
+            "labels": {"app.kubernetes.io/name": app, "app.kubernetes.io/part-of": "llm", "pod-template-hash": "6f7d9"},
+            "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": f"{app}-6f7d9",
+                    "uid": f"0c3c5d54-{number % 50:04d}",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+            "managedFields": [
+                {
+                    "manager": "kube-controller-manager",
+                    "operation": "Update",
+                    "apiVersion": "v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {"f:containers": {'k:{"name":"server"}': managed}}},
+                }
+            ],
+        },
+        "spec": {
+            "volumes": [
+                {"name": "models", "persistentVolumeClaim": {"claimName": "models"}},
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
+                {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"expirationSeconds": 3607}}]}},
+            ],
+            "containers": [
+                {
+                    "name": "server",
+                    "image": "vllm/vllm-openai:v0.11.0",
+                    "command": ["python3", "-m", "vllm.entrypoints.openai.api_server"],
+                    "args": ["--model", "/models/llama", "--tensor-parallel-size", "1", "--max-model-len", "32768"],
+                    "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
+                    "env": [{"name": f"VLLM_SETTING_{i}", "value": "some value that is set"} for i in range(24)],
+                    "resources": {"limits": quantities, "requests": quantities},
+                    "volumeMounts": mounts,
+                    "livenessProbe": probe,
+                    "readinessProbe": probe,
+                    "imagePullPolicy": "IfNotPresent",
+                    "terminationMessagePath": "/dev/termination-log",
+                }
+            ],
+            "restartPolicy": "Always",
+            "dnsPolicy": "ClusterFirst",
+            "serviceAccountName": "default",
+            "schedulerName": "default-scheduler",
+            "securityContext": {},
+            "tolerations": [
+                {
+                    "key": f"node.kubernetes.io/{key}",
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }
+                for key in ("not-ready", "unreachable")
+            ],
+            "priority": 0,
+            "enableServiceLinks": True,
+            "preemptionPolicy": "PreemptLowerPriority",
+        },
+        "status": {},
+    }
+
+
+def review(number: int, obj: dict[str, Any]) -> bytes:
+    user = "system:serviceaccount:kube-system:replicaset-controller"
+    body = {
+        "uid": f"705ab4f5-6393-11e8-b7cc-{number:012d}",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
+        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "serving",
+        "operation": "CREATE",
+        "userInfo": {"username": user, "uid": "a", "groups": ["system:serviceaccounts", "system:authenticated"]},
+        "object": obj,
+        "oldObject": None,
+        "dryRun": False,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+    }
+    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body})
+
+
+def refused(number: int) -> dict[str, Any]:
+    """The same pod with the commonest theft in it."""
+    found = pod(number)
+    found["spec"]["containers"][0]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
+    return found
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[tuple[int, int]]:
+    """A server on core 0: its port and process."""
+    pinned = ["taskset", "-c", "0", *command] if (os.cpu_count() or 1) > 1 else command
+    with tempfile.TemporaryFile() as log, subprocess.Popen(pinned, stdout=subprocess.PIPE, stderr=log) as server:
+        assert server.stdout is not None
+        try:
+            line = server.stdout.readline()
+            if not line:
+                log.seek(0)
+                sys.exit(f"{command} did not start:\n{log.read().decode()[-2000:]}")
+            yield json.loads(line)["port"], server.pid
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+
+
+async def echo(cert: str, key: str) -> None:
+    """The least that aiohttp can do: read the body and give it back."""
+
+    async def handle(incoming: web.Request) -> web.Response:
+        return web.Response(body=await incoming.read(), content_type="application/json")
+
+    app = web.Application(client_max_size=8 << 20)
+    app.router.add_post("/echo", handle)
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
+    await runner.setup()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    print(json.dumps({"port": runner.addresses[0][1]}), flush=True)
+    await asyncio.Event().wait()
+
+
+def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> dict[str, Outcome]:
+    """CPU and latency per request, of the echo and of both hooks; the reviews differ in uid and owner."""
+    new = [review(i, pod(i)) for i in range(count)]
+    stolen = [review(i, refused(i)) for i in range(count)]
+    console.print(f"{nodes} nodes, reviews of {len(new[0])} bytes, {connections} connections, {seconds:g} s each")
+    found: dict[str, Outcome] = {}
+    if os.cpu_count() != 1:
+        os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)))
+    with tempfile.TemporaryDirectory() as folder:
+        cert, key = write_certificates(Path(folder), ["localhost", "127.0.0.1"])[1:3]
+        state = Path(folder, "cluster.json")
+        state.write_bytes(orjson.dumps(cluster(nodes)))
+        loop = "import asyncio, sys, uvloop; from bench.reviews import echo; uvloop.run(echo(*sys.argv[1:]))"
+        with _started([sys.executable, "-c", loop, str(cert), str(key)]) as (port, pid):
+            found["echo"] = run(port, pid, [request("/echo", body) for body in new], seconds, connections)
+        serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
+        serve += ["--port", "0", "--ops-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)]
+        with _started(serve) as (port, pid):
+            for name, path, bodies in (
+                ("mutate", "/mutate", new),
+                ("validate", "/validate", new),
+                ("validate, refused", "/validate", stolen),
+            ):
+                found[name] = run(port, pid, [request(path, body) for body in bodies], seconds, connections)
+    return found
+
+
+def show(found: dict[str, Outcome]) -> None:
+    table = Table("handler", "req/s", "p50 ms", "p99 ms", "CPU µs / request", "× echo", "failed")
+    for name, outcome in found.items():
+        table.add_row(
+            name,
+            f"{outcome.rate:,.0f}",
+            f"{outcome.percentile(0.5) * 1e3:.2f}",
+            f"{outcome.percentile(0.99) * 1e3:.2f}",
+            f"{outcome.cpu_each * 1e6:.0f}",
+            f"{outcome.cpu_each / found['echo'].cpu_each:.2f}",
+            str(outcome.failed),
+        )
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=8.0, help="of load per handler (default 8)")
+    parser.add_argument("--connections", type=int, default=50)
+    args = parser.parse_args()
+    show(measure(args.nodes, args.seconds, args.connections))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""Fixtures that all tests have."""
+
+pytest_plugins = ["tests.controlplane.fixtures", "tests.installed"]

@@ -1,0 +1,225 @@
+"""A GPU pod goes all the way through a real cluster: asserted on the stored and the bound pod, never on our patch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.objects import deployment, job, pod
+from tests.installed import OPTED_IN, Installed, opt_in
+
+pytestmark = pytest.mark.controlplane
+
+DECISION = "gpu-admission.io/decision"
+Json = dict[str, Any]
+
+
+def decision(found: Json) -> Json:
+    record: Json = json.loads(found["metadata"]["annotations"][DECISION])
+    return record
+
+
+def preferred_nodes(found: Json) -> list[str]:
+    terms = found["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    return [term["preference"]["matchFields"][0]["values"][0] for term in terms]
+
+
+def gpus_per_node(pods: list[Json]) -> list[int]:
+    return sorted(Counter(found["spec"]["nodeName"] for found in pods).values(), reverse=True)
+
+
+def comparable(found: Json) -> Json:
+    """A stored pod without what differs between any two pods of one template."""
+    metadata = {k: v for k, v in found["metadata"].items() if k in ("labels", "annotations", "generateName")}
+    spec = {k: v for k, v in found["spec"].items() if k not in ("nodeName", "volumes")}
+    for container in spec["containers"]:
+        container.pop("volumeMounts", None)
+    return {"metadata": metadata, "spec": spec}
+
+
+async def test_pods_of_a_namespace_without_the_label_are_stored_as_without_us(
+    installed: Installed, api: Api, namespace: str, nodes: MakeNodes
+) -> None:
+    await nodes("two-node")
+    toleration = {"key": "nvidia.com/gpu", "operator": "Exists"}
+    await api.create(deployment("app", 2, tolerations=[toleration]), namespace)
+    with_us = [comparable(found) for found in await api.running(namespace, 2)]
+    installed.close()
+    try:
+        await api.delete_all("Pod", namespace)
+        await asyncio.sleep(1)
+        without_us = [comparable(found) for found in await api.running(namespace, 2)]
+    finally:
+        installed.__enter__()
+    assert with_us == without_us
+
+
+async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
+    api: Api, team: str, nodes: MakeNodes
+) -> None:
+    names = await nodes("two-node")
+    await api.create(deployment("app", 2), team)
+    for found in await api.running(team, 2):
+        spec = found["spec"]
+        resources = spec["containers"][0]["resources"]
+        assert resources["requests"]["nvidia.com/gpu"] == resources["limits"]["nvidia.com/gpu"] == "1"
+        gpu_tolerations = [t for t in spec["tolerations"] if t["key"] == "nvidia.com/gpu"]
+        assert gpu_tolerations == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-inference", 100000)
+        assert spec["preemptionPolicy"] == "PreemptLowerPriority"
+        keys = [c["topologyKey"] for c in spec["topologySpreadConstraints"]]
+        assert keys[0] == "kubernetes.io/hostname"
+        assert all(c["labelSelector"]["matchLabels"] == {"app": "app"} for c in spec["topologySpreadConstraints"])
+        assert sorted(preferred_nodes(found)) == sorted(names)
+        record = decision(found)
+        assert (record["profile"], record["class"], record["strategy"]) == ("default", "inference", "spread")
+        assert [ranked[0] for ranked in record["nodes"]] == preferred_nodes(found)
+        assert spec["nodeName"] in names
+
+
+async def test_training_never_preempts_and_inference_does(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes("two-node")
+    await api.create(job("train", 1), team)
+    (found,) = await api.running(team, 1)
+    spec = found["spec"]
+    assert (spec["priorityClassName"], spec["priority"]) == ("gpu-training", 10000)
+    assert spec["preemptionPolicy"] == "Never"
+
+
+async def test_a_priority_class_that_the_user_chose_is_kept(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes("two-node")
+    chosen = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 7}
+    await api.create(chosen)
+    try:
+        found = await api.create(pod("one", priorityClassName="mine"), team)
+        assert (found["spec"]["priorityClassName"], found["spec"]["priority"]) == ("mine", 7)
+    finally:
+        await api.delete("PriorityClass", "mine")
+
+
+async def test_a_global_default_class_counts_as_not_chosen(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes("two-node")
+    default = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "ordinary"},
+        "value": 5,
+        "globalDefault": True,
+    }
+    await api.create(default)
+    try:
+
+        async def ours_in_place_of_the_default() -> bool:
+            spec = (await api.create(pod("one"), team, dryRun="All"))["spec"]
+            return (spec["priorityClassName"], spec["priority"]) == ("gpu-development", 1000)
+
+        async def filled_in_by_the_api_server() -> bool:
+            spec = (await api.create(pod("one", gpus=0), team, dryRun="All"))["spec"]
+            return bool(spec.get("priorityClassName") == "ordinary")
+
+        await wait_until(filled_in_by_the_api_server, 10, "the API server to know the default class")
+        await wait_until(ours_in_place_of_the_default, 10, "our class in place of the default one")
+    finally:
+        await api.delete("PriorityClass", "ordinary")
+
+
+async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes("two-node")
+    (kept,) = [c for c in await api.list("PriorityClass") if c["metadata"]["name"] == "gpu-development"]
+    await api.delete("PriorityClass", "gpu-development")
+    try:
+
+        async def left_as_it_was() -> bool:
+            answer = await api.create(pod("one"), team, dryRun="All")
+            assert answer.warnings, answer["spec"].get("priorityClassName")
+            assert "gpu-development" in answer.warnings[0]
+            return answer["spec"]["priority"] == 0 and "priorityClassName" not in answer["spec"]
+
+        await wait_until(left_as_it_was, 10, "a pod without the missing class")
+    finally:
+        metadata = {"name": kept["metadata"]["name"]}
+        await api.create({k: v for k, v in kept.items() if k != "metadata"} | {"metadata": metadata})
+
+
+@pytest.mark.parametrize("run", range(10))
+async def test_two_deployments_of_four_share_two_nodes_evenly(
+    run: int, api: Api, team: str, nodes: MakeNodes
+) -> None:
+    await nodes("two-node")
+    await asyncio.gather(api.create(deployment("one", 4), team), api.create(deployment("two", 4), team))
+    assert gpus_per_node(await api.running(team, 8)) == [4, 4]
+
+
+async def test_64_one_gpu_pods_at_once_fill_8_nodes_of_8(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes("8x8")
+    await asyncio.gather(*(api.create(pod(f"p{number}"), team) for number in range(64)))
+    assert gpus_per_node(await api.running(team, 64)) == [8] * 8
+
+
+async def test_conflicting_request_and_limit_are_refused_with_both_numbers(api: Api, team: str) -> None:
+    unsure = pod("unsure", gpus=0)
+    resources = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}}
+    unsure["spec"]["containers"][0]["resources"] = resources
+    with pytest.raises(ApiError) as refused:
+        await api.create(unsure, team)
+    message = str(refused.value)
+    assert 'requests nvidia.com/gpu: "1" but limits nvidia.com/gpu: "2"' in message
+    assert "spec.containers[0].resources" in message
+
+
+async def test_a_request_without_a_limit_is_repaired(api: Api, team: str, nodes: MakeNodes) -> None:
+    await nodes("two-node")
+    asked = pod("asked", gpus=0)
+    asked["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": "1"}}
+    found = await api.create(asked, team)
+    assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+async def test_a_stolen_gpu_is_refused(api: Api, team: str) -> None:
+    thief = pod("thief", container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]})
+    with pytest.raises(ApiError) as refused:
+        await api.create(thief, team)
+    assert "NVIDIA_VISIBLE_DEVICES" in str(refused.value)
+
+
+async def test_the_stored_choice_survives_a_second_call_of_the_hook(api: Api, team: str, nodes: MakeNodes) -> None:
+    """IfNeeded calls again when another hook changed the pod: the record and the nodes are those of the first call."""
+    await nodes("two-node")
+    found = await api.create(pod("one"), team)
+    again = {k: v for k, v in found["metadata"].items() if k in ("labels", "annotations")}
+    spec = {k: v for k, v in found["spec"].items() if k != "nodeName"}
+    copy = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "two", **again}, "spec": spec}
+    second = await api.create(copy, team)
+    assert second["spec"]["affinity"] == found["spec"]["affinity"]
+    assert decision(second) == decision(found)
+
+
+async def test_a_dead_server_stops_only_opted_in_namespaces(
+    installed: Installed, api: Api, team: str, namespace: str, nodes: MakeNodes
+) -> None:
+    await nodes("two-node")
+    await api.namespace("bystander")
+    await api.namespace("kube-like", OPTED_IN)
+    for member in installed.members:
+        member.stop(patience=0)
+    try:
+        await api.create(pod("free"), "bystander")
+        await api.create(pod("system", gpus=0), "kube-system", dryRun="All")
+        with pytest.raises(ApiError) as refused:
+            await api.create(pod("held"), "kube-like")
+        assert refused.value.status == 500
+        assert "validate.gpu-admission.io" in str(refused.value)
+    finally:
+        for member in installed.members:
+            member.start()
+        installed.await_ready()
+        for name in ("bystander", "kube-like"):
+            await api.delete("Namespace", name)
+    await opt_in(api, team)
+    await api.create(pod("again"), team)

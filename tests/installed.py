@@ -1,0 +1,185 @@
+"""The webhook on a control plane: installed by the shipped manifests, running with the token of its own ServiceAccount.
+
+There is no kubelet and no pod network here, so two things differ from a cluster: the program runs beside the control plane
+instead of in its Deployment, and the webhook configurations name it by URL instead of by Service. All else of the manifests
+is applied as it is, the access rules above all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+from urllib.error import URLError
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.process import Program, wait_for
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMESPACE = ACCOUNT = "gpu-admission"
+PROFILE_LABEL = "gpu-admission.io/profile"
+OPTED_IN = {PROFILE_LABEL: "default"}
+_HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_LEFT_OUT = ("Deployment", "PodDisruptionBudget")
+"""Without kubelets its pods would only look as if they ran."""
+
+
+def shipped(plane: ControlPlane) -> list[dict[str, Any]]:
+    """Everything that `kubectl apply -k manifests/` installs."""
+    text = plane.kubectl("kustomize", str(ROOT / "manifests")).stdout
+    return [found for found in yaml.safe_load_all(text) if found]
+
+
+class Installed:
+    """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; the
+    configurations name the first."""
+
+    def __init__(self, plane: ControlPlane, policy: str | None = None, replicas: int = 1) -> None:
+        self.plane = plane
+        self._policy = policy
+        self.ports = [_free_port() for _ in range(replicas)]
+        self.ops_ports = [_free_port() for _ in range(replicas)]
+        self.members: list[Program] = []
+
+    def __enter__(self) -> Self:
+        try:
+            objects = [found for found in shipped(self.plane) if found["kind"] not in _LEFT_OUT]
+            self._apply([self._adjusted(found) for found in objects if found["kind"] not in _HOOKS])
+            kubeconfig = self.plane.kubeconfig_for(NAMESPACE, ACCOUNT)
+            self._apply([self._adjusted(found) for found in objects if found["kind"] in _HOOKS])
+            self.members = [self._program(number, kubeconfig) for number in range(len(self.ports))]
+            for member in self.members:
+                member.start()
+            for number in range(len(self.members)):
+                self.await_ready(number)
+            wait_for(self._trusted, "caBundle in both webhook configurations", self.members, 30)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the processes and takes the webhook configurations away, so that nothing is called any more."""
+        for member in self.members:
+            member.stop(patience=0)
+        for hook in _HOOKS:
+            self.plane.kubectl("delete", hook, "gpu-admission", "--ignore-not-found", check=False)
+
+    def await_ready(self, number: int = 0, within: float = 60) -> None:
+        """Until the replica says that it is ready."""
+        url = f"http://127.0.0.1:{self.ops_ports[number]}/readyz"
+        wait_for(lambda: _ok(url), url, [self.members[number]], within)
+
+    def metrics(self, number: int = 0) -> dict[str, float]:
+        """Every sample of /metrics, by its name with labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/metrics", timeout=10) as answer:
+            lines = [line for line in answer.read().decode().splitlines() if line and not line.startswith("#")]
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """The log lines of all replicas so far."""
+        found = []
+        for member in self.members:
+            for line in member.log.read_text().splitlines():
+                if line.startswith("{"):
+                    found.append(json.loads(line))
+        return found
+
+    def set_policy(self, text: str) -> None:
+        """Replace the policy in its ConfigMap. The webhook takes it up by its watch."""
+        self._apply([_policy_map(text)])
+
+    def _program(self, number: int, kubeconfig: Path) -> Program:
+        command = [sys.executable, "-m", "webhook", "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]
+        command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+        return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
+
+    def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:
+        if found["kind"] in _HOOKS:
+            for hook in found["webhooks"]:
+                path = hook["clientConfig"].pop("service")["path"]
+                hook["clientConfig"]["url"] = f"https://127.0.0.1:{self.ports[0]}{path}"
+        if found["kind"] == "ConfigMap" and self._policy is not None:
+            return _policy_map(self._policy)
+        return found
+
+    def _apply(self, objects: list[dict[str, Any]]) -> None:
+        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+
+    def _trusted(self) -> bool:
+        found = self.plane.kubectl("get", *[f"{hook}/gpu-admission" for hook in _HOOKS], "-o", "json").stdout
+        hooks = [hook for config in json.loads(found)["items"] for hook in config["webhooks"]]
+        return bool(hooks) and all(hook["clientConfig"].get("caBundle") for hook in hooks)
+
+
+def _policy_map(text: str) -> dict[str, Any]:
+    metadata = {"name": "gpu-admission-policy", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": text}}
+
+
+def _ok(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def installed(control_plane: ControlPlane) -> Iterator[Installed]:
+    """The webhook with the shipped policy, for the whole run. A test that breaks it mends it."""
+    with Installed(control_plane) as webhook:
+        yield webhook
+
+
+@pytest.fixture
+async def team(installed: Installed, api: Api, namespace: str) -> AsyncIterator[str]:
+    """A namespace of its own that has opted in, once the API server calls the webhook for it: its name."""
+    await opt_in(api, namespace)
+    yield namespace
+
+
+async def opt_in(api: Api, namespace: str, profile: str = "default") -> None:
+    """Label a namespace, and wait until a new GPU pod in it is decided (tried as a dry run)."""
+    labels = {"metadata": {"labels": {PROFILE_LABEL: profile}}}
+    await api.patch("Namespace", namespace, labels)
+    probe = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": namespace},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+    }
+
+    async def decided() -> bool:
+        answer = await api.create(probe, dryRun="All")
+        return "gpu-admission.io/decision" in (answer["metadata"].get("annotations") or {})
+
+    await wait_until(decided, 30, f"namespace {namespace} to be served by the webhook")
+
+
+def settle(condition: Callable[[], bool], within: float, what: str) -> None:
+    """Wait for something outside of the API server."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {within:g} s"
+        time.sleep(0.1)
