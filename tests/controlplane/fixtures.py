@@ -1,0 +1,82 @@
+"""pytest fixtures: one control plane per run, one namespace and one set of nodes per test.
+
+tests/conftest.py has them by `pytest_plugins`. The version is that of the environment variable K8S (default: 1.37).
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+
+import pytest
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.nodes import Json
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import MAIN, Programs, Unavailable, find
+
+MakeNodes = Callable[[str | Iterable[Json]], Awaitable[list[str]]]
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest) -> Programs:
+    """The programs of a control plane, built if need be, which is shown. Without: skipped, and in CI failed."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    try:
+        with capture.global_and_fixture_disabled():
+            return find(os.environ.get("K8S") or MAIN)
+    except Unavailable as error:
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def control_plane(programs: Programs) -> Iterator[ControlPlane]:
+    """One control plane for the whole run. A test that stops a part of it starts that part again."""
+    with ControlPlane(programs) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
+    """A client with the rights of an administrator."""
+    control_plane.check()
+    async with Api.of(control_plane.kubeconfig) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(api: Api) -> AsyncIterator[str]:
+    """A namespace of its own for a test: its name. It goes afterwards, and its pods are gone before the next test."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    await api.namespace(name)
+    yield name
+    await remove_namespace(api, name)
+
+
+@pytest.fixture
+async def nodes(api: Api) -> AsyncIterator[MakeNodes]:
+    """Makes nodes: `await nodes("two-node")`, or a list of Nodes. They go after the test. Returns their names."""
+    made: list[str] = []
+
+    async def make(what: str | Iterable[Json]) -> list[str]:
+        wanted = clusters.cluster(what) if isinstance(what, str) else list(what)
+        made.extend(each["metadata"]["name"] for each in wanted)
+        return await clusters.apply(api, wanted)
+
+    yield make
+    await clusters.remove(api, made)
+
+
+async def remove_namespace(api: Api, name: str) -> None:
+    """Removes a namespace; waits for the end of its pods (they hold GPUs), not of the rest."""
+    await api.delete("Namespace", name, missing_ok=True)  # from here on nothing new is created in it
+
+    async def no_pods() -> bool:
+        await api.delete_all("Pod", name, gracePeriodSeconds="0")
+        return not await api.pods(name)
+
+    await wait_until(no_pods, 30, f"no pods in {name}")

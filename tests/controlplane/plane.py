@@ -1,0 +1,235 @@
+"""A control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, on loopback.
+
+    with ControlPlane(find("1.37")) as plane:
+        plane.kubectl("get", "namespaces")
+
+Ready in seconds; when the block is left, or this process ends in any way, every program ends and the folder goes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import trustme
+
+from tests.controlplane import settings
+from tests.controlplane.process import Failed, Guard, Program, wait_for
+from tests.controlplane.programs import Programs
+from tests.controlplane.settings import HOST, USERS, Options, write_private
+
+PATIENCE = 1.0  # seconds; an API server stops listening at once, and then waits a minute for its watches to end
+ATTEMPTS = 3  # the port was free when it was chosen, and may not be when it is taken
+
+
+class ControlPlane:
+    """A running control plane. `server`, `ca`, `kubeconfig` and `token` are those of an administrator."""
+
+    def __init__(self, programs: Programs, options: Options | None = None) -> None:
+        self.programs = programs
+        self.options = options or Options()
+        self._tokens = {user: secrets.token_urlsafe(24) for user in USERS}
+        self._audited: list[dict[str, Any]] = []
+        self._audit_offset = 0
+
+    def __enter__(self) -> Self:
+        # In /tmp unless told otherwise: the path of a socket may have about 100 characters.
+        self.folder = Path(tempfile.mkdtemp(prefix="gpu-admission-"))
+        self._guard = Guard(self.folder)
+        atexit.register(self.close)
+        self._members: dict[str, Program] = {}
+        try:
+            self._write_keys()
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    self._start()
+                    break
+                except Failed as error:
+                    if attempt == ATTEMPTS or "address already in use" not in str(error):
+                        raise
+                    for member in reversed(self._members.values()):
+                        member.stop(patience=0)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends every program at once and removes the folder. Nothing here is worth a slow end. Again: nothing."""
+        atexit.unregister(self.close)
+        for member in reversed(self._members.values()):
+            member.stop(patience=0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._guard.release()
+
+    # What tests use
+
+    @property
+    def server(self) -> str:
+        return f"https://{HOST}:{self.port}"
+
+    @property
+    def ca(self) -> Path:
+        """The certificate of the authority that signed the API server's."""
+        return self.folder / "ca.crt"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig of an administrator (system:masters)."""
+        return self.folder / "admin.kubeconfig"
+
+    @property
+    def token(self) -> str:
+        return self._tokens["admin"]
+
+    def kubeconfig_for(self, namespace: str, service_account: str, hours: int = 8) -> Path:
+        """A kubeconfig with a token of a ServiceAccount that exists (a TokenRequest)."""
+        answer = self.kubectl("create", "token", service_account, f"--namespace={namespace}", f"--duration={hours}h")
+        user = f"system:serviceaccount:{namespace}:{service_account}"
+        return self._write_kubeconfig(user, answer.stdout.strip(), namespace)
+
+    def kubectl(
+        self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs kubectl, as the administrator unless told otherwise. Raises AssertionError with what it said."""
+        answer = subprocess.run(
+            [self.programs.path("kubectl"), *arguments],
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self._environment() | {"KUBECONFIG": str(kubeconfig or self.kubeconfig)},
+        )
+        if check and answer.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(arguments)} gave {answer.returncode}:\n{answer.stderr.strip()}")
+        return answer
+
+    def stop(self, name: str, patience: float = PATIENCE) -> None:
+        """Ends one program, such as "kube-apiserver": SIGTERM, SIGKILL after `patience` seconds (0: a crash)."""
+        self._members[name].stop(patience)
+
+    def start(self, name: str) -> None:
+        """Starts it again, on the same port and with the same data, and waits until it answers."""
+        self._members[name].start()
+        self._await(name)
+
+    def restart(self, name: str, patience: float = PATIENCE) -> None:
+        self.stop(name, patience)
+        self.start(name)
+
+    def check(self) -> None:
+        """Raises Failed, with its last words, if a program ended by itself."""
+        for member in self._members.values():
+            member.check()
+
+    def tail(self, name: str, lines: int = 40) -> str:
+        """The end of a program's log."""
+        return self._members[name].tail(lines)
+
+    def pids(self) -> dict[str, int]:
+        """The programs that run, by name."""
+        return {name: member.pid for name, member in self._members.items() if member.pid is not None}
+
+    def audit_events(self, **wanted: str) -> list[dict[str, Any]]:
+        """The audit events (audit.k8s.io/v1) so far, oldest first, that fit: verb="create", namespace="a", name="b", ….
+
+        The keywords are fields of the event or of its objectRef. An event may come a moment after its answer.
+        """
+        with (self.folder / "audit.log").open("rb") as file:
+            file.seek(self._audit_offset)
+            whole, newline, _ = file.read().rpartition(b"\n")
+        self._audit_offset += len(whole) + len(newline)
+        self._audited += [json.loads(line) for line in whole.splitlines()]
+        return [
+            event
+            for event in self._audited
+            if all(value in (event.get(key), event.get("objectRef", {}).get(key)) for key, value in wanted.items())
+        ]
+
+    # How it starts
+
+    def _start(self) -> None:
+        self.port = settings.free_port()
+        for user, token in self._tokens.items():
+            self._write_kubeconfig(user, token)
+        socket_path = self.folder / "etcd.sock"
+        commands = {
+            "etcd": settings.etcd(self.folder, socket_path),
+            "kube-apiserver": settings.apiserver(self.folder, socket_path, self.port, self.options),
+            "kube-controller-manager": settings.controller_manager(self.folder, self.options),
+            "kube-scheduler": settings.scheduler(self.folder, self.options),
+        }
+        if self.options.kwok:
+            commands["kwok"] = settings.kwok(self.folder, self.options)
+        self._members = {
+            name: Program(name, [self.programs.path(name), *flags], self.folder, self._environment())
+            for name, flags in commands.items()
+        }
+        for name, member in self._members.items():
+            member.start()
+            self._await(name)
+        path = "/api/v1/namespaces/default/serviceaccounts/default"  # the controller manager makes it
+        wait_for(lambda: self._answers(path), f"{self.server}{path}", list(self._members.values()), 60)
+
+    def _await(self, name: str) -> None:
+        members = [member for member in self._members.values() if member.running or member.name == name]
+        if name == "etcd":
+            wait_for(lambda: _listens(self.folder / "etcd.sock"), "the socket of etcd", members, 60)
+        elif name == "kube-apiserver":
+            wait_for(lambda: self._answers("/readyz"), f"{self.server}/readyz", members, 60)
+
+    def _answers(self, path: str) -> bool:
+        request = urllib.request.Request(self.server + path, headers={"Authorization": f"Bearer {self.token}"})
+        context = ssl.create_default_context(cafile=self.ca)
+        try:
+            with urllib.request.urlopen(request, timeout=5, context=context) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _write_keys(self) -> None:
+        authority = trustme.CA()
+        certificate = authority.issue_cert(HOST, "localhost", "kubernetes.default.svc")
+        write_private(self.ca, authority.cert_pem.bytes())
+        write_private(self.folder / "apiserver.key", certificate.private_key_pem.bytes())
+        write_private(self.folder / "apiserver.crt", b"".join(pem.bytes() for pem in certificate.cert_chain_pems))
+        signer = authority.issue_cert("service-accounts.invalid")
+        write_private(self.folder / "service-accounts.key", signer.private_key_pem.bytes())
+        lines = [f'{token},{user},{user},"{USERS[user]}"' for user, token in self._tokens.items()]
+        write_private(self.folder / "tokens.csv", "\n".join(lines) + "\n")
+
+    def _write_kubeconfig(self, user: str, token: str, namespace: str = "default") -> Path:
+        content = settings.kubeconfig(self.server, self.ca.read_bytes(), user, token, namespace)
+        return write_private(self.folder / f"{user}.kubeconfig", json.dumps(content, indent=1) + "\n")
+
+    def _environment(self) -> dict[str, str]:
+        """Ours, without what would send a loopback request or a setting astray."""
+        dropped = {"KUBECONFIG", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}
+        return {name: value for name, value in os.environ.items() if name not in dropped} | {"HOME": str(self.folder)}
+
+
+def _listens(path: Path) -> bool:
+    """Whether a program takes connections on the socket; after a crash the file alone is still there."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,196 @@
+"""The files and flags that the programs of a control plane are started with."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+HOST = "127.0.0.1"
+# Their default RBAC roles are bound to these names; the webhook and the audit log see who a request is from.
+USERS = {
+    "admin": "system:masters",
+    "system:kube-controller-manager": "",
+    "system:kube-scheduler": "",
+    "kwok": "system:masters",
+}
+# Only what tests read: each write of a pod itself, with the annotations that admission added to the event.
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Request",
+            "verbs": ["create", "update", "patch", "delete"],
+            "resources": [
+                {"group": "", "resources": ["pods", "pods/ephemeralcontainers", "pods/resize", "pods/binding"]}
+            ],
+        },
+        {"level": "None"},
+    ],
+}
+NO_KUBELETS = "*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a control plane differs from the plain one.
+
+    apiserver: more flags, such as ("--enable-admission-plugins=PodTolerationRestriction",).
+    scheduler: a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) without its connection; None: as released.
+    kwok: nodes become Ready and pods run. Without: nothing plays the kubelets, and nodes keep what tests write.
+    complete_jobs: pods of Jobs succeed as soon as they run (else only pods that ask for it, see stages.yaml).
+    """
+
+    apiserver: Sequence[str] = ()
+    scheduler: Mapping[str, Any] | None = None
+    kwok: bool = True
+    complete_jobs: bool = False
+    audit_policy: Mapping[str, Any] = field(default_factory=lambda: AUDIT_POLICY)
+
+
+def most_allocated(*resources: str) -> dict[str, Any]:
+    """The scheduler configuration of an administrator who packs `resources` (default: nvidia.com/gpu)."""
+    weights = [{"name": name, "weight": 1} for name in resources or ("nvidia.com/gpu",)]
+    strategy = {"type": "MostAllocated", "resources": weights}
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+    return {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [fit]}]}
+
+
+def free_port() -> int:
+    """A port that nothing has now, below those that the system hands out: fewer races than asking it for one."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"none of 100 ports between 20000 and 32000 is free on {HOST}")
+
+
+def kubeconfig(server: str, ca: bytes, user: str, token: str, namespace: str = "default") -> dict[str, Any]:
+    """A kubeconfig that needs no other file."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca).decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "simulated", "cluster": cluster}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": "simulated", "context": {"cluster": "simulated", "user": user, "namespace": namespace}}],
+        "current-context": "simulated",
+    }
+
+
+def stages(complete_jobs: bool) -> list[dict[str, Any]]:
+    """kwok's stages; with `complete_jobs` one more, that ends pods of Jobs as soon as they run."""
+    found: list[dict[str, Any]] = list(yaml.safe_load_all((HERE / "stages.yaml").read_text()))
+    if complete_jobs:
+        asked = next(stage for stage in found if stage["metadata"]["name"] == "pod-complete-when-asked")
+        selector = [
+            *asked["spec"]["selector"]["matchExpressions"][:2],
+            {"key": ".metadata.ownerReferences.[].kind", "operator": "In", "values": ["Job"]},
+        ]
+        spec = {name: asked["spec"][name] for name in ("resourceRef", "next")}
+        spec["selector"] = {"matchExpressions": selector}
+        found.append({**asked, "metadata": {"name": "pod-complete-jobs"}, "spec": spec})
+    return found
+
+
+def write_private(path: Path, content: str | bytes) -> Path:
+    """Writes a file that only this user reads."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def etcd(folder: Path, socket_path: Path) -> list[str]:
+    """Client and peer over sockets in our folder: no port to lose, and nobody else can connect."""
+    client, peer = f"unix://{socket_path}", f"unix://{folder / 'peer.sock'}"
+    return [
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+
+
+def apiserver(folder: Path, etcd_socket: Path, port: int, options: Options) -> list[str]:
+    write_private(folder / "audit-policy.json", json.dumps(options.audit_policy))
+    return [
+        f"--etcd-servers=unix://{etcd_socket}",
+        f"--secure-port={port}",
+        f"--bind-address={HOST}",
+        f"--tls-cert-file={folder / 'apiserver.crt'}",
+        f"--tls-private-key-file={folder / 'apiserver.key'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={folder / 'service-accounts.key'}",
+        f"--service-account-signing-key-file={folder / 'service-accounts.key'}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        "--allow-privileged",
+        "--profiling=false",
+        "--endpoint-reconciler-type=none",
+        f"--audit-policy-file={folder / 'audit-policy.json'}",
+        f"--audit-log-path={folder / 'audit.log'}",
+        "--audit-log-maxsize=0",
+        *options.apiserver,
+    ]
+
+
+def controller_manager(folder: Path, options: Options) -> list[str]:
+    """Each controller under its own service account, as everywhere; quick enough for a burst of pods."""
+    return [
+        f"--kubeconfig={folder / 'system:kube-controller-manager.kubeconfig'}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--profiling=false",
+        f"--service-account-private-key-file={folder / 'service-accounts.key'}",
+        f"--root-ca-file={folder / 'ca.crt'}",
+        "--use-service-account-credentials",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+        *([] if options.kwok else [f"--controllers={NO_KUBELETS}"]),
+    ]
+
+
+def scheduler(folder: Path, options: Options) -> list[str]:
+    connection = folder / "system:kube-scheduler.kubeconfig"
+    if options.scheduler is None:
+        configuration = [f"--kubeconfig={connection}", "--leader-elect=false", "--profiling=false"]
+    else:
+        file = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(connection)},
+            "leaderElection": {"leaderElect": False},
+            **options.scheduler,
+        }
+        configuration = [f"--config={write_private(folder / 'scheduler.json', json.dumps(file))}"]
+    return [*configuration, "--secure-port=0", "--authentication-skip-lookup"]
+
+
+def kwok(folder: Path, options: Options) -> list[str]:
+    documents = yaml.safe_dump_all(stages(options.complete_jobs))
+    return [
+        f"--kubeconfig={folder / 'kwok.kubeconfig'}",
+        f"--config={write_private(folder / 'stages.yaml', documents)}",
+        "--manage-all-nodes",
+        "--node-lease-duration-seconds=40",
+        "--cidr=10.64.0.1/14",
+    ]
