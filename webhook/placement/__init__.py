@@ -1,0 +1,61 @@
+"""Filter, score, choose: the ranked nodes for one pod, and why.
+
+`place` is what `choose` does with a request. Nothing here changes the cluster state; scores of pod shapes are kept
+beside it (`Snapshot.state.memo`) and brought up to date by what changed.
+"""
+
+from __future__ import annotations
+
+from webhook.cluster.pods import demand_of
+from webhook.cluster.snapshot import Snapshot
+from webhook.errors import QuantityError
+from webhook.gpus import Gpus
+from webhook.interface import Context, Placement
+from webhook.placement.eligible import ineligible
+from webhook.placement.ranker import Ranker
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import STRATEGIES
+from webhook.pod import Pod, claims_devices
+
+__all__ = ["choose", "demand_of", "place"]
+
+_RANKERS = 16
+
+
+def choose(pod: Pod, context: Context, settings: PlacementSettings) -> Placement:
+    """The ranked nodes for the pod of a request, or the reason why there are none."""
+    if not isinstance(context.cluster, Snapshot):
+        return Placement((), context.strategy, "cluster state is not known")
+    return place(pod, context.cluster, settings, context.strategy, context.gpus)
+
+
+def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: str, gpus: Gpus) -> Placement:
+    """Rank nodes for `pod` as it will be stored. `strategy`: "spread", "pack" or "off".
+
+    Same input, same answer. Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
+    """
+    if strategy not in STRATEGIES:
+        return Placement((), strategy, "the policy leaves it to the scheduler")
+    if reason := ineligible(pod):
+        return Placement((), strategy, reason)
+    if not snapshot.fresh:
+        return Placement((), strategy, "cluster state is stale")
+    try:
+        demand = demand_of(pod)
+    except QuantityError:
+        return Placement((), strategy, "a request is not a quantity")
+    if not gpus.among(name for name, _ in demand.requests):
+        return Placement((), strategy, "GPUs only through DRA" if claims_devices(pod) else "no GPU is asked for")
+    return _ranker(snapshot, settings, gpus).place(pod, demand, strategy)
+
+
+def _ranker(snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Ranker:
+    """The ranker of these settings: one per profile of the policy in force, a few of the policies before it."""
+    rankers: dict[tuple[int, int], Ranker] = snapshot.state.memo.setdefault("rankers", {})
+    key = id(settings), id(gpus)  # the ranker holds both, so the ids stay theirs
+    found = rankers.get(key)
+    if found is None:
+        if len(rankers) >= _RANKERS:
+            rankers.clear()
+        found = rankers[key] = Ranker(snapshot.state, settings, gpus)
+    return found

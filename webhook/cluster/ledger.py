@@ -1,0 +1,163 @@
+"""GPUs promised to pods that were admitted and are not yet bound.
+
+    admitted here            admitted elsewhere
+         │ reserve                │
+         ▼          seen          ▼
+     ┌──────────┐ ─────────► ┌────────┐  bound   the pod is on a node and counts there
+     │ reserved │            │  seen  │ ───────►
+     └──────────┘ ─────────► └────────┘  gone    deleted or finished before it was bound
+         │   seen bound at once   │ ───────►
+         │ expire                 │ expire       ttl passed, or the scheduler said that it fits nowhere
+         ▼                        ▼
+      nothing                  nothing held; remembered until bound or gone
+
+Both states hold the pod's demand on the first of its ranked nodes. Admission runs before names and uids exist, so a
+reservation is known by what stays true: namespace, owner or generated name, first node and demand. Reservations with
+the same key are alike; a pod that is seen uses up the oldest. A pod that another replica admitted is recognised by its
+decision annotation in the same way, without a reservation.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from webhook.cluster.columns import Demand
+from webhook.cluster.pods import PodKey
+from webhook.cluster.usage import Kind, Usage
+
+Key = tuple[PodKey, str, Demand]
+
+
+class _Held:
+    """One reservation or one claim. `row` is -1 once it holds nothing."""
+
+    __slots__ = ("key", "kind", "nodes", "row", "until")
+
+    def __init__(self, key: Key, nodes: tuple[str, ...], row: int, kind: Kind, until: float) -> None:
+        self.key = key
+        self.nodes = nodes
+        self.row = row
+        self.kind = kind
+        self.until = until
+
+
+class Counts(NamedTuple):
+    reserved: int
+    """Promised here, pod not yet seen."""
+    seen: int
+    """Pod exists, not yet bound, holds its first node."""
+
+
+class Ledger:
+    """One method per arrow. Every arrow moves what is held in `usage`, so free resources are always exact."""
+
+    def __init__(self, usage: Usage, ttl: float) -> None:
+        self.ttl = ttl
+        self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
+        """Where pods with a promise were bound: on their first choice, on another of their ranked nodes, elsewhere."""
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
+        """How promises ended."""
+        self._usage = usage
+        self._reserved: dict[Key, deque[_Held]] = {}
+        self._seen: dict[int | str, _Held] = {}
+        self._queue: deque[_Held] = deque()
+        self._counts = [0, 0]
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(*self._counts)
+
+    def reserve(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> None:
+        """Admitted here, with these ranked nodes."""
+        held = self._hold((pod, nodes[0], kind.demand), nodes, kind, now)
+        self._reserved.setdefault(held.key, deque()).append(held)
+        self._counts[0] += 1
+
+    def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> bool:
+        """The pod exists and is not bound. False where that was known."""
+        if uid in self._seen:
+            return False
+        held = self._use_up((pod, nodes[0], kind.demand))
+        if held is None:
+            held = self._hold((pod, nodes[0], kind.demand), nodes, kind, now)
+        self._counts[1] += 1
+        self._seen[uid] = held
+        return True
+
+    def unschedulable(self, uid: int | str) -> None:
+        """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
+        held = self._seen.get(uid)
+        if held is not None and held.row >= 0:
+            self._counts[1] -= 1
+            self.ended["unschedulable"] += 1
+            self._let_go(held)
+
+    def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, node: str) -> bool:
+        """The pod is on a node: the caller counts it there, what was held is given back. False: nothing was held."""
+        held = self._seen.pop(uid, None)
+        if held is not None:
+            if held.row >= 0:
+                self._counts[1] -= 1
+        else:
+            held = self._use_up((pod, nodes[0], kind.demand)) if nodes else None
+            if held is None:
+                return False
+        where = "first" if node == held.nodes[0] else "ranked" if node in held.nodes else "other"
+        self.honoured[where] += 1
+        self.ended["bound"] += 1
+        self._let_go(held)
+        return True
+
+    def gone(self, uid: int | str) -> None:
+        """The pod was deleted, or finished, before it was bound."""
+        held = self._seen.pop(uid, None)
+        if held is not None and held.row >= 0:
+            self._counts[1] -= 1
+            self.ended["gone"] += 1
+            self._let_go(held)
+
+    def expire(self, now: float) -> None:
+        """Give back what was promised longer than `ttl` ago and not yet bound."""
+        queue = self._queue
+        while queue and queue[0].until <= now:
+            held = queue.popleft()
+            if held.row < 0:
+                continue
+            self.ended["expired"] += 1
+            reserved = self._reserved.get(held.key)
+            if reserved and reserved[0] is held:
+                self._use_up(held.key)
+            else:
+                self._counts[1] -= 1
+            self._let_go(held)
+
+    def holders(self) -> list[tuple[int, Kind]]:
+        """Every row and kind that is held now."""
+        return [(held.row, held.kind) for held in self._queue if held.row >= 0]
+
+    def waiting(self) -> list[int | str]:
+        """The pods that were seen and are not yet bound."""
+        return list(self._seen)
+
+    def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, now: float) -> _Held:
+        row = self._usage.nodes.row(nodes[0])
+        held = _Held(key, nodes, row, self._usage.take(row, kind), now + self.ttl)
+        self._queue.append(held)
+        return held
+
+    def _let_go(self, held: _Held) -> None:
+        if held.row >= 0:
+            row, held.row = held.row, -1
+            self._usage.give_back(row, held.kind)
+
+    def _use_up(self, key: Key) -> _Held | None:
+        """The oldest reservation of this key, taken out of the reserved ones."""
+        reserved = self._reserved.get(key)
+        if not reserved:
+            return None
+        held = reserved.popleft()
+        if not reserved:
+            del self._reserved[key]
+        self._counts[0] -= 1
+        return held

@@ -1,0 +1,250 @@
+"""Nodes as rows: what placement needs of each, and nothing else."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.columns import Columns
+from webhook.cluster.journal import Journal
+from webhook.cluster.labels import Labels
+from webhook.errors import QuantityError
+from webhook.interface import Taint
+from webhook.quantity import milli, whole
+
+Conditions = frozenset[tuple[str, str]]
+T = TypeVar("T")
+
+GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
+"""Resources that every node has."""
+MODEL_LABELS = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "gpu.intel.com/product",
+    "cloud.google.com/gke-accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+)
+"""Where the name of the GPU model stands: GPU Feature Discovery and its equals of other vendors and clouds."""
+_SPARE = 256
+_MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
+
+
+class Interned(Generic[T]):
+    """Small numbers for values that many rows share. `epoch` rises when the numbers are given out anew."""
+
+    __slots__ = ("epoch", "ids", "values")
+
+    def __init__(self, first: T) -> None:
+        self.epoch = 0
+        self.values: list[T] = [first]
+        self.ids: dict[T, int] = {first: 0}
+
+    def id(self, value: T) -> int:
+        found = self.ids.get(value)
+        if found is None:
+            found = self.ids[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def compact(self, codes: NDArray[np.int32]) -> None:
+        """Forget the values that no row has any more (a taint's value may be a time), and renumber `codes`."""
+        kept = sorted({0, *np.unique(codes).tolist()})
+        renumbered = np.zeros(len(self.values), np.int32)
+        renumbered[kept] = np.arange(len(kept))
+        codes[:] = renumbered[codes]
+        self.values = [self.values[code] for code in kept]
+        self.ids = {value: code for code, value in enumerate(self.values)}
+        self.epoch += 1
+
+
+def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:
+    """What a node can allocate: CPU in thousandths, all else in whole units. A quantity we cannot read counts as 0."""
+    found = {}
+    for name, quantity in ((node.get("status") or {}).get("allocatable") or {}).items():
+        try:
+            found[name] = min(_MOST, milli(quantity) if name == "cpu" else whole(quantity))
+        except QuantityError:
+            found[name] = 0
+    return found
+
+
+class Nodes:
+    """The table of nodes. `version` counts changes of nodes; `changes` names the rows that changed."""
+
+    def __init__(self, replica: str = "") -> None:
+        self.columns = Columns()
+        for resource in GENERAL:
+            self.columns.add_resource(resource)
+        self.labels = Labels()
+        self.taints: Interned[tuple[Taint, ...]] = Interned(())
+        self.conditions: Interned[Conditions] = Interned(frozenset())
+        size = self.columns.size
+        self.taint: NDArray[np.int32] = np.zeros(size, np.int32)
+        """Index into `taints` by row."""
+        self.condition: NDArray[np.int32] = np.zeros(size, np.int32)
+        """Index into `conditions` by row: the conditions that are not as a healthy node has them."""
+        self.cordoned: NDArray[np.bool_] = np.zeros(size, bool)
+        self.order: NDArray[np.float64] = np.zeros(size, np.float64)
+        """Who goes first among equals: by name, or by a stable hash where several replicas share the choice."""
+        self.row_of: dict[str, int] = {}
+        self.dra: set[str] = set()
+        """Names of nodes whose GPUs are told by ResourceSlices."""
+        self.reordered = 0
+        """Rises when rows that did not change got another place in `order`."""
+        self.version = 0
+        self.changes = Journal()
+        self._replica = replica
+        self._free_rows: list[int] = []
+        self._names: list[str] = []
+
+    def row(self, name: str) -> int:
+        """The row of a node; a new one, not alive, where there is none yet."""
+        found = self.row_of.get(name)
+        return self._new_row(name) if found is None else found
+
+    def seen(self, node: Mapping[str, Any]) -> int:
+        """A node was added or changed. Gives its row."""
+        metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+        for interned, codes in ((self.taints, self.taint), (self.conditions, self.condition)):
+            if len(interned.values) > 2 * self.columns.rows + _SPARE:
+                interned.compact(codes)
+        row = self.row(metadata["name"])
+        columns = self.columns
+        taints = tuple(
+            sorted(
+                Taint(str(t.get("key", "")), str(t.get("value") or ""), str(t.get("effect", "")))
+                for t in spec.get("taints") or ()
+            )
+        )
+        conditions = frozenset(
+            (str(c.get("type")), str(c.get("status")))
+            for c in status.get("conditions") or ()
+            if (c.get("status") == "True") != (c.get("type") == "Ready")
+        )
+        labels = metadata.get("labels") or {}
+        changed = self.labels.put(row, labels) or not columns.alive[row]
+        model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
+        if columns.models[columns.model[row]] != model:
+            columns.model[row] = self._model(model)
+        now = (self.taints.id(taints), self.conditions.id(conditions), bool(spec.get("unschedulable")))
+        if now != (self.taint[row], self.condition[row], self.cordoned[row]):
+            self.taint[row], self.condition[row], self.cordoned[row] = now
+            changed = True
+        columns.alive[row] = True
+        if self._allocatable(row, allocatable_of(node)) or changed:
+            self._changed(row)
+        return row
+
+    def gone(self, name: str) -> None:
+        """A node was deleted. Its row stays while pods are on it."""
+        row = self.row_of.get(name)
+        if row is None or not self.columns.alive[row]:
+            return
+        self.columns.alive[row] = False
+        self.columns.idle[row] = self.columns.utilisation[row] = np.nan
+        self.labels.put(row, {})
+        self.taint[row] = self.condition[row] = self.columns.model[row] = 0
+        self.cordoned[row] = False
+        self._allocatable(row, {})
+        self._changed(row)
+        self.drop_if_unused(row)
+
+    def drop_if_unused(self, row: int) -> None:
+        """Free the row of a node that is not there and has no pods left."""
+        columns = self.columns
+        if columns.alive[row] or columns.free["pods"][row]:
+            return
+        name = columns.name[row]
+        columns.name[row] = ""
+        del self.row_of[name]
+        if not self._replica:
+            del self._names[bisect_left(self._names, name)]
+        self._free_rows.append(row)
+
+    def gpu_usage(self, name: str, idle: float, utilisation: float) -> None:
+        """GPU metrics of a node. A change too small to matter for a ranking is not told to readers."""
+        row = self.row_of.get(name)
+        columns = self.columns
+        if row is None or not columns.alive[row]:
+            return
+        rounded = utilisation if np.isnan(utilisation) else round(utilisation * 20) / 20
+        before = (columns.idle[row], columns.utilisation[row])
+        columns.idle[row], columns.utilisation[row] = idle, rounded
+        if not np.array_equal(before, (idle, rounded), equal_nan=True):
+            self.changes.add(row)
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def _new_row(self, name: str) -> int:
+        columns = self.columns
+        if self._free_rows:
+            row = self._free_rows.pop()
+            columns.name[row] = name
+        else:
+            row = columns.rows
+            if row == columns.size:
+                self._grow()
+            columns.rows += 1
+            columns.name.append(name)
+        self.row_of[name] = row
+        self._rank(row, name)
+        return row
+
+    def _grow(self) -> None:
+        more = self.columns.size
+        self.columns.grow()
+        self.taint = np.concatenate([self.taint, np.zeros(more, np.int32)])
+        self.condition = np.concatenate([self.condition, np.zeros(more, np.int32)])
+        self.cordoned = np.concatenate([self.cordoned, np.zeros(more, bool)])
+        self.order = np.concatenate([self.order, np.zeros(more)])
+
+    def _rank(self, row: int, name: str) -> None:
+        """Give a new row its place in `order`: between its neighbours by name, so that nobody else moves."""
+        if self._replica:
+            digest = blake2b(name.encode(), key=self._replica.encode()[:64], digest_size=6).digest()
+            self.order[row] = int.from_bytes(digest, "big")
+            return
+        names, at = self._names, bisect_left(self._names, name)
+        below = self.order[self.row_of[names[at - 1]]] if at else None
+        above = self.order[self.row_of[names[at]]] if at < len(names) else None
+        names.insert(at, name)
+        if below is None:
+            middle = 0.0 if above is None else above - 1.0
+        else:
+            middle = below + 1.0 if above is None else (below + above) / 2
+        if middle in (below, above):  # no number is left between the two
+            self.order[[self.row_of[n] for n in names]] = np.arange(len(names))
+            self.reordered += 1
+        else:
+            self.order[row] = middle
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def _model(self, model: str) -> int:
+        models = self.columns.models
+        if model not in models:
+            models.append(model)
+        return models.index(model)
+
+    def _allocatable(self, row: int, amounts: Mapping[str, int]) -> bool:
+        columns = self.columns
+        changed = False
+        for resource in amounts:
+            if resource not in columns.capacity:
+                columns.add_resource(resource)
+        for resource, capacity in columns.capacity.items():
+            more = amounts.get(resource, 0) - int(capacity[row])
+            if more:
+                capacity[row] += more
+                columns.free[resource][row] += more
+                changed = True
+        return changed
+
+    def _changed(self, row: int) -> None:
+        self.version += 1
+        self.changes.add(row)

@@ -1,0 +1,147 @@
+"""Reads of a pod what placement needs: its demand, who it belongs to, and which nodes it was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.cluster.columns import Demand
+from webhook.cluster.nodes import MODEL_LABELS
+from webhook.errors import QuantityError
+from webhook.pod import DECISION, Pod, annotations_of, labels_of, owner, total_requests
+
+_MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
+_LONGEST = 8192
+_APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
+_ALONE = Demand((("pods", 1),))
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class PodKey(NamedTuple):
+    """What is known of a pod before it has a name or a uid, and is still true when it has both."""
+
+    namespace: str
+    identity: str
+    """The controller's uid; else generateName; else the name."""
+    owner: str
+    """What its peers share: see `owner_key`."""
+
+
+def demand_of(pod: Pod) -> Demand:
+    """What the scheduler will count for the pod on its node. Raises QuantityError."""
+    requests = {name: min(amount, _MOST) for name, amount in total_requests(pod).items() if amount > 0}
+    requests["pods"] = 1
+    return Demand(tuple(sorted(requests.items())))
+
+
+def counted_demand(pod: Pod) -> Demand:
+    """As `demand_of`, for a pod that exists: one whose quantities we cannot read counts as one pod and no more."""
+    try:
+        return demand_of(pod)
+    except QuantityError:
+        return _ALONE
+
+
+def namespace_of(pod: Pod) -> str:
+    """The API server fills it in before admission; a file may leave it out."""
+    return pod["metadata"].get("namespace") or "default"
+
+
+def owner_key(pod: Pod) -> str:
+    """What pods of one workload share: the controller's uid, else their app labels. "" for a pod on its own."""
+    controller = owner(pod)
+    if controller is not None and controller.uid:
+        return controller.uid
+    labels = labels_of(pod)
+    for key in _APP_LABELS:
+        if value := labels.get(key):
+            return f"{namespace_of(pod)}/{key}={value}"
+    return ""
+
+
+def key_of(pod: Pod) -> PodKey:
+    """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
+    metadata = pod["metadata"]
+    controller = owner(pod)
+    identity = controller.uid if controller is not None else ""
+    identity = identity or metadata.get("generateName") or metadata.get("name") or ""
+    return PodKey(namespace_of(pod), identity, owner_key(pod))
+
+
+def pod_id(metadata: Mapping[str, Any]) -> int | str:
+    """The uid as a number (half the memory of its text); namespace and name where there is none."""
+    uid = metadata.get("uid")
+    if not uid:
+        return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    try:
+        return int(uid.replace("-", ""), 16)
+    except ValueError:
+        return str(uid)
+
+
+def is_gpu_like(demand: Demand) -> bool:
+    """Whether the pod asks for any extended resource: only then do its peers and its popularity matter."""
+    return any("/" in name for name, _ in demand.requests)
+
+
+def promised_nodes(pod: Pod) -> tuple[str, ...]:
+    """The nodes that admission ranked for this pod, best first; () where there is no such promise.
+
+    Anybody can write the annotation. It counts only as far as the spec says the same: the first node must be the
+    spec's own first preference, or be required by it, and the others must be named there too.
+    """
+    text = annotations_of(pod).get(DECISION)
+    if not text or len(text) > _LONGEST:
+        return ()
+    try:
+        listed = orjson.loads(text)["nodes"]
+        names = [str(entry[0] if isinstance(entry, list) else entry) for entry in listed]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
+        return ()
+    preferred, required = named_nodes(pod["spec"])
+    if not names or not ((preferred and preferred[0] == names[0]) or names[0] in required):
+        return ()
+    known = {*preferred, *required}
+    return tuple([name for name in names if name in known])
+
+
+def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The nodes that a pod's affinity calls by name: preferred, by falling weight, and required."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    weighed = sorted(terms, key=lambda term: -(term.get("weight") or 0))
+    preferred = [name for term in weighed for name in _names_in(term.get("preference") or {})]
+    selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    required = [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]
+    return preferred, required
+
+
+def _names_in(term: Mapping[str, Any]) -> list[str]:
+    for part, key in (("matchFields", "metadata.name"), ("matchExpressions", HOSTNAME)):
+        for expression in term.get(part) or ():
+            if expression.get("key") == key and expression.get("operator") == "In":
+                return list(expression.get("values") or ())
+    return []
+
+
+def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The GPU models that a pod is confined to by its selector or by every term of its affinity; None: any."""
+    selector = spec.get("nodeSelector") or {}
+    for key in MODEL_LABELS:
+        if key in selector:
+            return (selector[key],)
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    models: set[str] = set()
+    for term in required.get("nodeSelectorTerms") or ():
+        found = [
+            e.get("values") or ()
+            for e in term.get("matchExpressions") or ()
+            if e.get("key") in MODEL_LABELS and e.get("operator") == "In"
+        ]
+        if not found:
+            return None
+        models.update(found[0])
+    return tuple(sorted(models)) or None

@@ -1,0 +1,124 @@
+"""The cluster at one moment, as units and placement see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.gpus import Gpus
+from webhook.interface import PriorityClass, Taint
+
+if TYPE_CHECKING:
+    from webhook.cluster.state import ClusterState
+
+T = TypeVar("T")
+POOL_LABELS = (
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "kubernetes.azure.com/agentpool",
+    "doks.digitalocean.com/node-pool",
+)
+"""Labels that only nodes of a pool carry, which somebody may scale up from nothing."""
+_ANSWERS = 256
+
+
+class Snapshot:
+    """Implements `interface.Cluster`. Answers are kept until a node changes."""
+
+    __slots__ = ("fresh", "state")
+
+    def __init__(self, state: ClusterState, fresh: bool) -> None:
+        self.state = state
+        self.fresh = fresh
+
+    @property
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        return self.state.priority_classes
+
+    @property
+    def knows_priority_classes(self) -> bool:
+        return "priorityclasses" in self.state.listed
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
+        return self.state.namespaces.get(namespace)
+
+    def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
+        def answer() -> tuple[Taint, ...]:
+            nodes = self.state.nodes
+            present = np.unique(nodes.taint[: nodes.columns.rows][self._with_gpus(gpus)])
+            return tuple(sorted({taint for number in present for taint in nodes.taints.values[number]}))
+
+        return self._kept(("taints", gpus), answer)
+
+    @property
+    def elastic(self) -> bool:
+        return bool(self.state.nodes.dra) or self._kept(
+            ("elastic",), lambda: self.state.nodes.labels.any_of(POOL_LABELS)
+        )
+
+    def domains(self, topology_key: str, gpus: Gpus) -> int:
+        return self._kept(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
+
+    def resources(self) -> Mapping[str, int]:
+        def answer() -> dict[str, int]:
+            capacity = self.state.nodes.columns.capacity
+            most = {name: int(column.max(initial=0)) for name, column in sorted(capacity.items()) if "/" in name}
+            return {name: amount for name, amount in most.items() if amount > 0}
+
+        return self._kept(("resources",), answer)
+
+    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
+        columns = self.state.nodes.columns
+        if resource not in columns.capacity:
+            return ()
+
+        def answer() -> tuple[tuple[str, int], ...]:
+            capacity = columns.capacity[resource]
+            rows = np.nonzero(capacity > 0)[0]
+            if len(rows) > count:
+                least = np.partition(capacity[rows], -count)[-count]
+                rows = rows[capacity[rows] >= least]
+            ranked = sorted((-int(capacity[row]), columns.name[row]) for row in rows)[:count]
+            return tuple((name, -amount) for amount, name in ranked)
+
+        return self._kept(("largest", resource, count), answer)
+
+    def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
+        def answer() -> tuple[str, ...]:
+            column = self.state.nodes.labels.column(key)
+            return () if column is None else tuple(sorted(column.values[code] for code in self._codes(key, gpus)))
+
+        return self._kept(("values", key, gpus), answer)
+
+    def _codes(self, key: str, gpus: Gpus) -> NDArray[np.int64]:
+        """The codes of a label over the nodes with GPUs, each once."""
+        column = self.state.nodes.labels.column(key)
+        if column is None:
+            return np.zeros(0, np.int64)
+        mask = self._with_gpus(gpus)
+        codes = column.padded(len(mask))[: len(mask)]
+        present: NDArray[np.int64] = np.nonzero(np.bincount(codes[mask], minlength=1))[0]
+        return present[present > 0]
+
+    def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
+        """Which rows are nodes that can allocate GPUs."""
+        columns = self.state.nodes.columns
+        mask = np.zeros(columns.rows, bool)
+        for resource in gpus.among(columns.capacity):
+            mask |= columns.capacity[resource][: columns.rows] > 0
+        return mask & columns.alive[: columns.rows]
+
+    def _kept(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
+        memo, version = self.state.memo, self.state.nodes.version
+        answers = memo.get("answers")
+        if answers is None or answers[0] != version or len(answers[1]) > _ANSWERS:
+            answers = memo["answers"] = (version, {})
+        known: dict[tuple[object, ...], T] = answers[1]
+        if question not in known:
+            known[question] = answer()
+        return known[question]

@@ -1,0 +1,252 @@
+"""The cluster as events tell it: nodes, pods, priority classes, namespaces, and what is promised to pods on their way.
+
+Only what placement and the units need is kept. Objects are plain dicts as the API gives them. After any events in any
+order the state equals one that was fed from a fresh list (but for promises, which a list does not show).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from webhook.cluster.history import History
+from webhook.cluster.ledger import Ledger
+from webhook.cluster.nodes import Nodes
+from webhook.cluster.pods import (
+    counted_demand,
+    demand_of,
+    is_gpu_like,
+    key_of,
+    pinned_models,
+    pod_id,
+    promised_nodes,
+)
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.usage import Kind, Usage
+from webhook.interface import Placement, PriorityClass
+
+Object = Mapping[str, Any]
+ListKind = Literal["nodes", "pods", "priorityclasses", "namespaces", "resourceslices"]
+
+REQUIRED: tuple[ListKind, ...] = ("nodes", "pods", "priorityclasses", "namespaces")
+_FINISHED = frozenset(("Succeeded", "Failed"))
+_ROW_BITS = 32
+
+
+class ClusterState:
+    """Fed by arrows, one method each; read through `snapshot`. Not thread safe: one event loop owns it.
+
+    `max_age`, `ttl`: seconds, of the same clock as every `now`. `replica`: this replica's name where several share the
+    choice among equal nodes; empty: ties go by node name.
+    """
+
+    def __init__(self, *, max_age: float = 60.0, ttl: float = 30.0, replica: str = "") -> None:
+        self.max_age = max_age
+        self.nodes = Nodes(replica)
+        self.usage = Usage(self.nodes)
+        self.ledger = Ledger(self.usage, ttl)
+        self.history = History()
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.memo: dict[Any, Any] = {}
+        """Where the layers above keep what they derive from this state; it lives as long as the state."""
+        self.listed: set[ListKind] = set()
+        self.heard_at: dict[ListKind, float] = {}
+        self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
+        self._slices: dict[str, str] = {}
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def node_seen(self, node: Object) -> None:
+        known = len(self.nodes.columns.capacity)
+        self.nodes.seen(node)
+        capacity = self.nodes.columns.capacity
+        if len(capacity) > known:
+            for resource in list(capacity)[known:]:
+                self.usage.recount(resource, self._holders())
+
+    def node_gone(self, name: str) -> None:
+        self.nodes.gone(name)
+
+    def gpu_usage_seen(self, name: str, idle: float, utilisation: float) -> None:
+        """GPU metrics of a node: idle GPUs, and mean utilisation from 0 to 1; NaN where they are not known any more."""
+        self.nodes.gpu_usage(name, idle, utilisation)
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def pod_seen(self, pod: dict[str, Any], now: float) -> None:
+        """A pod was added or changed. Finished pods hold nothing; terminating ones count until they are gone."""
+        metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+        uid = pod_id(metadata)
+        if status.get("phase") in _FINISHED:
+            self._forget(uid)
+            return
+        demand = counted_demand(pod)
+        gpu_like = is_gpu_like(demand)
+        if not gpu_like:
+            if node := spec.get("nodeName"):
+                self._put(uid, node, self.usage.kind(demand, ""))
+            return
+        key = key_of(pod)
+        kind = self.usage.kind(demand, key.owner)
+        if node := spec.get("nodeName"):
+            if uid not in self._pods:
+                promised = self.ledger.bound(uid, key, promised_nodes(pod), kind, node)
+                if not promised:
+                    self.history.add(demand, pinned_models(spec))
+            self._put(uid, node, kind)
+            return
+        nodes = promised_nodes(pod)
+        if nodes and self.ledger.seen(uid, key, nodes, kind, now):
+            self.history.add(demand, pinned_models(spec))
+        if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
+            self.ledger.unschedulable(uid)
+
+    def pod_gone(self, pod: Object, now: float) -> None:
+        self._forget(pod_id(pod["metadata"]))
+
+    def _put(self, uid: int | str, node: str, kind: Kind) -> None:
+        before = self._pods.get(uid)
+        row = self.nodes.row(node)
+        if before is not None:
+            if before == row << _ROW_BITS | kind.number:
+                return
+            self._lift(before)
+            row = self.nodes.row(node)
+        kind = self.usage.take(row, kind)
+        self._pods[uid] = row << _ROW_BITS | kind.number
+
+    def _forget(self, uid: int | str) -> None:
+        before = self._pods.pop(uid, None)
+        if before is not None:
+            self._lift(before)
+        else:
+            self.ledger.gone(uid)
+
+    def _lift(self, packed: int) -> None:
+        self.usage.give_back(packed >> _ROW_BITS, self._kind(packed))
+
+    def _kind(self, packed: int) -> Kind:
+        kind = self.usage.kinds[packed & (1 << _ROW_BITS) - 1]
+        assert kind is not None
+        return kind
+
+    def _holders(self) -> Iterator[tuple[int, Kind]]:
+        for packed in self._pods.values():
+            yield packed >> _ROW_BITS, self._kind(packed)
+        yield from self.ledger.holders()
+
+    # --- promises -----------------------------------------------------------------------------------------------------
+
+    def reserve(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
+        """Hold what `pod` asks for on the first node of `placement` until it is seen. Nothing where none was chosen.
+
+        `pod` is as it was admitted: name and uid may be missing. Raises QuantityError.
+        """
+        if placement.nodes:
+            key, nodes = key_of(pod), tuple([ranked.node for ranked in placement.nodes])
+            self.ledger.reserve(key, nodes, self.usage.kind(demand_of(pod), key.owner), now)
+
+    def expire(self, now: float) -> None:
+        self.ledger.expire(now)
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def priority_class_seen(self, obj: Object) -> None:
+        name = obj["metadata"]["name"]
+        policy = obj.get("preemptionPolicy") or "PreemptLowerPriority"
+        self.priority_classes[name] = PriorityClass(
+            name, int(obj.get("value") or 0), policy, bool(obj.get("globalDefault"))
+        )
+
+    def priority_class_gone(self, name: str) -> None:
+        self.priority_classes.pop(name, None)
+
+    def namespace_seen(self, obj: Object) -> None:
+        self.namespaces[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}
+
+    def namespace_gone(self, name: str) -> None:
+        self.namespaces.pop(name, None)
+
+    def resource_slice_seen(self, obj: Object) -> None:
+        """A DRA ResourceSlice of GPUs: its node has GPUs that no device plugin counts."""
+        node, driver = obj["spec"].get("nodeName"), obj["spec"].get("driver") or ""
+        if node and "gpu" in driver:
+            self._slices[obj["metadata"]["name"]] = node
+            self.nodes.dra.add(node)
+
+    def resource_slice_gone(self, name: str) -> None:
+        node = self._slices.pop(name, None)
+        if node is not None and node not in self._slices.values():
+            self.nodes.dra.discard(node)
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    def replace(self, kind: ListKind, objects: Iterable[dict[str, Any]], now: float) -> None:
+        """A full list: what it does not name is gone."""
+        listing = Listing(self, kind)
+        listing.add(objects, now)
+        listing.done(now)
+
+    def heard(self, kind: ListKind, now: float) -> None:
+        """The watch of this kind is alive: an event or a bookmark came."""
+        self.heard_at[kind] = now
+
+    def fresh(self, now: float) -> bool:
+        """Whether every kind was listed once and heard of within `max_age`."""
+        return self.listed.issuperset(REQUIRED) and all(now - self.heard_at[k] <= self.max_age for k in REQUIRED)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """The cluster now: a light view, valid until the next event. Promises whose time is over are given back."""
+        self.ledger.expire(now)
+        return Snapshot(self, self.fresh(now))
+
+
+class Listing:
+    """A full list that arrives in pages, so that a large one does not hold up everything else."""
+
+    def __init__(self, state: ClusterState, kind: ListKind) -> None:
+        self._state = state
+        self._kind = kind
+        self._names: set[Any] = set()
+
+    def add(self, objects: Iterable[dict[str, Any]], now: float) -> None:
+        """One page."""
+        state, kind = self._state, self._kind
+        for obj in objects:
+            metadata = obj["metadata"]
+            if kind == "pods":
+                self._names.add(pod_id(metadata))
+                state.pod_seen(obj, now)
+                continue
+            self._names.add(metadata["name"])
+            if kind == "nodes":
+                state.node_seen(obj)
+            elif kind == "priorityclasses":
+                state.priority_class_seen(obj)
+            elif kind == "namespaces":
+                state.namespace_seen(obj)
+            else:
+                state.resource_slice_seen(obj)
+
+    def done(self, now: float) -> None:
+        """The last page was added: whatever was on none of them is gone."""
+        state, kind, names = self._state, self._kind, self._names
+        if kind == "pods":
+            for uid in [uid for uid in state._pods if uid not in names]:
+                state._forget(uid)
+            for uid in [uid for uid in state.ledger.waiting() if uid not in names]:
+                state._forget(uid)
+        elif kind == "nodes":
+            table = state.nodes
+            for name in [n for n, row in table.row_of.items() if table.columns.alive[row] and n not in names]:
+                state.node_gone(name)
+        elif kind == "priorityclasses":
+            state.priority_classes = {n: c for n, c in state.priority_classes.items() if n in names}
+        elif kind == "namespaces":
+            state.namespaces = {n: labels for n, labels in state.namespaces.items() if n in names}
+        else:
+            for name in [n for n in state._slices if n not in names]:
+                state.resource_slice_gone(name)
+        state.listed.add(kind)
+        state.heard_at[kind] = now

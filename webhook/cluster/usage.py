@@ -1,0 +1,97 @@
+"""What pods take from nodes: free resources, and how many pods of each owner are where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.cluster.columns import Demand
+from webhook.cluster.journal import Journal
+from webhook.cluster.nodes import Nodes
+
+
+class Kind:
+    """What equal pods share: demand and owner. Kept once, so that a pod costs two small numbers."""
+
+    __slots__ = ("demand", "held", "number", "owner")
+
+    def __init__(self, demand: Demand, owner: str, number: int) -> None:
+        self.demand = demand
+        self.owner = owner
+        """Who its peers belong to; "" where that does not matter."""
+        self.number = number
+        self.held = 0
+        """How many pods, claims and reservations are of this kind."""
+
+
+class Usage:
+    """Keeps `columns.free` and the peers exact while pods come and go. `changes` names the rows that did."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.changes = Journal()
+        self.peers: dict[str, dict[int, int]] = {}
+        """Pods by owner and row; only where there are some."""
+        self.kinds: list[Kind | None] = []
+        self._kind_of: dict[tuple[Demand, str], Kind] = {}
+        self._free_numbers: list[int] = []
+
+    def kind(self, demand: Demand, owner: str) -> Kind:
+        """The one kind with this demand and owner. It lives while something is taken with it."""
+        found = self._kind_of.get((demand, owner))
+        return Kind(demand, owner, -1) if found is None else found
+
+    def take(self, row: int, kind: Kind) -> Kind:
+        """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept."""
+        kind = self._keep(kind) if kind.number < 0 else kind
+        kind.held += 1
+        free = self.nodes.columns.free
+        for resource, amount in kind.demand.requests:
+            if resource in free:
+                free[resource][row] -= amount
+        if kind.owner:
+            rows = self.peers.setdefault(kind.owner, {})
+            rows[row] = rows.get(row, 0) + 1
+        self.changes.add(row)
+        return kind
+
+    def give_back(self, row: int, kind: Kind) -> None:
+        """One pod less."""
+        free = self.nodes.columns.free
+        for resource, amount in kind.demand.requests:
+            if resource in free:
+                free[resource][row] += amount
+        if kind.owner:
+            rows = self.peers[kind.owner]
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+                if not rows:
+                    del self.peers[kind.owner]
+        self.changes.add(row)
+        kind.held -= 1
+        if not kind.held:
+            self.kinds[kind.number] = None
+            del self._kind_of[kind.demand, kind.owner]
+            self._free_numbers.append(kind.number)
+            kind.number = -1
+        self.nodes.drop_if_unused(row)
+
+    def recount(self, resource: str, holders: Iterable[tuple[int, Kind]]) -> None:
+        """Some node has a resource for the first time: take off what pods hold of it already."""
+        free = self.nodes.columns.free[resource]
+        for row, kind in holders:
+            amount = kind.demand.amount(resource)
+            if amount:
+                free[row] -= amount
+
+    def _keep(self, kind: Kind) -> Kind:
+        known = self._kind_of.get((kind.demand, kind.owner))
+        if known is not None:
+            return known
+        kind.number = self._free_numbers.pop() if self._free_numbers else len(self.kinds)
+        if kind.number == len(self.kinds):
+            self.kinds.append(kind)
+        else:
+            self.kinds[kind.number] = kind
+        self._kind_of[kind.demand, kind.owner] = kind
+        return kind

@@ -1,0 +1,146 @@
+"""Where a pod allows itself to go: selector, affinity and tolerations, compiled once per shape.
+
+Follows k8s.io/component-helpers scheduling/corev1/nodeaffinity: terms are ORed, expressions and fields in a term are
+ANDed, an empty term and one that does not parse match nothing. And k8s.io/kubernetes
+pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,nodeunschedulable}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.columns import Rows
+from webhook.cluster.nodes import Nodes
+from webhook.interface import Taint
+from webhook.pod import tolerates
+
+Mask = NDArray[np.bool_]
+
+_MOST_EXPRESSIONS = 256
+_MOST_VALUES = 4096
+_MOST_TOLERATIONS = 256
+_BLOCKING = ("NoSchedule", "NoExecute")
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+
+
+class Expression(NamedTuple):
+    """One requirement. `field` is True where it is about the node's name instead of a label."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    field: bool = False
+
+
+Term = tuple[Expression, ...]
+
+
+class Constraints(NamedTuple):
+    selector: Term
+    required: tuple[Term, ...] | None
+    """ORed; None where there is no required affinity."""
+    preferred: tuple[tuple[Term, int], ...]
+    tolerations: tuple[Mapping[str, Any], ...]
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Whether a taint keeps the pod away."""
+        if taint.effect not in _BLOCKING:
+            return True
+        named = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+        return any(tolerates(toleration, named) for toleration in self.tolerations)
+
+    @property
+    def tolerate_cordon(self) -> bool:
+        return any(tolerates(toleration, _CORDON) for toleration in self.tolerations)
+
+
+def compiled(spec: Mapping[str, Any]) -> Constraints | None:
+    """None where the pod states more than can be ranked in reasonable time: a tenant wrote it."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = (selector or {}).get("nodeSelectorTerms") or ()
+    weighed = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    tolerations = spec.get("tolerations") or ()
+    stated = [*terms, *(term.get("preference") or {} for term in weighed)]
+    expressions = [e for t in stated for part in ("matchExpressions", "matchFields") for e in t.get(part) or ()]
+    if (
+        len(expressions) > _MOST_EXPRESSIONS
+        or len(stated) > _MOST_EXPRESSIONS
+        or sum(len(e.get("values") or ()) for e in expressions) > _MOST_VALUES
+        or len(tolerations) > _MOST_TOLERATIONS
+    ):
+        return None
+    required = tuple(found for term in terms if (found := _term(term)) is not None)
+    preferred = []
+    for term in weighed:
+        found = _term(term.get("preference") or {})
+        weight = term.get("weight")
+        if found is not None and isinstance(weight, int):
+            preferred.append((found, weight))
+    return Constraints(
+        tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),
+        None if selector is None else required,
+        tuple(preferred),
+        tuple(tolerations),
+    )
+
+
+def _term(term: Mapping[str, Any]) -> Term | None:
+    """None for a term that matches nothing."""
+    found = []
+    for part in ("matchExpressions", "matchFields"):
+        for expression in term.get(part) or ():
+            operator, values = str(expression.get("operator")), tuple(expression.get("values") or ())
+            if not _valid(operator, values, part == "matchFields"):
+                return None
+            found.append(Expression(str(expression.get("key")), operator, values, part == "matchFields"))
+    return tuple(found) or None
+
+
+def _valid(operator: str, values: tuple[str, ...], field: bool) -> bool:
+    if field:
+        return operator in ("In", "NotIn") and len(values) == 1
+    if operator in ("In", "NotIn"):
+        return bool(values)
+    if operator in ("Exists", "DoesNotExist"):
+        return not values
+    return operator in ("Gt", "Lt") and len(values) == 1 and bool(_INTEGER.fullmatch(values[0]))
+
+
+def matches(term: Term, nodes: Nodes, rows: Rows) -> Mask:
+    """Which of `rows` match every expression of a term."""
+    mask = np.ones(nodes.order[rows].shape, bool)
+    for expression in term:
+        mask &= _matches(expression, nodes, rows)
+    return mask
+
+
+def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
+    key, operator, values, field = expression
+    if field:
+        codes = np.arange(nodes.columns.size)[rows]
+        row = nodes.row_of.get(values[0], -1) if key == "metadata.name" else -1
+        named: Mask = codes == row
+        return named if operator == "In" else ~named
+    column = nodes.labels.column(key)
+    shape = nodes.order[rows].shape
+    if column is None:
+        return np.full(shape, operator in ("NotIn", "DoesNotExist"))
+    table = np.zeros(len(column.values), bool)  # the answer for each value of the label; 0 stands for no label
+    if operator in ("In", "NotIn"):
+        table[[column.ids[value] for value in values if value in column.ids]] = True
+    elif operator in ("Exists", "DoesNotExist"):
+        table[1:] = True
+    else:
+        numbers = column.numbers()
+        table = numbers > int(values[0]) if operator == "Gt" else numbers < int(values[0])
+    if operator in ("NotIn", "DoesNotExist"):
+        table = ~table
+    found: Mask = table[column.padded(nodes.columns.size)[rows]]
+    return found

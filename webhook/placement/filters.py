@@ -1,0 +1,134 @@
+"""Which nodes can take a pod, and why the others cannot: a constant reason each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from webhook.cluster.columns import Demand, Rows
+from webhook.cluster.nodes import Conditions, Interned, Nodes
+from webhook.gpus import Gpus
+from webhook.interface import Taint
+from webhook.placement.constraints import Constraints, Mask, matches
+from webhook.placement.settings import Health
+
+T = TypeVar("T")
+Check = tuple[str, Mask]
+"""A reason, and the rows that it does not apply to."""
+
+_INSUFFICIENT = {
+    "cpu": "too little CPU",
+    "memory": "too little memory",
+    "pods": "too many pods",
+    "ephemeral-storage": "too little ephemeral storage",
+}
+
+
+class _Answers(Generic[T]):
+    """Yes or no for each of the interned values, asked once per value."""
+
+    __slots__ = ("_ask", "_epoch", "_table")
+
+    def __init__(self, ask: Callable[[T], bool]) -> None:
+        self._ask = ask
+        self._epoch = -1
+        self._table: Mask = np.zeros(0, bool)
+
+    def of(self, interned: Interned[T]) -> Mask:
+        if self._epoch != interned.epoch:
+            self._epoch, self._table = interned.epoch, np.zeros(0, bool)
+        known = len(self._table)
+        if known < len(interned.values):
+            more = np.array([self._ask(value) for value in interned.values[known:]], bool)
+            self._table = np.concatenate([self._table, more])
+        return self._table
+
+
+class Filter:
+    """What a pod shape says about nodes, whatever is free there. It changes only when a node does."""
+
+    def __init__(self, constraints: Constraints, health: Health) -> None:
+        self.constraints = constraints
+        self._health = health
+        bad = set(health.conditions.items())
+        self._tolerated: _Answers[tuple[Taint, ...]] = _Answers(
+            lambda taints: all(constraints.tolerate(taint) for taint in taints)
+        )
+        self._ready: _Answers[Conditions] = _Answers(lambda found: not any(kind == "Ready" for kind, _ in found))
+        self._healthy: _Answers[Conditions] = _Answers(bad.isdisjoint)
+        self._tolerate_cordon = constraints.tolerate_cordon
+
+    def mask(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` the pod may go to."""
+        mask = nodes.columns.alive[rows].copy()
+        for _, passes in self.checks(nodes, rows):
+            mask &= passes
+        return mask
+
+    def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
+        """Each reason with the rows that it does not apply to. Pressure is told by taints, as the scheduler sees it."""
+        condition = nodes.condition[rows]
+        yield "not ready", self._ready.of(nodes.conditions)[condition]
+        if not self._tolerate_cordon:
+            yield "cordoned", ~nodes.cordoned[rows]
+        yield "taint not tolerated", self._tolerated.of(nodes.taints)[nodes.taint[rows]]
+        if self.constraints.selector:
+            yield "node selector does not match", matches(self.constraints.selector, nodes, rows)
+        if self.constraints.required is not None:
+            mask = np.zeros(condition.shape, bool)
+            for term in self.constraints.required:
+                mask |= matches(term, nodes, rows)
+            yield "node affinity does not match", mask
+        healthy = self._healthy.of(nodes.conditions)[condition]
+        for key, values in self._health.labels.items():
+            column = nodes.labels.column(key)
+            if column is not None:
+                fine = np.ones(len(column.values), bool)
+                if "*" in values:
+                    fine[1:] = False
+                fine[[column.ids[value] for value in values if value in column.ids]] = False
+                healthy &= fine[column.padded(nodes.columns.size)[rows]]
+        yield "GPUs are not healthy", healthy
+
+
+def fits(nodes: Nodes, rows: Rows, demand: Demand) -> Mask:
+    """Which of `rows` have everything free that is asked for (NodeResourcesFit: real requests, zeros ignored)."""
+    mask = np.ones(nodes.order[rows].shape, bool)
+    free = nodes.columns.free
+    for resource, amount in demand.requests:
+        if resource not in free:
+            return np.zeros_like(mask)
+        mask &= free[resource][rows] >= amount
+    return mask
+
+
+def histogram(nodes: Nodes, static: Filter, demand: Demand, gpus: Gpus) -> tuple[tuple[str, int], ...]:
+    """How many nodes each reason keeps away, most first. A node counts for the first reason that applies to it."""
+    rows = slice(0, nodes.columns.rows)
+    left = nodes.columns.alive[rows].copy()
+    found: dict[str, int] = {}
+    for reason, passes in _checks(nodes, rows, static, demand, gpus):
+        count = int(np.count_nonzero(left & ~passes))
+        if count:
+            found[reason] = found.get(reason, 0) + count
+            left &= passes
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _checks(nodes: Nodes, rows: slice, static: Filter, demand: Demand, gpus: Gpus) -> Iterator[Check]:
+    capacity, free = nodes.columns.capacity, nodes.columns.free
+    none = np.zeros(nodes.columns.rows, bool)
+    asked = gpus.among(name for name, _ in demand.requests)
+    has = ~none if asked else none.copy()
+    for resource in asked:
+        has &= capacity[resource][rows] > 0 if resource in capacity else none
+    by_claim = none.copy()
+    by_claim[[row for name in nodes.dra if (row := nodes.row_of.get(name)) is not None]] = True
+    yield "GPUs only through DRA", has | ~by_claim
+    yield "no such GPU", has
+    yield from static.checks(nodes, rows)
+    for resource, amount in demand.requests:
+        reason = "too few free GPUs" if resource in asked else _INSUFFICIENT.get(resource, "too little of a resource")
+        yield reason, free[resource][rows] >= amount if resource in free else none
