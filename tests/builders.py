@@ -86,6 +86,7 @@ class ClusterFacts:
     """What units see of a cluster, as plain values."""
 
     fresh: bool = True
+    elastic: bool = False
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     knows_priority_classes: bool = True
     offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ clock, no randomness, no logging.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -101,6 +101,10 @@ class Cluster(Protocol):
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         """None where the namespace is not known."""
 
+    @property
+    def elastic(self) -> bool:
+        """Whether GPUs may come that no node offers now: nodes come from an autoscaled pool, or DRA serves GPUs."""
+
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
 
@@ -126,6 +130,10 @@ class Ranked(NamedTuple):
     peers: int
     """Pods of the same owner on the node or promised to it."""
     score: float
+
+
+Rejected = tuple[tuple[str, int], ...]
+"""Why nodes do not fit: a constant reason and the number of nodes, most first."""
 
 
 class Placement(NamedTuple):
@@ -159,6 +167,11 @@ class Context:
     subresource: str = ""
     old: Pod | None = None
     """The pod before an UPDATE."""
+    fits_empty: Callable[[Pod], Rejected] | None = None
+    """Why no node could take a pod even if all nodes were empty, as `Placement.rejected`; () where some node could.
+    None where nobody can tell."""
+    replicas: int | None = None
+    """How many pods the workload asks for; only of a template, and only where it says so."""
     template: bool = False
     """The pod is the template of a workload: it has no namespace defaults and no admission defaults yet."""
     strategy: str = "off"

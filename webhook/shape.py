@@ -29,6 +29,9 @@ def check(pod: object) -> Pod:
             _container(container, f"spec.{kind}[{index}].")
     for key in ("tolerations", "topologySpreadConstraints", "schedulingGates", "resourceClaims", "volumes"):
         _maps(spec, key, "spec.")
+    for volume in spec.get("volumes") or ():
+        if host := _typed(volume, "hostPath", dict, "spec.volumes."):
+            _typed(host, "path", str, "spec.volumes.hostPath.")
     for key in _SPEC_STRINGS:
         _typed(spec, key, str, "spec.")
     _strings(_typed(spec, "nodeSelector", dict, "spec."), "spec.nodeSelector")
@@ -46,6 +49,7 @@ _SPEC_STRINGS = (
     "schedulerName",
     "priorityClassName",
     "runtimeClassName",
+    "serviceAccountName",
     "restartPolicy",
     "preemptionPolicy",
 )
@@ -75,9 +79,19 @@ def _strings(values: dict[str, Any] | None, where: str) -> None:
 
 def _container(container: dict[str, Any], where: str) -> None:
     _typed(container, "name", str, where)
-    for key in ("env", "envFrom", "volumeMounts"):
-        if key in container:
-            _maps(container, key, where)
+    if "env" in container:
+        _maps(container, "env", where)  # their readers compare names and values, whatever these are
+    if "envFrom" in container:
+        for source in _maps(container, "envFrom", where):
+            _typed(source, "prefix", str, where + "envFrom.")
+    if "volumeMounts" in container:
+        for mount in _maps(container, "volumeMounts", where):
+            _typed(mount, "mountPath", str, where + "volumeMounts.")
+    if security := _typed(container, "securityContext", dict, where):
+        capabilities = _typed(security, "capabilities", dict, where + "securityContext.") or {}
+        for name in _typed(capabilities, "add", list, where + "securityContext.capabilities.") or ():
+            if not isinstance(name, str):
+                raise BadPod(f"{where}securityContext.capabilities.add: wanted strings, saw {type(name).__name__}")
     if resources := _typed(container, "resources", dict, where):
         _resources(resources, where + "resources.")
 
