@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_REMEMBERED = 8192
+_REMEMBERED = 32768
 
 
 class Journal:

@@ -96,6 +96,8 @@ class Nodes:
         """Names of nodes whose GPUs are told by ResourceSlices."""
         self.reordered = 0
         """Rises when rows that did not change got another place in `order`."""
+        self.count = 0
+        """Nodes that are there."""
         self.version = 0
         self.changes = Journal()
         self._replica = replica
@@ -135,6 +137,7 @@ class Nodes:
         if now != (self.taint[row], self.condition[row], self.cordoned[row]):
             self.taint[row], self.condition[row], self.cordoned[row] = now
             changed = True
+        self.count += not columns.alive[row]
         columns.alive[row] = True
         if self._allocatable(row, allocatable_of(node)) or changed:
             self._changed(row)
@@ -146,6 +149,7 @@ class Nodes:
         if row is None or not self.columns.alive[row]:
             return
         self.columns.alive[row] = False
+        self.count -= 1
         self.columns.idle[row] = self.columns.utilisation[row] = np.nan
         self.labels.put(row, {})
         self.taint[row] = self.condition[row] = self.columns.model[row] = 0

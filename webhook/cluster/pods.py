@@ -10,7 +10,7 @@ import orjson
 from webhook.cluster.columns import Demand
 from webhook.cluster.nodes import MODEL_LABELS
 from webhook.errors import QuantityError
-from webhook.pod import DECISION, Pod, annotations_of, labels_of, owner, total_requests
+from webhook.pod import DECISION, Pod, annotations_of, labels_of, total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
 _LONGEST = 8192
@@ -51,23 +51,29 @@ def namespace_of(pod: Pod) -> str:
 
 def owner_key(pod: Pod) -> str:
     """What pods of one workload share: the controller's uid, else their app labels. "" for a pod on its own."""
-    controller = owner(pod)
-    if controller is not None and controller.uid:
-        return controller.uid
+    return _controller(pod) or _app(pod)
+
+
+def key_of(pod: Pod) -> PodKey:
+    """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
+    metadata, controller = pod["metadata"], _controller(pod)
+    identity = controller or metadata.get("generateName") or metadata.get("name") or ""
+    return PodKey(namespace_of(pod), identity, controller or _app(pod))
+
+
+def _controller(pod: Pod) -> str:
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference.get("uid") or "")
+    return ""
+
+
+def _app(pod: Pod) -> str:
     labels = labels_of(pod)
     for key in _APP_LABELS:
         if value := labels.get(key):
             return f"{namespace_of(pod)}/{key}={value}"
     return ""
-
-
-def key_of(pod: Pod) -> PodKey:
-    """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
-    metadata = pod["metadata"]
-    controller = owner(pod)
-    identity = controller.uid if controller is not None else ""
-    identity = identity or metadata.get("generateName") or metadata.get("name") or ""
-    return PodKey(namespace_of(pod), identity, owner_key(pod))
 
 
 def pod_id(metadata: Mapping[str, Any]) -> int | str:

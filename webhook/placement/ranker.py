@@ -56,7 +56,7 @@ class Ranker:
         scores.refresh(nodes, usage, self._current_view())
         peers = usage.peers.get(owner_key(pod), _NO_PEERS)
         rows = self._ordered(scores, peers)
-        total = int(np.count_nonzero(nodes.columns.alive))
+        total = nodes.count
         if not rows:
             rejected = histogram(nodes, shape.filter, demand, self._gpus)
             return Placement((), strategy, "no node fits", total=total, rejected=rejected)

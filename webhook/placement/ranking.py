@@ -20,6 +20,8 @@ from webhook.placement.filters import Filter, fits
 BLOCK = 64  # divides the size of the columns, which is a power of two from 64 upwards
 _NEVER = -np.inf
 _LAST = np.inf
+_AT_A_TIME = 8192
+_FEW = 32
 
 
 class Shape:
@@ -63,28 +65,52 @@ class Scores:
         self._read_to = (-1, -1)
         self._view = -1
         self._order = -1
+        self._pending = 0
 
     def refresh(self, nodes: Nodes, usage: Usage, view: View) -> None:
-        """Compute again what changed since the last time."""
+        """Compute again what changed since the last time.
+
+        Rows that changed are always computed; a new view, which only shifts what is preferred, is taken up by a bounded
+        number of rows at a time, so that no single choice pays for all of a large cluster.
+        """
         self.shape.refresh(nodes)
         before, self._read_to = self._read_to, (nodes.changes.position, usage.changes.position)
-        if len(self.score) == nodes.columns.size and view.version == self._view and nodes.reordered == self._order:
-            if before == self._read_to:
-                return
-            by_node, by_pod = nodes.changes.since(before[0]), usage.changes.since(before[1])
-            if by_node is not None and by_pod is not None and len(by_node) + len(by_pod) < nodes.columns.rows:
-                rows = distinct(by_node + by_pod)
-                self.score[rows] = self._scored(nodes, rows, view)
-                self._index(nodes, np.unique(rows // BLOCK))
-                return
-        used = -(-nodes.columns.rows // BLOCK)
+        changed = self._changed(nodes, usage, before)
+        if changed is None:
+            self._compute_all(nodes, view)
+            return
+        if changed:
+            rows = np.fromiter(changed, np.intp, len(changed))
+            self.score[rows] = self._scored(nodes, rows, view)
+            blocks = {row // BLOCK for row in changed}
+            self._index(nodes, np.fromiter(blocks, np.intp, len(blocks)))
+        if view.version != self._view:
+            self._view, self._pending = view.version, 0
+        used = _blocks(nodes) * BLOCK
+        if self._pending < used:
+            start, self._pending = self._pending, min(used, self._pending + _AT_A_TIME)
+            some = slice(start, self._pending)
+            self.score[some] = self._scored(nodes, some, view)
+            self._index(nodes, slice(start // BLOCK, self._pending // BLOCK))
+
+    def _changed(self, nodes: Nodes, usage: Usage, before: tuple[int, int]) -> set[int] | None:
+        """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
+        if len(self.score) != nodes.columns.size or nodes.reordered != self._order:
+            return None
+        by_node, by_pod = nodes.changes.since(before[0]), usage.changes.since(before[1])
+        if by_node is None or by_pod is None or len(by_node) + len(by_pod) > nodes.columns.rows:
+            return None
+        return {*by_node, *by_pod}
+
+    def _compute_all(self, nodes: Nodes, view: View) -> None:
+        size, used = nodes.columns.size, _blocks(nodes)
         every = slice(0, used * BLOCK)
-        self.score = np.full(nodes.columns.size, _NEVER)
+        self.score = np.full(size, _NEVER)
         self.score[every] = self._scored(nodes, every, view)
-        self._best = np.full(nodes.columns.size // BLOCK, _NEVER)
-        self._first = np.full(nodes.columns.size // BLOCK, _LAST)
+        self._best = np.full(size // BLOCK, _NEVER)
+        self._first = np.full(size // BLOCK, _LAST)
         self._index(nodes, slice(0, used))
-        self._view, self._order = view.version, nodes.reordered
+        self._view, self._order, self._pending = view.version, nodes.reordered, size
 
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
@@ -103,11 +129,13 @@ class Scores:
 
     def best(self, nodes: Nodes, count: int) -> list[int]:
         """The `count` best rows that fit: highest score first, equal ones in the order of nodes."""
-        used = -(-nodes.columns.rows // BLOCK)
+        used = _blocks(nodes)
         blocks = np.lexsort((self._first[:used], -self._best[:used]))[:count]
+        least = self._best[blocks[-1]] if len(blocks) == count else _NEVER
         scores = self.score.reshape(-1, BLOCK)[blocks].ravel()
-        rows = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        return best_of(rows, scores, nodes.order[rows], count)
+        among = np.nonzero(scores >= least if least > _NEVER else scores > _NEVER)[0]
+        rows = blocks[among // BLOCK] * BLOCK + among % BLOCK
+        return best_of(rows, scores[among], nodes.order[rows], count)
 
     def best_without(self, nodes: Nodes, count: int, excluded: NDArray[np.intp]) -> list[int]:
         """As `best`, among the other rows."""
@@ -124,26 +152,24 @@ class Scores:
 
 
 def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:
-    """The best of `rows`, as `Scores.best`; -inf does not count."""
-    if len(scores) > count:
+    """The best of `rows`, as `Scores.best`. All of them fit."""
+    if len(rows) > _FEW and count:
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        if least == _NEVER:
-            candidates = scores > _NEVER
-        else:
-            above = scores > least
-            ties = np.nonzero(scores == least)[0]
-            wanted = count - int(np.count_nonzero(above))
-            if len(ties) > wanted:
-                ties = ties[np.argpartition(order[ties], wanted - 1)[:wanted]]
-            candidates = above
-            candidates[ties] = True
-    else:
-        candidates = scores > _NEVER
-    rows, scores, order = rows[candidates], scores[candidates], order[candidates]
-    found: list[int] = rows[np.lexsort((order, -scores))].tolist()
+        above, ties = np.nonzero(scores > least)[0], np.nonzero(scores == least)[0]
+        wanted = count - len(above)
+        if len(ties) > wanted:
+            ties = ties[np.argpartition(order[ties], wanted - 1)[:wanted]]
+        kept = np.concatenate([above, ties])
+        rows, scores, order = rows[kept], scores[kept], order[kept]
+    found: list[int] = rows[np.lexsort((order, -scores))][:count].tolist()
     return found
 
 
 def distinct(rows: Sequence[int]) -> NDArray[np.intp]:
     """Each row once."""
     return np.fromiter(set(rows), np.intp)
+
+
+def _blocks(nodes: Nodes) -> int:
+    """How many blocks have rows."""
+    return -(-nodes.columns.rows // BLOCK)
