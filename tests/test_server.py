@@ -1,0 +1,472 @@
+"""The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import re
+import ssl
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from webhook import listen, logs, server
+from webhook.listen import Listener
+from webhook.metrics import Metrics
+from webhook.server import Edge, ops
+from webhook.tls.issue import make_ca, make_leaf
+from webhook.tls.serve import LiveContext
+
+NOW = datetime.now(UTC)
+CA = make_ca(NOW)
+LEAF, OTHER = make_leaf(CA, ["localhost"], NOW), make_leaf(CA, ["localhost"], NOW)
+TRUST = ssl.create_default_context(cadata=CA.certificate.decode())
+ANSWER = b'{"ok":true}'
+SECRET = "canary-9f1c"
+
+
+@dataclass
+class Running:
+    port: int
+    edge: Edge
+    live: LiveContext
+    listener: Listener
+    metrics: Metrics
+    log: io.BytesIO
+    bodies: list[bytes] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"https://localhost:{self.port}"
+
+    def count(self, series: str) -> float:
+        found = re.search(
+            rf"^{re.escape('gpu_admission_' + series)} (\S+)$", self.metrics.text().decode(), re.MULTILINE
+        )
+        return float(found[1]) if found else 0.0
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("localhost", self.port, ssl=TRUST)
+
+    async def raw(self, sent: bytes) -> bytes:
+        """What comes back until the server closes."""
+        reader, writer = await self.open()
+        writer.write(sent)
+        found = await reader.read()
+        writer.close()
+        return found
+
+
+@asynccontextmanager
+async def running(decide: Callable[[bytes], tuple[int, bytes]] | None = None, **options: Any) -> AsyncIterator[Running]:
+    live = LiveContext()
+    live.swap(LEAF, NOW)
+    metrics, log, bodies = Metrics(), io.BytesIO(), []
+
+    def echo(body: bytes) -> tuple[int, bytes]:
+        bodies.append(body)
+        return decide(body) if decide else (200, ANSWER)
+
+    edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log))
+    listener = Listener(edge.handle, live.listening, bad_request=lambda: metrics.refused.add("400"), **options)
+    port = await listener.start("localhost", 0)
+    watching = asyncio.create_task(edge.watch_lateness())
+    try:
+        yield Running(port, edge, live, listener, metrics, log, bodies)
+    finally:
+        watching.cancel()
+        await listener.stop(1)
+
+
+@pytest.fixture
+async def it() -> AsyncIterator[Running]:
+    async with running() as found:
+        yield found
+
+
+def https() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=TRUST))
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    async with https() as session:
+        yield session
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.01)
+
+
+def post(path: str = "/mutate", headers: str = "Content-Type: application/json", length: int = 2) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()
+
+
+REFUSED = [
+    pytest.param("POST", "/", {}, 404, 'saw path "/", wanted /mutate, /validate', id="another path"),
+    pytest.param("POST", "/mutate/", {}, 404, 'saw path "/mutate/", wanted /mutate, /validate', id="a slash too many"),
+    pytest.param("GET", "/mutate", {}, 405, 'saw method "GET", wanted POST', id="another method"),
+    pytest.param(
+        "POST",
+        "/mutate",
+        {"Content-Type": "application/yaml"},
+        415,
+        'saw Content-Type "application/yaml", wanted application/json',
+        id="another type",
+    ),
+    pytest.param(
+        "POST", "/mutate", {"Content-Type": ""}, 415, 'saw Content-Type "", wanted application/json', id="no type"
+    ),
+    pytest.param(
+        "POST",
+        "/validate",
+        {"Content-Encoding": "gzip"},
+        415,
+        'saw Content-Encoding "gzip", wanted none: send the body as it is',
+        id="compressed",
+    ),
+    pytest.param(
+        "POST",
+        "/validate",
+        {"Content-Encoding": "identity"},
+        415,
+        'saw Content-Encoding "identity", wanted none: send the body as it is',
+        id="an encoding that says nothing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "status", "message"), REFUSED)
+async def test_what_is_not_a_review_is_refused_with_what_was_seen_and_wanted(
+    it: Running, *, method: str, path: str, headers: dict[str, str], status: int, message: str
+) -> None:
+    headers = {"Content-Type": "application/json", **headers}
+    body = gzip.compress(b"{}") if headers.get("Content-Encoding") == "gzip" else b"{}"
+    async with https() as client, client.request(method, it.url + path, data=body, headers=headers) as answer:
+        assert (answer.status, await answer.text()) == (status, message + "\n")
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert it.bodies == []
+    assert it.count(f'http_refused_total{{code="{status}"}}') == 1
+
+
+@pytest.mark.parametrize("content", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+@pytest.mark.parametrize("path", ["/mutate", "/validate", "/mutate?timeout=3s"])
+async def test_a_json_post_reaches_its_handler_byte_for_byte(
+    it: Running, client: aiohttp.ClientSession, path: str, content: str
+) -> None:
+    async with client.post(it.url + path, data=b'{"a": 1}', headers={"Content-Type": content}) as answer:
+        assert (answer.status, await answer.read()) == (200, ANSWER)
+        assert answer.headers["Content-Type"] == "application/json"
+        assert "Connection" not in answer.headers
+    assert it.bodies == [b'{"a": 1}']
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000, 200_000, 3 << 20, server.LARGEST_BODY])
+@pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
+async def test_a_body_of_any_allowed_size_arrives_whole(
+    it: Running, client: aiohttp.ClientSession, size: int, chunked: bool
+) -> None:
+    body = bytes(range(256)) * (size // 256 + 1)
+    data: Any = io.BytesIO(body[:size]) if not chunked else chunks(body[:size])
+    async with client.post(it.url + "/mutate", data=data, headers={"Content-Type": "application/json"}) as answer:
+        assert answer.status == 200
+    assert it.bodies == [body[:size]]
+
+
+async def chunks(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), 100_000):
+        yield body[start : start + 100_000]
+
+
+async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aiohttp.ClientSession) -> None:
+    async with running(lambda _: (400, b"not a review")) as it, client.post(it.url + "/mutate", json={}) as answer:
+        assert (answer.status, await answer.text()) == (400, "not a review")
+        assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(it: Running) -> None:
+    found = await it.raw(post(length=server.LARGEST_BODY + 1))
+    assert found.startswith(b"HTTP/1.1 413 Request Entity Too Large")
+    assert b"saw a body of 8388609 bytes, wanted at most 8388608" in found
+
+
+async def test_an_endless_body_is_cut_off_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listen, "LINGER_SECONDS", 0.5)
+    tracemalloc.start()
+    async with running() as it:
+        reader, writer = await it.open()
+        head = "Host: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked"
+        writer.write(f"POST /mutate HTTP/1.1\r\n{head}\r\n\r\n".encode())
+        sending = asyncio.create_task(send_without_end(writer))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413")
+        with pytest.raises(ConnectionError):
+            await sending
+        assert it.bodies == []
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * server.LARGEST_BODY
+
+
+async def send_without_end(writer: asyncio.StreamWriter) -> None:
+    chunk = b"40000\r\n" + b"x" * (1 << 18) + b"\r\n"
+    while True:
+        writer.write(chunk)
+        await writer.drain()
+
+
+async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(it: Running) -> None:
+    reader, writer = await it.open()
+    writer.write(post(headers="Content-Type: application/json\r\nExpect: 100-continue"))
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(b"{}")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
+async def test_a_body_that_never_comes_is_given_up(it: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
+    found = await it.raw(post(length=100) + b'{"a')
+    assert found.startswith(b"HTTP/1.1 408 ")
+    assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in found
+
+
+async def test_slow_bodies_take_no_place_from_whole_ones(
+    it: Running, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_WAITING", 3)
+    slow = [await it.open() for _ in range(3)]
+    for _, writer in slow:
+        writer.write(post(length=100))
+    await until(lambda: it.edge._waiting == 3)
+    found = await it.raw(post(length=100))
+    assert found.startswith(b"HTTP/1.1 503 ")
+    assert b"Retry-After: 1\r\nConnection: close\r\n" in found
+    async with client.post(it.url + "/mutate", json={}) as answer:
+        assert answer.status == 200
+    for _, writer in slow:
+        writer.close()
+    assert it.count('shed_total{reason="bodies"}') == 1
+
+
+async def test_a_socket_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listen, "HANDSHAKE_SECONDS", 0.05)
+    async with running() as it:
+        reader, writer = await asyncio.open_connection("localhost", it.port)
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_an_idle_connection_is_dropped_but_not_before_gos_client_would_do_it() -> None:
+    assert listen.KEEPALIVE_SECONDS > 90
+    async with running(keepalive=0.05) as it:
+        reader, writer = await it.open()
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_half_a_request_line_is_dropped_with_the_idle_connections() -> None:
+    async with running(keepalive=0.05) as it:
+        assert await it.raw(b"POST /mut") == b""
+
+
+async def test_connections_above_the_cap_are_dropped_and_the_older_ones_served() -> None:
+    async with running(most=2) as it:
+        first, second = await it.open(), await it.open()
+        for reader, writer in (first, second):
+            writer.write(post() + b"{}")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        reader, writer = await it.open()
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(1)
+        for _, one in (first, second, (reader, writer)):
+            one.close()
+
+
+NOT_HTTP = [
+    pytest.param(b"\x16\x03\x01 hello\r\n\r\n", id="noise"),
+    pytest.param(b"POST /mutate HTTP/1.1\r\nContent-Length: x\r\n\r\n", id="a length that is none"),
+    pytest.param(b"POST /mutate HTTP/1.1\r\nA: " + b"a" * 9000 + b"\r\n\r\n", id="a header without end"),
+    pytest.param(
+        b"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", id="both"
+    ),
+]
+
+
+@pytest.mark.parametrize("sent", NOT_HTTP)
+async def test_what_is_not_http_gets_a_400_and_is_counted_but_fills_no_log(it: Running, sent: bytes) -> None:
+    assert re.match(rb"HTTP/1\.[01] 400 ", await it.raw(sent))
+    assert it.count('http_refused_total{code="400"}') == 1
+    assert it.log.getvalue() == b""
+
+
+async def test_a_chunked_body_that_breaks_off_gets_a_400(it: Running) -> None:
+    head = b"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert re.match(rb"HTTP/1\.[01] 400 ", await it.raw(head + b"2\r\n{}\r\nzzz\r\n"))
+    assert it.bodies == []
+
+
+async def test_a_client_that_hangs_up_in_the_middle_leaves_no_trace(it: Running, client: aiohttp.ClientSession) -> None:
+    _, writer = await it.open()
+    writer.write(post(length=100) + b"{")
+    await writer.drain()
+    writer.transport.abort()
+    async with client.post(it.url + "/mutate", json={}) as answer:
+        assert answer.status == 200
+    assert it.log.getvalue() == b""
+
+
+async def test_a_crash_in_a_handler_is_a_500_that_says_where_to_look_and_tells_nothing(
+    client: aiohttp.ClientSession,
+) -> None:
+    def crash(body: bytes) -> tuple[int, bytes]:
+        raise KeyError(SECRET)
+
+    review = {"request": {"uid": "u-1\n2", "object": {"env": SECRET}}}
+    async with running(crash) as it:
+        async with client.post(it.url + "/mutate", json=review) as answer:
+            assert answer.status == 500
+            assert (
+                await answer.text()
+                == "internal error: the log of gpu-admission has the cause, under the uid of this review"
+            )
+        async with client.post(it.url + "/mutate", data=b"[", headers={"Content-Type": "application/json"}) as answer:
+            assert answer.status == 500
+        lines = [orjson.loads(line) for line in it.log.getvalue().splitlines()]
+        assert [line["uid"] for line in lines] == ["u-1\n2", ""]
+        assert lines[0]["event"] == "handler failed"
+        assert lines[0]["error"] == "KeyError"
+        assert re.fullmatch(r".*test_server\.py:\d+ crash", lines[0]["trace"][-1])
+        assert SECRET.encode() not in it.log.getvalue()
+        assert SECRET.encode() not in it.metrics.text()
+
+
+async def test_a_late_loop_sends_work_away_and_takes_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LATE_SECONDS", 0.02)
+    async with running() as it, https() as client:
+        await asyncio.sleep(0.01)
+        time.sleep(0.3)  # noqa: ASYNC251  this is the late loop
+        await until(lambda: it.edge.late)
+        async with client.post(it.url + "/mutate", json={}) as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+            assert answer.headers["Connection"] == "close"
+        await until(lambda: not it.edge.late)
+        async with client.post(it.url + "/mutate", json={}) as answer:
+            assert answer.status == 200
+        assert it.count('shed_total{reason="late"}') == 1
+
+
+async def test_a_draining_server_answers_and_closes_each_connection(it: Running) -> None:
+    kept_reader, kept_writer = await it.open()
+    kept_writer.write(post() + b"{}")
+    assert b"Connection" not in await kept_reader.readuntil(b"\r\n\r\n")
+    await kept_reader.readexactly(len(ANSWER))
+    it.edge.draining = True
+    kept_writer.write(post() + b"{}")
+    found = await kept_reader.read()
+    assert found.startswith(b"HTTP/1.1 200 OK")
+    assert b"\r\nConnection: close\r\n" in found
+    assert found.endswith(ANSWER)
+    kept_writer.close()
+    assert (await it.raw(post() + b"{}")).endswith(ANSWER), "new connections are still served"
+
+
+async def test_requests_that_came_before_the_end_are_answered(it: Running) -> None:
+    connections = [await it.open() for _ in range(5)]
+    for _, writer in connections:
+        writer.write(post() + b"{}")
+    await until(lambda: it.bodies)
+    await it.listener.stop(1)
+    for reader, writer in connections:
+        assert (await reader.read()).endswith(ANSWER)
+        writer.close()
+
+
+async def test_a_client_that_wants_to_close_is_closed(it: Running) -> None:
+    found = await it.raw(post(headers="Content-Type: application/json\r\nConnection: close") + b"{}")
+    assert b"\r\nConnection: close\r\n" in found
+
+
+async def test_requests_that_come_in_one_piece_are_answered_in_order(it: Running) -> None:
+    last = post(headers="Content-Type: application/json\r\nConnection: close")
+    found = await it.raw((post() + b"{}") * 3 + last + b"{}")
+    assert found.count(ANSWER) == 4
+
+
+async def test_a_new_certificate_is_shown_to_new_connections_and_the_old_ones_go_on(it: Running) -> None:
+    def shown(writer: asyncio.StreamWriter) -> Any:
+        return writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
+
+    old_reader, old_writer = await it.open()
+    it.live.swap(OTHER, NOW)
+    _, new_writer = await it.open()
+    assert shown(old_writer) != shown(new_writer)
+    old_writer.write(post() + b"{}")
+    assert (await old_reader.readline()).startswith(b"HTTP/1.1 200")
+    old_writer.close()
+    new_writer.close()
+
+
+async def test_any_number_of_codes_and_paths_adds_no_series(it: Running, client: aiohttp.ClientSession) -> None:
+    for i in range(30):
+        async with client.post(f"{it.url}/{i}", data=b"") as answer:
+            assert answer.status == 404
+    assert it.metrics.text().count(b"gpu_admission_http_refused_total{") == 1
+
+
+# --- probes and metrics -----------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def ops_running(missing: list[str]) -> AsyncIterator[str]:
+    listener = Listener(ops(Metrics(), lambda: missing))
+    port = await listener.start("localhost", 0)
+    try:
+        yield f"http://localhost:{port}"
+    finally:
+        await listener.stop(1)
+
+
+async def test_alive_says_nothing_about_ready(client: aiohttp.ClientSession) -> None:
+    missing = ["no policy is loaded", "pods were not listed yet"]
+    async with ops_running(missing) as url:
+        async with client.get(url + "/healthz") as answer:
+            assert (answer.status, await answer.text()) == (200, "ok\n")
+        async with client.get(url + "/readyz") as answer:
+            assert answer.status == 503
+            assert await answer.text() == "not ready: no policy is loaded\nnot ready: pods were not listed yet\n"
+        missing.clear()
+        async with client.get(url + "/readyz?verbose") as answer:
+            assert (answer.status, await answer.text()) == (200, "ok\n")
+
+
+async def test_metrics_are_what_prometheus_reads(client: aiohttp.ClientSession) -> None:
+    async with ops_running([]) as url, client.get(url + "/metrics") as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        assert "# TYPE gpu_admission_review_seconds histogram" in await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "message"),
+    [
+        pytest.param("GET", "/", 404, 'saw path "/", wanted /healthz, /readyz or /metrics\n', id="another path"),
+        pytest.param("POST", "/metrics", 405, 'saw method "POST", wanted GET\n', id="another method"),
+        pytest.param("POST", "/mutate", 405, 'saw method "POST", wanted GET\n', id="a review over plain HTTP"),
+    ],
+)
+async def test_the_ops_port_serves_nothing_else(
+    client: aiohttp.ClientSession, method: str, path: str, status: int, message: str
+) -> None:
+    async with ops_running([]) as url, client.request(method, url + path) as answer:
+        assert (answer.status, await answer.text()) == (status, message)

@@ -1,0 +1,100 @@
+"""JSON lines on stderr: one for each decision, one for everything else that happens. Never an object, never a body.
+
+Keys and constants are ours; what a tenant wrote (the name of a pod or namespace) stands in a JSON string, so it can
+neither end a line nor forge another.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+import orjson
+import structlog
+
+from webhook.admission import Decision
+from webhook.review import Request
+
+Logger = structlog.typing.FilteringBoundLogger
+_LONGEST = 500
+"""Characters of a message that another library wrote: its text may quote what a stranger sent."""
+
+
+def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logger:
+    """The program's logger. Other libraries' log records come out as the same JSON lines from then on."""
+    out = stream or sys.stderr.buffer
+    structlog.configure(
+        processors=[_render],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.BytesLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    logger: Logger = structlog.get_logger().bind()
+    root = logging.getLogger()
+    root.handlers = [_Others(logger)]
+    root.setLevel(max(level, logging.WARNING))
+    return logger
+
+
+def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
+    """One processor does all of it: this runs once for each decision."""
+    return orjson.dumps(
+        {"time": datetime.now(UTC), "level": level, **event},
+        default=str,
+        option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS,
+    )
+
+
+class _Others(logging.Handler):
+    """Records of the standard library's logging: aiohttp, asyncio."""
+
+    def __init__(self, logger: Logger) -> None:
+        super().__init__()
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = cause(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
+        self._logger.log(record.levelno, record.getMessage()[:_LONGEST], source=record.name, **found)
+
+
+def cause(error: BaseException) -> Mapping[str, Any]:
+    """An exception as fields: its type and where it was raised. Not its text, which may quote a pod or a secret."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    return {
+        "error": type(error).__name__,
+        "trace": [f"{frame.filename.rpartition('/webhook/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
+    }
+
+
+def decided(log: Logger, hook: str, request: Request, decision: Decision, seconds: float) -> None:
+    """The one line of a decision. What was none of our business is only worth a line when debugging."""
+    if decision.result == "ignored":
+        log.debug("ignored", hook=hook, uid=request.uid)
+        return
+    fields: dict[str, Any] = {
+        "hook": hook,
+        "uid": request.uid,
+        "namespace": request.namespace,
+        "pod": _name(request),
+        "profile": decision.profile,
+        "us": round(seconds * 1e6),
+    }
+    if request.dry_run:
+        fields["dryRun"] = True
+    if decision.record:
+        fields["record"] = orjson.Fragment(decision.record)
+    if decision.findings:
+        fields["findings"] = [[rule, action, finding.path] for rule, action, finding in decision.findings]
+    log.info(decision.result, **fields)
+
+
+def _name(request: Request) -> str:
+    """A pod of a controller has no name yet, only the beginning of one."""
+    if request.name:
+        return request.name
+    metadata = (request.object or {}).get("metadata") or {}
+    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
