@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import URLError
@@ -153,10 +153,10 @@ def installed(control_plane: ControlPlane) -> Iterator[Installed]:
 
 
 @pytest.fixture
-async def team(installed: Installed, api: Api, namespace: str) -> AsyncIterator[str]:
+async def team(installed: Installed, api: Api, namespace: str) -> str:
     """A namespace of its own that has opted in, once the API server calls the webhook for it: its name."""
     await opt_in(api, namespace)
-    yield namespace
+    return namespace
 
 
 async def opt_in(api: Api, namespace: str, profile: str = "default") -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import explain
-from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
+from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal
 from webhook.patch import Edit, apply
 from webhook.placement import choose
 from webhook.pod import DECISION, Pod, asks_for_gpu, display_name, owner
@@ -45,7 +45,9 @@ class Decision:
 
 
 @dataclass(slots=True, frozen=True)
-class _Namespace:
+class Home:
+    """The profile that a namespace lives under."""
+
     profile: str
     settings: Profile
     unknown: bool
@@ -58,17 +60,17 @@ IGNORED = Decision("ignored")
 def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod]) -> Decision:
     """Decide for a new pod. `request.object` is changed in place; `original` gives it again as it was received.
 
-    Raises BadPod where the object is not a pod, and QuantityError where a quantity is none.
+    Raises BadPod where the object is not a pod.
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
-    home = _home(request.namespace, policy, cluster)
+    home = home_of(request.namespace, policy, cluster)
     if home is None:
         return IGNORED
     pod = check(request.object)
     if not asks_for_gpu(pod, policy.gpus):
         return IGNORED
-    context = _context(request, pod, policy, cluster)
+    context = context_of(request, pod, policy, cluster)
     edit = Edit(pod)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     before = explain.previous(pod, _named_nodes(edit))
@@ -82,7 +84,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
                 decision.warnings.append(outcome.warning)
     except Refusal as refusal:
         decision.findings = [(name, "deny", finding) for finding in refusal.findings]
-        return _refused(decision, pod, policy, shadow=home.settings.shadow)
+        return refused(decision, pod, policy, shadow=home.settings.shadow)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
     decision.warnings = explain.warnings((home.warning, context.workload.warning, *decision.warnings))
@@ -135,16 +137,20 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         return IGNORED
     if request.operation not in ("CREATE", "UPDATE"):
         return IGNORED
-    home = _home(request.namespace, policy, cluster)
+    home = home_of(request.namespace, policy, cluster)
     if home is None:
         return IGNORED
     pod = check(request.object)
     old = check(request.old) if request.old is not None else None
-    if old is not None and old["spec"] == pod["spec"] and old["metadata"].get("annotations") == pod["metadata"].get("annotations"):
+    if (
+        old is not None
+        and old["spec"] == pod["spec"]
+        and old["metadata"].get("annotations") == pod["metadata"].get("annotations")
+    ):
         return IGNORED
     if any(exemption.covers(request, pod) for exemption in home.settings.exempt):
         return Decision("allowed", home.profile)
-    context = _context(request, pod, policy, cluster)
+    context = context_of(request, pod, policy, cluster)
     context.old = old
     decision = Decision("allowed", home.profile, context.workload.name, unknown_profile=home.unknown)
     for name, rule in policy.rules(home.profile):
@@ -152,39 +158,39 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         if found and old is not None:
             before = set(rule.check(old, context))
             found = [finding for finding in found if finding not in before]
-        decision.findings.extend((name, rule.action, finding) for finding in found)
+        decision.findings.extend((name, "warn" if f.only_warn else rule.action, f) for f in found)
     warned = [f"{finding.message} [{name}]" for name, action, finding in decision.findings if action == "warn"]
     if any(action == "deny" for _, action, _ in decision.findings):
-        _refused(decision, pod, policy, shadow=home.settings.shadow)
+        refused(decision, pod, policy, shadow=home.settings.shadow)
     decision.warnings = explain.warnings((*decision.warnings, *warned))
     return decision
 
 
-def _refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
+def refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
     denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
-    decision.message = explain.refusal(display_name(pod), denials, policy.hash)
+    decision.message = explain.refusal(f"pod {display_name(pod)}", denials, policy.hash)
     decision.result = "shadow" if shadow else "denied"
     return decision
 
 
-def _home(namespace: str, policy: Policy, cluster: Cluster) -> _Namespace | None:
+def home_of(namespace: str, policy: Policy, cluster: Cluster) -> Home | None:
     """The profile of a namespace, or None where it has not opted in. One that is not known counts as opted in.
 
     The API server asks only for namespaces that it knows to be labelled; our watch may be a moment behind.
     """
     labels = cluster.namespace_labels(namespace)
     if labels is None:
-        return _Namespace(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
+        return Home(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
     wanted = labels.get(PROFILE_LABEL)
     if wanted is None:
         return None
     name, settings = policy.profile(wanted)
-    unknown = name != wanted and wanted != ""
+    unknown = wanted not in (name, "")
     warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
-    return _Namespace(name, settings, unknown, warning)
+    return Home(name, settings, unknown, warning)
 
 
-def _context(request: Request, pod: Pod, policy: Policy, cluster: Cluster) -> Context:
+def context_of(request: Request, pod: Pod, policy: Policy, cluster: Cluster) -> Context:
     controller = owner(pod)
     return Context(
         namespace=request.namespace,

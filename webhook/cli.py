@@ -13,7 +13,9 @@ import yaml
 from rich.console import Console
 
 from webhook import offline
+from webhook.app import serve_forever
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
+from webhook.settings import ServeSettings
 from webhook.text import plural
 
 REFUSED, COULD_NOT = 1, 2
@@ -80,7 +82,9 @@ def validate(
 
 
 @app.command()
-def lint(file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")]) -> None:
+def lint(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")],
+) -> None:
     """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
     try:
         loaded = offline.load_policy(_read(file))

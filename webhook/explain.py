@@ -97,12 +97,12 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
     return found
 
 
-def refusal(name: str, findings: Iterable[tuple[str, Finding]], policy: str) -> str:
-    """What the user reads. Every finding at once, one line each, with the unit that found it."""
+def refusal(what: str, findings: Iterable[tuple[str, Finding]], policy: str) -> str:
+    """What the user reads about `what`, such as `pod "a"`: every finding at once, with the unit that found it."""
     found = list(findings)
     lines = [f"{finding.message} [{unit}]" for unit, finding in found[:_MOST_FINDINGS]]
     if len(found) > _MOST_FINDINGS:
         lines.append(f"… and {len(found) - _MOST_FINDINGS} more")
     if len(lines) == 1:
-        return f"pod {name}: {lines[0]} (policy {policy})"
-    return f"pod {name}: {len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)
+        return f"{what}: {lines[0]} (policy {policy})"
+    return f"{what}: {len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import review
+from webhook import review, workloads
 from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
-from webhook.errors import BadReview, QuantityError
+from webhook.errors import BadReview
 from webhook.policy import Policy
 
 Answer = tuple[int, bytes]
@@ -55,7 +55,7 @@ class Handlers:
             if policy is None:
                 return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
             decision = decide(body, request, policy)
-        except (BadReview, QuantityError) as error:
+        except BadReview as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
         answer = encode(request.uid, decision)
@@ -64,6 +64,8 @@ class Handlers:
 
     def _mutate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
         now = self._clock()
+        if request.resource != "pods":
+            return workloads.mutate(request, policy, self._state.snapshot(now))
         decision = mutate(request, policy, self._state.snapshot(now), lambda: review.object_of(body))
         if decision.reserve and decision.placement is not None:
             assert request.object is not None
@@ -71,7 +73,8 @@ class Handlers:
         return decision
 
     def _validate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
-        return validate(request, policy, self._state.snapshot(self._clock()))
+        decide = validate if request.resource == "pods" else workloads.validate
+        return decide(request, policy, self._state.snapshot(self._clock()))
 
 
 def encode(uid: str, decision: Decision) -> bytes:

@@ -6,6 +6,7 @@ and `remove` are used: a diff of whole objects would be slower and would emit co
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -18,20 +19,27 @@ def pointer(path: Path) -> str:
     return "".join(["/" + (p.replace("~", "~0").replace("/", "~1") if isinstance(p, str) else str(p)) for p in path])
 
 
-class Edit:
-    """One object (a plain dict) being edited in place.
+@lru_cache(maxsize=2048)  # paths hold resource names, which tenants write: bounded
+def _encoded(path: Path) -> bytes:
+    return orjson.dumps(pointer(path))
 
-    Every change goes through `set`, `append` or `remove`.
+
+class Edit:
+    """One object (a plain dict) being edited in place, or the part of it that `prefix` leads to.
+
+    Every change goes through `set`, `extend` or `remove`.
     """
 
-    __slots__ = ("_operations", "object")
+    __slots__ = ("_prefix", "object", "operations")
 
-    def __init__(self, obj: dict[str, Any]) -> None:
+    def __init__(self, obj: dict[str, Any], prefix: Path = ()) -> None:
         self.object = obj
-        self._operations: list[bytes] = []
+        self._prefix = prefix
+        self.operations: list[bytes] = []
+        """As JSON, in the order in which they were made."""
 
     def __bool__(self) -> bool:
-        return bool(self._operations)
+        return bool(self.operations)
 
     def get(self, path: Path) -> Any:
         """What stands at `path`, or None."""
@@ -58,33 +66,34 @@ class Edit:
                 break
             here = below
         key = path[last]
-        self._record(b"replace" if isinstance(key, int) or key in here else b"add", path[: last + 1], value)
-        here[key] = value if not isinstance(value, (dict, list)) else orjson.loads(orjson.dumps(value))
+        here[key] = self._record(isinstance(key, int) or key in here, path[: last + 1], value)
 
-    def append(self, path: Path, value: Any) -> None:
-        """Put `value` at the end of the list at `path`; the list comes into being where it is missing."""
+    def extend(self, path: Path, values: list[Any]) -> None:
+        """Put `values` at the end of the list at `path`; the list comes into being where it is missing."""
         found = self.get(path)
         if found is None:
-            self.set(path, [value])
+            self.set(path, values)
         else:
-            self._record(b"add", (*path, "-"), value)
-            found.append(orjson.loads(orjson.dumps(value)))
+            end = (*path, "-")
+            found.extend([self._record(False, end, value) for value in values])
 
     def remove(self, path: Path) -> None:
         """Take away what stands at `path`; nothing happens where nothing does."""
         parent = self.get(path[:-1])
         if isinstance(parent, dict) and path[-1] in parent:
             del parent[path[-1]]
-            self._operations.append(b'{"op":"remove","path":' + orjson.dumps(pointer(path)) + b"}")
+            self.operations.append(b'{"op":"remove","path":%b}' % _encoded(self._prefix + path))
 
     def patch(self) -> bytes:
         """The operations so far as a JSON Patch."""
-        return b"[" + b",".join(self._operations) + b"]"
+        return b"[%b]" % b",".join(self.operations)
 
-    def _record(self, op: bytes, path: Path, value: Any) -> None:
-        self._operations.append(
-            b'{"op":"' + op + b'","path":' + orjson.dumps(pointer(path)) + b',"value":' + orjson.dumps(value) + b"}"
-        )
+    def _record(self, there: bool, path: Path, value: Any) -> Any:
+        """Write the operation down. Returns a value to put into the object that nobody else holds."""
+        encoded = orjson.dumps(value)
+        form = b'{"op":"replace","path":%b,"value":%b}' if there else b'{"op":"add","path":%b,"value":%b}'
+        self.operations.append(form % (_encoded(self._prefix + path), encoded))
+        return orjson.loads(encoded) if isinstance(value, (dict, list)) else value
 
 
 def apply(patch: bytes, obj: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +103,7 @@ def apply(patch: bytes, obj: dict[str, Any]) -> dict[str, Any]:
     against that library. Raises LookupError, TypeError or ValueError where the API server would answer 500.
     """
     for operation in orjson.loads(patch):
-        *parents, last = [p.replace("~1", "/").replace("~0", "~") for p in operation["path"].split("/")[1:]]
+        parents, last = _parsed(operation["path"])
         here: Any = obj
         for part in parents:
             here = here[int(part)] if isinstance(here, list) else here[part]
@@ -113,3 +122,9 @@ def apply(patch: bytes, obj: dict[str, Any]) -> dict[str, Any]:
         else:
             here[last] = operation["value"]
     return obj
+
+
+@lru_cache(maxsize=2048)
+def _parsed(path: str) -> tuple[tuple[str, ...], str]:
+    *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+    return tuple(parents), last

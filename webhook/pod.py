@@ -176,10 +176,10 @@ def annotations_of(pod: Pod) -> Mapping[str, str]:
 
 
 def display_name(pod: Pod) -> str:
-    """The name, or `generateName "x-"` while there is none yet (trap: admission runs before names are generated)."""
+    """The name in quotes, or `generateName "x-"` while there is none yet: admission runs before names are made."""
     metadata = pod["metadata"]
     if name := metadata.get("name"):
-        return str(name)
+        return quoted(name)
     return f"generateName {quoted(metadata.get('generateName', ''))}"
 
 

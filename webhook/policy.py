@@ -27,6 +27,7 @@ from webhook.interface import Injector, Rule, Settings, Workload
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import Owner, Pod, labels_of
 from webhook.policy_file import read
+from webhook.templates import Templates
 from webhook.text import matches, quoted
 
 DEFAULT_PROFILE = "default"
@@ -65,6 +66,7 @@ class Profile(Settings):
     placement: PlacementSettings = PlacementSettings()
     rules: Rules = Rules()
     exempt: tuple[Exemption, ...] = ()
+    templates: Templates = Templates()
 
 
 class GpuResource(Settings):

@@ -33,12 +33,15 @@ class NodeAffinity(Injector):
         if self.mode == "required":
             return _require(edit, placement)
         here = {name for term in edit.get(PREFERRED) or () if (name := named_node(term.get("preference"))) is not None}
-        added = 0
-        for weight, ranked in zip(placement.weights, placement.nodes, strict=False):
-            if ranked.node not in here:
-                edit.append(PREFERRED, {"weight": weight, "preference": {"matchFields": [_is(ranked.node)]}})
-                added += 1
-        return Outcome("preferred", added) if added else Outcome("present")
+        terms = [
+            {"weight": weight, "preference": {"matchFields": [_is(ranked.node)]}}
+            for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
+            if ranked.node not in here
+        ]
+        if not terms:
+            return Outcome("present")
+        edit.extend(PREFERRED, terms)
+        return Outcome("preferred", len(terms))
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
@@ -50,7 +53,7 @@ def _require(edit: Edit, placement: Placement) -> Outcome:
     pinned = False
     for index, term in enumerate(terms):
         if (term.get("matchExpressions") or term.get("matchFields")) and pin not in (term.get("matchFields") or ()):
-            edit.append((*REQUIRED, index, "matchFields"), pin)
+            edit.extend((*REQUIRED, index, "matchFields"), [pin])
             pinned = True
     return Outcome("required", placement.nodes[0].node) if pinned else Outcome("present")
 

@@ -86,12 +86,12 @@ class Tolerations(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
-        added = []
-        for key, toleration in self._wanted(edit.object, context).items():
-            if not any(covers(one, toleration) for one in present):
-                edit.append(("spec", "tolerations"), toleration)
-                added.append(key)
-        return Outcome("added", added) if added else Outcome("covered")
+        wanted = self._wanted(edit.object, context)
+        added = [key for key in wanted if not any([covers(one, wanted[key]) for one in present])]
+        if not added:
+            return Outcome("covered")
+        edit.extend(("spec", "tolerations"), [wanted[key] for key in added])
+        return Outcome("added", added)
 
     def _wanted(self, pod: dict[str, Any], context: Context) -> dict[str, dict[str, Any]]:
         """One toleration per key; where two taints of one key differ in value or effect, one that covers both."""
@@ -123,7 +123,9 @@ def _merge(wanted: dict[str, dict[str, Any]], toleration: dict[str, Any]) -> Non
     before = wanted.setdefault(toleration["key"], toleration)
     if before is not toleration and not covers(before, toleration):
         both = {"key": toleration["key"], "operator": "Exists"}
-        wanted[toleration["key"]] = both | ({"effect": before["effect"]} if before.get("effect") == toleration["effect"] else {})
+        wanted[toleration["key"]] = both | (
+            {"effect": before["effect"]} if before.get("effect") == toleration["effect"] else {}
+        )
 
 
 def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -82,7 +82,7 @@ class TopologySpread(Injector):
             return _anti_affinity(edit, selector)
         present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
         revision = [key for key in REVISION_LABELS if key in labels_of(edit.object)]
-        added = []
+        added: list[dict[str, Any]] = []
         for constraint in self.constraints:
             if constraint.key in present or not _useful(constraint, context):
                 continue
@@ -95,9 +95,11 @@ class TopologySpread(Injector):
             }
             if revision:
                 value["matchLabelKeys"] = revision
-            edit.append(_CONSTRAINTS, value)
-            added.append(constraint.key)
-        return Outcome("added", added) if added else Outcome("present")
+            added.append(value)
+        if not added:
+            return Outcome("present")
+        edit.extend(_CONSTRAINTS, added)
+        return Outcome("added", [value["topologyKey"] for value in added])
 
     def _neutral(self, edit: Edit) -> Outcome:
         if edit.get(_CONSTRAINTS):
@@ -108,7 +110,7 @@ class TopologySpread(Injector):
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": NEUTRAL},
         }
-        edit.append(_CONSTRAINTS, value)
+        edit.set(_CONSTRAINTS, [value])
         return Outcome("neutral")
 
 
@@ -130,5 +132,5 @@ def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:
         if (term.get("podAffinityTerm") or {}).get("topologyKey") == HOST:
             return Outcome("present")
     term = {"weight": 100, "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": selector}}}
-    edit.append(_ANTI_AFFINITY, term)
+    edit.extend(_ANTI_AFFINITY, [term])
     return Outcome("antiAffinity")

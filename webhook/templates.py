@@ -1,0 +1,150 @@
+"""Pod templates of workloads: where they stand, and the pod that their controller will make of them.
+
+The API server accepts a Deployment whose pods it will refuse; the person who applied it sees nothing, and the reason ends
+in an event of a ReplicaSet. So the pod hook's answer is given at `kubectl apply` already. `templates` in a profile says how:
+
+    mode: warn          # off | warn | fix | deny
+    custom:             # resources of other groups that hold pod templates
+      - {group: kubeflow.org, kind: PyTorchJob, path: spec.pytorchReplicaSpecs.*.template}
+
+`fix` repairs requests and limits of GPUs in the template, since the API server refuses such templates before any pod exists;
+tools that compare the stored object with a repository will show this one change as drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from webhook.interface import Settings
+from webhook.patch import Path
+from webhook.pod import Pod
+
+Mode = Literal["off", "warn", "fix", "deny"]
+_MOST_TEMPLATES = 32
+"""Of one object, by a path with `*`: a tenant writes the map that it runs over."""
+
+
+class CustomTemplate(Settings):
+    """A pod template in a custom resource."""
+
+    group: str
+    kind: str
+    path: str = Field(pattern=r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$")
+    """Field path of the template; `*` stands for every entry of a map or list."""
+    owner_kind: str | None = None
+    """Kind of the controller that makes the pods, by which their class is found; the resource itself if missing."""
+
+
+class Templates(Settings):
+    """What is done about pod templates of workloads."""
+
+    mode: Mode = "warn"
+    custom: tuple[CustomTemplate, ...] = (
+        CustomTemplate(group="kubeflow.org", kind="PyTorchJob", path="spec.pytorchReplicaSpecs.*.template"),
+        CustomTemplate(group="kubeflow.org", kind="MPIJob", path="spec.mpiReplicaSpecs.*.template"),
+        CustomTemplate(group="ray.io", kind="RayCluster", path="spec.workerGroupSpecs.*.template"),
+        CustomTemplate(
+            group="jobset.x-k8s.io",
+            kind="JobSet",
+            path="spec.replicatedJobs.*.template.spec.template",
+            owner_kind="Job",
+        ),
+        CustomTemplate(
+            group="leaderworkerset.x-k8s.io", kind="LeaderWorkerSet", path="spec.leaderWorkerTemplate.workerTemplate"
+        ),
+    )
+
+
+class Template(NamedTuple):
+    """One pod template. `pod` shares its `spec` with the object that it stands in."""
+
+    path: Path
+    pod: Pod
+    replicas: int | None
+    """How many pods are asked for; None where the object does not say."""
+
+    @property
+    def field(self) -> str:
+        """As kubectl names it, with a dot at the end: `spec.template.`."""
+        return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in self.path).lstrip(".") + "."
+
+
+_BUILT_IN: dict[tuple[str, str], tuple[Path, str, str]] = {
+    ("apps", "Deployment"): (("spec", "template"), "ReplicaSet", "replicas"),
+    ("apps", "ReplicaSet"): (("spec", "template"), "ReplicaSet", "replicas"),
+    ("apps", "StatefulSet"): (("spec", "template"), "StatefulSet", "replicas"),
+    ("apps", "DaemonSet"): (("spec", "template"), "DaemonSet", ""),
+    ("", "ReplicationController"): (("spec", "template"), "ReplicationController", "replicas"),
+    ("batch", "Job"): (("spec", "template"), "Job", "parallelism"),
+    ("batch", "CronJob"): (("spec", "jobTemplate", "spec", "template"), "Job", ""),
+}
+"""Group and kind: where the template stands, the kind of its pods' controller, the field that counts pods."""
+
+
+def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -> Iterator[Template]:
+    """Every pod template in `obj`, in a fixed order. Nothing for an object that a controller made: its maker was told."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or _controlled(metadata):
+        return
+    name = str(metadata.get("name") or metadata.get("generateName") or "")
+    if built_in := _BUILT_IN.get((group, kind)):
+        path, owner, counter = built_in
+        yield from _found(obj, path, owner, name, _count(obj, counter))
+        return
+    for custom in settings.custom:
+        if (custom.group, custom.kind) == (group, kind):
+            for number, path in enumerate(_paths(obj, tuple(custom.path.split(".")))):
+                if number >= _MOST_TEMPLATES:
+                    return
+                yield from _found(obj, path, custom.owner_kind or kind, name, _count(_at(obj, path[:-1]), "replicas"))
+
+
+def _controlled(metadata: dict[str, Any]) -> bool:
+    owners = metadata.get("ownerReferences")
+    return isinstance(owners, list) and any(isinstance(o, dict) and o.get("controller") for o in owners)
+
+
+def _found(obj: dict[str, Any], path: Path, owner: str, name: str, replicas: int | None) -> Iterator[Template]:
+    template = _at(obj, path)
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        return
+    written = template.get("metadata")
+    metadata = dict(written) if isinstance(written, dict) else {}
+    metadata["generateName"] = f"{name}-"
+    metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
+    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas)
+
+
+def _count(holder: Any, key: str) -> int | None:
+    spec = holder.get("spec") if isinstance(holder, dict) and "spec" in holder else holder
+    count = spec.get(key) if isinstance(spec, dict) and key else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
+
+
+def _at(obj: Any, path: Path) -> Any:
+    for part in path:
+        if isinstance(obj, dict):
+            obj = obj.get(part)
+        elif isinstance(obj, list) and isinstance(part, int) and part < len(obj):
+            obj = obj[part]
+        else:
+            return None
+    return obj
+
+
+def _paths(obj: Any, parts: tuple[str, ...], done: Path = ()) -> Iterator[Path]:
+    """The paths in `obj` that a pattern stands for."""
+    if not parts:
+        yield done
+    elif parts[0] != "*":
+        if isinstance(obj, dict) and parts[0] in obj:
+            yield from _paths(obj[parts[0]], parts[1:], (*done, parts[0]))
+    elif isinstance(obj, dict):
+        for key in sorted(obj):
+            yield from _paths(obj[key], parts[1:], (*done, key))
+    elif isinstance(obj, list):
+        for index, item in enumerate(obj):
+            yield from _paths(item, parts[1:], (*done, index))
