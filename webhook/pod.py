@@ -7,6 +7,7 @@ readers then trust it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
@@ -154,6 +155,14 @@ def asks_for_gpu(pod: Pod, gpus: Gpus) -> bool:
     return any(names_gpu(c, gpus) for kind in CONTAINER_LISTS for c in spec.get(kind) or ())
 
 
+def uses_gpu(pod: Pod, gpus: Gpus) -> bool:
+    """Whether the pod asks for at least one GPU, or for devices by DRA (which may be GPUs)."""
+    spec = pod["spec"]
+    return bool(spec.get("resourceClaims")) or any(
+        has_gpu(c, gpus) for kind in CONTAINER_LISTS for c in spec.get(kind) or ()
+    )
+
+
 def claims_devices(pod: Pod) -> bool:
     """Whether the pod asks for devices by DRA (spec.resourceClaims)."""
     return bool(pod["spec"].get("resourceClaims"))
@@ -181,6 +190,12 @@ def display_name(pod: Pod) -> str:
     if name := metadata.get("name"):
         return quoted(name)
     return f"generateName {quoted(metadata.get('generateName', ''))}"
+
+
+def clean_path(path: str) -> str:
+    """A path as a container runtime takes it: absolute, without `//`, `.` and `..`; `/var/run` is a link to `/run`."""
+    cleaned = "/" + normpath("/" + path).lstrip("/")
+    return cleaned[4:] if cleaned == "/var/run" or cleaned.startswith("/var/run/") else cleaned
 
 
 # --- tolerations ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,38 @@
+"""No container gets a capability that opens devices it was not given.
+
+Fields read:   securityContext.capabilities.add of spec.containers, initContainers and ephemeralContainers
+Refused:       the capabilities of `denied`, in any case and with or without CAP_ before them
+Allowed:       the others: IPC_LOCK for RDMA, SYS_PTRACE for profilers, MKNOD and SYS_RAWIO (a device file is nothing
+               without the right to open it, which the device cgroup keeps)
+DRA:           the same.
+
+Source: containerd and CRI-O take names in any case; Pod Security Standards, baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, containers
+from webhook.text import quoted
+
+
+class Capabilities(Rule):
+    """No container gets a capability that opens devices."""
+
+    denied: tuple[str, ...] = ("ALL", "SYS_ADMIN", "SYS_MODULE")
+    """Names without CAP_."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            security = container.spec.get("securityContext")
+            added = ((security.get("capabilities") or {}).get("add") or ()) if security else ()
+            for index, name in enumerate(added):
+                if name.upper().removeprefix("CAP_") in self.denied:
+                    yield Finding(
+                        path=f"{container.field}.securityContext.capabilities.add[{index}]",
+                        seen=f"{quoted(name)} in container {quoted(container.name)}",
+                        wanted="no capability that opens devices past the GPU limit",
+                        fix="Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none",
+                    )

@@ -1,0 +1,43 @@
+"""A pod without a GPU stays off GPU nodes.
+
+GPU nodes are tainted so that CPU work does not use up the CPUs and the memory that GPU work needs. A pod that asks for no
+GPU and tolerates that taint takes them all the same.
+
+Fields read:   spec.tolerations; resources of all containers, spec.resourceClaims
+Allowed:       any toleration of a pod that asks for a GPU; pods of DaemonSets, which run on every node
+Warned about:  a toleration of a taint of `taints`, or of everything
+DRA:           a claim counts as a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Action, Context, Finding, Rule
+from webhook.pod import Pod, uses_gpu
+from webhook.text import matches, quoted
+
+
+class CpuPodOnGpuNode(Rule):
+    """Pods without a GPU do not tolerate the taints of GPU nodes."""
+
+    action: Action = "warn"
+    taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
+    """Keys of taints that mark GPU nodes, exact or with a trailing `*`."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        tolerations = pod["spec"].get("tolerations")
+        if not tolerations or uses_gpu(pod, context.gpus):
+            return
+        if context.owner is not None and context.owner.kind == "DaemonSet":
+            return
+        for index, toleration in enumerate(tolerations):
+            key, path = toleration.get("key") or "", f"spec.tolerations[{index}]"
+            if key and any(matches(pattern, str(key)) for pattern in self.taints):
+                seen = f"a toleration of {quoted(key)} in a pod that asks for no GPU"
+            elif not key and toleration.get("operator") == "Exists" and toleration.get("effect") != "NoExecute":
+                seen = "a toleration of every taint in a pod that asks for no GPU"
+            else:
+                continue
+            wanted = "none for GPU nodes: their CPUs and memory are for pods with GPUs"
+            yield Finding(path, seen, wanted, "Remove it, or ask for a GPU in the limits of a container")

@@ -1,0 +1,59 @@
+"""No container narrows or widens its GPUs by hand.
+
+Inside a container the GPUs that it was given are numbered from 0. CUDA_VISIBLE_DEVICES written for a whole machine hides
+some of them, or names some that are not there, and then CUDA finds no device at all.
+
+Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
+Allowed:       exactly the GPUs of the limit, as "0,1" with two; nothing or -1 without a GPU
+Warned about:  any other value
+Not for DRA:   how many devices a claim brings is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from webhook.interface import Action, Context, Finding, Rule
+from webhook.pod import Pod, containers, gpu_counts
+from webhook.text import plural, quoted
+
+_LONGEST = 256
+_NOTHING = ("", "-1", "none", "void", "NoDevFiles")
+
+
+class CudaVisibleDevices(Rule):
+    """Containers use the GPUs that they are given."""
+
+    action: Action = "warn"
+    names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    """Variables by which a GPU library chooses among the GPUs of a container."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            gpus = -1
+            for index, entry in enumerate(container.spec.get("env") or ()):
+                if entry.get("name") not in self.names:
+                    continue
+                if gpus < 0:
+                    if (container.spec.get("resources") or {}).get("claims"):
+                        break
+                    gpus = sum(gpu_counts(container.spec, context.gpus).values())
+                if not _is_right(entry, gpus):
+                    value = "(a reference)" if entry.get("valueFrom") else quoted(entry.get("value") or "")
+                    yield Finding(
+                        path=f"{container.field}.env[{index}]",
+                        seen=f"{entry['name']}={value} in container {quoted(container.name)} with {plural(gpus, 'GPU')}",
+                        wanted="no such variable: a container sees its own GPUs, numbered from 0",
+                        fix="Remove it" if gpus else "Remove it, or ask for a GPU in the limits of the container",
+                    )
+
+
+def _is_right(entry: dict[str, Any], gpus: int) -> bool:
+    """Whether the value names exactly the GPUs of the container."""
+    value = entry.get("value") or ""
+    if entry.get("valueFrom") or not isinstance(value, str) or len(value) > _LONGEST:
+        return False
+    if not gpus:
+        return value in _NOTHING
+    return sorted(part.strip() for part in value.split(",")) == sorted(map(str, range(gpus)))

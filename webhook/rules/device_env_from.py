@@ -1,0 +1,60 @@
+"""No container gets the variables that hand out devices from a ConfigMap or Secret.
+
+What envFrom brings is not known here, and it comes after what the device plugin sets: a ConfigMap with
+`NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node. A variable that stands in `env` wins over it, so a container without
+a GPU is safe where the injector writes `void` there; one with a GPU is not.
+
+Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
+Allowed:       a prefix that none of `names` begins with; any source in a container without GPU limit
+Refused:       a prefix that one of `names` begins with
+Warned about:  a source without a prefix in a container with a GPU limit (`unknown`: warn, deny or off)
+DRA:           the same.
+
+Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Action, Context, Finding, Rule
+from webhook.pod import Pod, containers, has_gpu
+from webhook.text import quoted
+
+
+class DeviceEnvFrom(Rule):
+    """No container takes variables that hand out devices from elsewhere."""
+
+    names: tuple[str, ...] = (
+        "NVIDIA_VISIBLE_DEVICES",
+        "NVIDIA_MIG_CONFIG_DEVICES",
+        "NVIDIA_MIG_MONITOR_DEVICES",
+        "NVIDIA_IMEX_CHANNELS",
+        "AMD_VISIBLE_DEVICES",
+        "HABANA_VISIBLE_DEVICES",
+        "ASCEND_VISIBLE_DEVICES",
+    )
+    """Variables by which a container runtime hands out devices, as in `deviceEnv`."""
+    unknown: Action = "warn"
+    """What is done about a source that may bring any variable to a container with a GPU limit."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            for index, source in enumerate(container.spec.get("envFrom") or ()):
+                path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
+                if prefix := source.get("prefix"):
+                    if completed := next((name for name in self.names if name.startswith(prefix)), None):
+                        yield Finding(
+                            path=path,
+                            seen=f"prefix {quoted(prefix)} {where}",
+                            wanted=f"a prefix that cannot make {completed}: it hands out devices past the GPU limit",
+                            fix="Choose another prefix",
+                        )
+                elif self.unknown != "off" and has_gpu(container.spec, context.gpus):
+                    yield Finding(
+                        path=path,
+                        seen=f"variables of unknown names {where}, which asks for a GPU",
+                        wanted=f"variables by name: {self.names[0]} among them would hand out devices past the limit",
+                        fix="List the variables under env with valueFrom, or give the source a prefix",
+                        only_warn=self.unknown == "warn",
+                    )

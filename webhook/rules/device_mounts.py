@@ -1,0 +1,37 @@
+"""No container mounts anything where the container runtime looks for device names.
+
+Instead of the environment, NVIDIA's runtime can take its list of devices from mounts: anything mounted at
+`/var/run/nvidia-container-devices/all` is every GPU of the node.
+
+Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, cleaned of `//` and `..`
+Refused:       that folder and everything below it
+DRA:           the same.
+
+Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (requestsFromMounts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, clean_path, containers
+from webhook.text import quoted
+
+_ROOT = "/run/nvidia-container-devices"
+
+
+class DeviceMounts(Rule):
+    """No container forges the mounts that name its devices."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            for index, mount in enumerate(container.spec.get("volumeMounts") or ()):
+                path = mount.get("mountPath") or ""
+                if "nvidia-container-devices" in path and (clean_path(path) + "/").startswith(_ROOT + "/"):
+                    yield Finding(
+                        path=f"{container.field}.volumeMounts[{index}].mountPath",
+                        seen=f"{quoted(path)} in container {quoted(container.name)}",
+                        wanted=f"no mount below /var{_ROOT}: its name hands out devices past the GPU limit",
+                        fix="Remove the mount: the device plugin makes it for the GPUs that the limits ask for",
+                    )

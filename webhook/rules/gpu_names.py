@@ -1,0 +1,127 @@
+"""The GPU resource and the GPU model that a pod asks for exist in this cluster.
+
+A resource or a label value that no node has is mostly a slip of the pen, or comes from a manifest for another cluster. The
+pod would pend for ever, and nobody would say why.
+
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; spec.nodeSelector and
+               spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, for the labels of `modelLabels`
+Allowed:       resources that some node names (or named since this program started: a device plugin may be away); values of
+               these labels that some node with GPUs has
+Refused:       other GPU resources, MIG profiles and models; where nodes may be added by an autoscaler, or GPUs are served
+               by DRA, it is a warning. Nothing is said while the state of the cluster is not known.
+Not for DRA:   device classes; `deviceclass.resource.kubernetes.io/*` and the names of `extra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from webhook.cluster.nodes import MODEL_LABELS
+from webhook.gpus import vendor
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, containers, gpu_counts
+from webhook.text import bare, listed, matches, nearest, quoted
+
+_DRA = "deviceclass.resource.kubernetes.io/"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class GpuNames(Rule):
+    """GPU resources and GPU models that are asked for exist on some node."""
+
+    autoscaler: bool | None = None
+    """Whether nodes that do not exist yet may come. Null: told from the labels of the nodes that are there."""
+    extra: tuple[str, ...] = ()
+    """Resources that exist although no node names them, exact or with a trailing `*`: served by DRA
+    (`extendedResourceName`), or by pools scaled down to nothing."""
+    model_labels: tuple[str, ...] = MODEL_LABELS
+    """Node labels whose value is a model of GPU."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        if not context.cluster.fresh:
+            return
+        may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
+        offered = context.cluster.resources()
+        for container in containers(pod):
+            resources = container.spec.get("resources")
+            if not resources:
+                continue
+            where = f" in container {quoted(container.name)}"
+            for name in gpu_counts(container.spec, context.gpus):
+                if name not in offered and not name.startswith(_DRA) and not self._is_extra(name):
+                    wanted, fix = _instead(name, context)
+                    path = f"{container.field}.resources.limits[{bare(name)}]"
+                    yield Finding(path, bare(name) + where, wanted, fix, may_come)
+            for name in resources.get("limits") or ():
+                if meant := _misspelt(name, offered, context):
+                    path = f"{container.field}.resources.limits[{bare(name)}]"
+                    wanted = f"{meant}: what stands there is no GPU to this cluster"
+                    yield Finding(path, bare(name) + where, wanted, f"Write {meant}", True)
+        yield from self._models(pod["spec"], context, may_come)
+
+    def _is_extra(self, name: str) -> bool:
+        return any(matches(pattern, name) for pattern in self.extra)
+
+    def _models(self, spec: Mapping[str, Any], context: Context, may_come: bool) -> Iterator[Finding]:
+        for key, value in (spec.get("nodeSelector") or {}).items():
+            if key in self.model_labels:
+                known = context.cluster.label_values(key, context.gpus)
+                if value not in known:
+                    yield _model(f"spec.nodeSelector[{bare(key)}]", quoted(value), key, known, may_come)
+        affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+        terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+        found = []
+        for index, term in enumerate(terms):
+            finding = self._term(term, index, context, may_come)
+            if finding is None:  # terms are alternatives: one that can match is enough
+                return
+            found.append(finding)
+        yield from found
+
+    def _term(self, term: Mapping[str, Any], index: int, context: Context, may_come: bool) -> Finding | None:
+        for position, expression in enumerate(term.get("matchExpressions") or ()):
+            key, values = expression.get("key"), expression.get("values") or ()
+            if key in self.model_labels and expression.get("operator") == "In" and values:
+                known = context.cluster.label_values(key, context.gpus)
+                if not any(value in known for value in values):
+                    path = (
+                        f"spec.affinity.nodeAffinity.{_REQUIRED}"
+                        f".nodeSelectorTerms[{index}].matchExpressions[{position}]"
+                    )
+                    return _model(path, listed(map(quoted, values)), key, known, may_come)
+        return None
+
+
+def _instead(name: str, context: Context) -> tuple[str, str]:
+    """What is wanted, and what to do: the GPU resources that exist, those of the same vendor first."""
+    offered = context.gpus.among(context.cluster.resources())
+    if not offered:
+        return "a GPU resource that some node has; no node has any", "Ask those who run this cluster for GPU nodes"
+    offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
+    near = nearest(name, [resource for resource in offered if vendor(resource) == vendor(name)])
+    fix = f"Ask for {bare(near)}, which is the nearest that exists" if near else "Ask for one of those"
+    return f"a GPU resource that some node has: {listed(map(bare, offered))}", fix
+
+
+def _misspelt(name: str, offered: Mapping[str, int], context: Context) -> str | None:
+    """The GPU resource that is meant by one that only looks like it: `nvidia.com/gpus`, `nvidia.com/GPU`."""
+    if context.gpus.kind(name) is not None or "/" not in name or name in offered:
+        return None
+    meant = name.lower().removesuffix("s")
+    return meant if context.gpus.kind(meant) is not None and meant in offered else None
+
+
+def _model(path: str, seen: str, key: str, known: tuple[str, ...], may_come: bool) -> Finding:
+    if not known:
+        wanted = "a label that nodes with GPUs have; none has this one"
+        return Finding(
+            path, seen, wanted, f"Remove it, or choose the model by a label that nodes have{_other(key)}", may_come
+        )
+    near = nearest(seen.strip('"'), known)
+    fix = f"Choose {bare(near)}, which is the nearest that exists" if near else "Choose one of those"
+    return Finding(path, seen, f"a model that some node has: {listed(map(bare, known))}", fix, may_come)
+
+
+def _other(key: str) -> str:
+    return "" if key == MODEL_LABELS[0] else f", as {MODEL_LABELS[0]}"

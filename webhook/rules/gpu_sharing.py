@@ -1,0 +1,63 @@
+"""Nobody asks for two shares of a shared GPU.
+
+Two replicas of a time-sliced GPU are not twice the GPU: they may even be two shares of the same one. An MPS daemon refuses
+the second at the node, where the pod fails and is made anew, and fails again.
+
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
+Allowed:       one share in a container
+Refused:       more than one, where the pod chooses nodes with MPS
+Warned about:  more than one time-sliced share, or share of unknown kind; more than one GPU by its plain name where all
+               nodes of this cluster share their GPUs
+Not for DRA:   a claim asks for a share in its own way.
+
+Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); labels:
+`nvidia.com/gpu.sharing-strategy`, product names that end in `-SHARED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, containers, gpu_counts
+from webhook.text import bare, quoted
+
+_STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
+_SHARED = ("time-slicing", "mps")
+
+
+class GpuSharing(Rule):
+    """No container asks for more than one share of a shared GPU."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            for name, count in gpu_counts(container.spec, context.gpus).items():
+                if count < 2:
+                    continue
+                strategy = self._strategy(name, pod["spec"], context)
+                if strategy:
+                    yield Finding(
+                        path=f"{container.field}.resources.limits[{bare(name)}]",
+                        seen=f"{count} {_SHARES.get(strategy, 'shares of GPUs')} in container {quoted(container.name)}",
+                        wanted="1: a second share is no second GPU",
+                        fix="Ask for 1, or for whole GPUs",
+                        only_warn=strategy != "mps",
+                    )
+
+    def _strategy(self, name: str, spec: Mapping[str, Any], context: Context) -> str | None:
+        """How the GPUs of this name are shared: a label value, "share" where only the name tells; None: they are not."""
+        kind = context.gpus.kind(name)
+        if kind == "slice" or not name.startswith("nvidia.com/"):
+            return "share" if kind == "share" else None
+        selector = spec.get("nodeSelector") or {}
+        chosen = selector.get(_STRATEGY)
+        if chosen is not None:
+            return chosen if chosen in _SHARED else None
+        if kind == "share" or selector.get(_PRODUCT, "").endswith("-SHARED"):
+            return "share"
+        found = context.cluster.label_values(_STRATEGY, context.gpus) if context.cluster.fresh else ()
+        return found[0] if found and all(strategy in _SHARED for strategy in found) else None
+
+
+_SHARES = {"mps": "shares of GPUs by MPS", "time-slicing": "time-sliced shares of GPUs"}

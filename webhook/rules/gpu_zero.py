@@ -1,0 +1,63 @@
+"""A container that asks for 0 GPUs is kept from seeing all of them.
+
+With `nvidia.com/gpu: 0` the device plugin is never asked, so nothing says which GPUs the container may see: where the
+container runtime listens to the environment of the image, that is every GPU of the node. The line only looks like none.
+
+Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; env[NVIDIA_VISIBLE_DEVICES]
+Refused:       a GPU quantity of zero, and no GPU beside it
+Warned about:  the same where NVIDIA_VISIBLE_DEVICES is void or none, by the injector or by hand
+Not for DRA:   a container with a claim gets what the claim says.
+
+Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from webhook.errors import QuantityError
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, containers, has_gpu
+from webhook.quantity import parse
+from webhook.text import bare, quoted
+
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_HARMLESS = ("", "void", "none")
+
+
+class GpuZero(Rule):
+    """No container asks for 0 GPUs without being kept from the GPUs of the node."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            resources = container.spec.get("resources")
+            limits = resources.get("limits") if resources else None
+            if not limits:
+                continue
+            zeros = [name for name in context.gpus.among(limits) if _is_zero(limits[name])]
+            if zeros and not has_gpu(container.spec, context.gpus):
+                closed = _is_closed(container.spec)
+                yield Finding(
+                    path=f"{container.field}.resources.limits[{bare(zeros[0])}]",
+                    seen=f"0 GPUs in container {quoted(container.name)}",
+                    wanted="at least 1, or no such line" + ("" if closed else ": with 0 nothing hides the node's GPUs"),
+                    fix="Remove the line" if closed else f"Ask for 1, or remove the line and set {_VISIBLE} to void",
+                    only_warn=closed,
+                )
+
+
+def _is_zero(quantity: Any) -> bool:
+    try:
+        return parse(quantity) == 0
+    except QuantityError:
+        return False
+
+
+def _is_closed(container: Mapping[str, Any]) -> bool:
+    """Whether the last value of the variable takes no device: of several, the last one wins."""
+    closed = False
+    for entry in container.get("env") or ():
+        if entry.get("name") == _VISIBLE:
+            closed = not entry.get("valueFrom") and (entry.get("value") or "") in _HARMLESS
+    return closed

@@ -1,0 +1,41 @@
+"""No pod joins the process or IPC namespace of the node.
+
+With hostPID a container sees and may stop the GPU processes of others. With hostIPC it reaches the node's MPS server, and
+with it GPUs that it did not ask for; pods that did ask mostly want shared memory, and get a warning.
+
+Fields read:   spec.hostPID, spec.hostIPC
+Allowed:       hostNetwork, which multi-node training needs
+Refused:       hostPID; hostIPC of a pod without a GPU
+Warned about:  hostIPC of a pod with a GPU
+DRA:           a claim counts as a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Pod, uses_gpu
+
+
+class HostNamespaces(Rule):
+    """No pod joins the process or IPC namespace of the node."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        spec = pod["spec"]
+        if spec.get("hostPID"):
+            yield Finding(
+                path="spec.hostPID",
+                seen="true",
+                wanted="false: it shows the GPU processes of all pods of the node",
+                fix="Remove it; use shareProcessNamespace to see the processes of this pod",
+            )
+        if spec.get("hostIPC"):
+            with_gpu = uses_gpu(pod, context.gpus)
+            yield Finding(
+                path="spec.hostIPC",
+                seen="true" if with_gpu else "true in a pod that asks for no GPU",
+                wanted="false: it shares memory with all pods of the node, and reaches its MPS server",
+                fix="Remove it; for shared memory mount an emptyDir with medium Memory at /dev/shm",
+                only_warn=with_gpu,
+            )

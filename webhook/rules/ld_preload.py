@@ -1,0 +1,37 @@
+"""No container sets LD_PRELOAD.
+
+Hooks of NVIDIA's container toolkit before 1.17.8 ran with the environment of the container, as root on the node
+(CVE-2025-23266). Off by default: allocators and GPU sharing are preloaded for good reasons, and an image can set the
+variable too, where nobody sees it here. Only a newer toolkit on the nodes closes this hole.
+
+Fields read:   env[*].name of spec.containers, initContainers and ephemeralContainers
+Refused:       the variables of `names`
+DRA:           the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Action, Context, Finding, Rule
+from webhook.pod import Pod, containers
+from webhook.text import quoted
+
+
+class LdPreload(Rule):
+    """No container sets LD_PRELOAD."""
+
+    action: Action = "off"
+    names: tuple[str, ...] = ("LD_PRELOAD", "LD_AUDIT")
+    """Variables that load code into every process."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        for container in containers(pod):
+            for index, entry in enumerate(container.spec.get("env") or ()):
+                if entry.get("name") in self.names:
+                    yield Finding(
+                        path=f"{container.field}.env[{index}]",
+                        seen=f"{entry['name']} in container {quoted(container.name)}",
+                        wanted="no such variable: an old container toolkit runs what it names as root on the node",
+                        fix="Remove it, and link the library in the image",
+                    )

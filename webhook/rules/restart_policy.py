@@ -1,0 +1,44 @@
+"""Training that has finished is not started again.
+
+With restartPolicy Always a training that ends well begins anew, and holds its GPUs for ever.
+
+Fields read:   spec.restartPolicy; the class of workload and the owner
+Allowed:       OnFailure and Never; Always in other classes, and where a controller of the training kind owns the pod (Job,
+               PyTorchJob, RayCluster: they know what they do)
+Warned about:  Always, or none, in a training pod by itself or of a Deployment or StatefulSet
+DRA:           the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Action, Context, Finding, Rule
+from webhook.pod import Pod, uses_gpu
+
+_ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
+
+
+class RestartPolicy(Rule):
+    """Training pods are not restarted when they are done."""
+
+    action: Action = "warn"
+    classes: tuple[str, ...] = ("training",)
+    """Classes of workload that come to an end."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        if context.workload.name not in self.classes or pod["spec"].get("restartPolicy", "Always") != "Always":
+            return
+        kind = context.owner.kind if context.owner else ""
+        if (kind and kind not in _ENDLESS) or not uses_gpu(pod, context.gpus):
+            return
+        if kind:
+            fix = f"Use a Job instead of a {'Deployment' if kind == 'ReplicaSet' else kind}"
+        else:
+            fix = "Set restartPolicy to OnFailure or Never, or use a Job"
+        yield Finding(
+            path="spec.restartPolicy",
+            seen=f"Always in a pod of class {context.workload.name}",
+            wanted="OnFailure or Never: what is done would start again, and hold its GPUs",
+            fix=fix,
+        )
