@@ -81,7 +81,10 @@ class Columns:
     A row may exist for a node that is not (or no longer) there but has pods: it is not alive.
     """
 
-    __slots__ = ("alive", "capacity", "free", "idle", "model", "models", "name", "rows", "size", "utilisation")
+    __slots__ = (
+        *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "rows", "size"),
+        "utilisation",
+    )
 
     def __init__(self) -> None:
         self.rows = 0
@@ -98,8 +101,12 @@ class Columns:
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU product as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
+        self.measured: Floats = np.zeros(self.size)
+        """GPUs that there are metrics of; 0 where there are none."""
         self.idle: Floats = np.full(self.size, np.nan)
-        """Idle GPUs by the GPU metrics (allocated or not); NaN where there are no metrics."""
+        """Idle ones among the measured GPUs, allocated or not; NaN where none is measured."""
+        self.avoid: Floats = np.zeros(self.size)
+        """GPUs that the policy wants avoided (hot, sick). The caller puts such nodes last: scores need not."""
         self.utilisation: Floats = np.full(self.size, np.nan)
         """Mean GPU utilisation of the node, 0 to 1; NaN where there are no metrics."""
 
@@ -114,6 +121,8 @@ class Columns:
         self.size *= 2
         self.alive = np.concatenate([self.alive, np.zeros(more, bool)])
         self.model = np.concatenate([self.model, np.zeros(more, np.int32)])
+        self.measured = np.concatenate([self.measured, np.zeros(more)])
+        self.avoid = np.concatenate([self.avoid, np.zeros(more)])
         self.idle = np.concatenate([self.idle, np.full(more, np.nan)])
         self.utilisation = np.concatenate([self.utilisation, np.full(more, np.nan)])
         for arrays in (self.capacity, self.free):

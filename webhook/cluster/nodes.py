@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Columns
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
+from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.errors import QuantityError
 from webhook.interface import Taint
 from webhook.quantity import milli, whole
@@ -31,6 +32,7 @@ MODEL_LABELS = (
 )
 """Where the name of the GPU model stands: GPU Feature Discovery and its equals of other vendors and clouds."""
 _SPARE = 256
+_STEPS = 20  # utilisation in steps of 5 %: a smaller change is not worth ranking anew
 _MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
 
 
@@ -103,6 +105,7 @@ class Nodes:
         self._replica = replica
         self._free_rows: list[int] = []
         self._names: list[str] = []
+        self._uses: dict[str, NodeUse] = {}
 
     def row(self, name: str) -> int:
         """The row of a node; a new one, not alive, where there is none yet."""
@@ -141,6 +144,8 @@ class Nodes:
         columns.alive[row] = True
         if self._allocatable(row, allocatable_of(node)) or changed:
             self._changed(row)
+        if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
+            self.use_seen(metadata["name"], use)
         return row
 
     def gone(self, name: str) -> None:
@@ -148,9 +153,9 @@ class Nodes:
         row = self.row_of.get(name)
         if row is None or not self.columns.alive[row]:
             return
+        self.use_seen(name, UNKNOWN)
         self.columns.alive[row] = False
         self.count -= 1
-        self.columns.idle[row] = self.columns.utilisation[row] = np.nan
         self.labels.put(row, {})
         self.taint[row] = self.condition[row] = self.columns.model[row] = 0
         self.cordoned[row] = False
@@ -170,16 +175,21 @@ class Nodes:
             del self._names[bisect_left(self._names, name)]
         self._free_rows.append(row)
 
-    def gpu_usage(self, name: str, idle: float, utilisation: float) -> None:
-        """GPU metrics of a node. A change too small to matter for a ranking is not told to readers."""
+    def use_seen(self, name: str, use: NodeUse) -> None:
+        """GPU metrics of a node, which may be there before the node is. Small changes of utilisation move nobody."""
         row = self.row_of.get(name)
-        columns = self.columns
-        if row is None or not columns.alive[row]:
+        if row is None or not self.columns.alive[row]:
+            self._uses.pop(name, None)
+            if use.measured or use.avoid:
+                self._uses[name] = use
             return
-        rounded = utilisation if np.isnan(utilisation) else round(utilisation * 20) / 20
-        before = (columns.idle[row], columns.utilisation[row])
-        columns.idle[row], columns.utilisation[row] = idle, rounded
-        if not np.array_equal(before, (idle, rounded), equal_nan=True):
+        columns = self.columns
+        idle = float(use.idle) if use.measured else np.nan
+        steps = use.utilisation if np.isnan(use.utilisation) else round(use.utilisation * _STEPS) / _STEPS
+        now = (float(use.measured), idle, steps, float(use.avoid))
+        before = (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row])
+        if not np.array_equal(before, now, equal_nan=True):
+            columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now
             self.changes.add(row)
 
     # --- rows ---------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from webhook.cluster.pods import (
 )
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
+from webhook.cluster.utilisation import NodeUse
 from webhook.interface import Placement, PriorityClass
 
 Object = Mapping[str, Any]
@@ -68,9 +69,9 @@ class ClusterState:
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
 
-    def gpu_usage_seen(self, name: str, idle: float, utilisation: float) -> None:
-        """GPU metrics of a node: idle GPUs, and mean utilisation from 0 to 1; NaN where they are not known any more."""
-        self.nodes.gpu_usage(name, idle, utilisation)
+    def gpu_use_seen(self, name: str, use: NodeUse) -> None:
+        """What GPU metrics say of a node; `utilisation.UNKNOWN` where they say nothing any more."""
+        self.nodes.use_seen(name, use)
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 

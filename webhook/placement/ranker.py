@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.pods import owner_key
@@ -16,7 +15,7 @@ from webhook.gpus import Gpus
 from webhook.interface import Placement, Ranked
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter, histogram
-from webhook.placement.ranking import Scores, Shape, best_of
+from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.pod import Pod
@@ -27,7 +26,8 @@ V = TypeVar("V")
 _BUDGET = 64 << 20  # bytes for scores; shapes are written by tenants
 _BYTES_PER_ROW = 9
 _FEWEST, _MOST = 64, 512
-_NO_PEERS: dict[int, int] = {}
+Peers = dict[int, int]
+_NO_PEERS: Peers = {}
 
 
 class Ranker:
@@ -62,41 +62,49 @@ class Ranker:
             return Placement((), strategy, "no node fits", total=total, rejected=rejected)
         return Placement(self._named(rows, scores, peers, demand), strategy, weights=WEIGHTS, total=total)
 
-    def _named(self, rows: list[int], scores: Scores, peers: dict[int, int], demand: Demand) -> tuple[Ranked, ...]:
+    def _named(self, rows: list[int], scores: Scores, peers: Peers, demand: Demand) -> tuple[Ranked, ...]:
         columns = self._state.nodes.columns
         asked = self._gpus.among(name for name, _ in demand.requests)[0]
         free, score = columns.free[asked][rows].tolist(), scores.score[rows].tolist()
-        return tuple([Ranked(columns.name[row], free[i], peers.get(row, 0), score[i]) for i, row in enumerate(rows)])
+        return tuple(
+            [
+                Ranked(columns.name[row], free[i], peers.get(row, 0), score[i] + AVOIDED * (score[i] < -AVOIDED / 2))
+                for i, row in enumerate(rows)
+            ]
+        )
 
-    def _ordered(self, scores: Scores, peers: dict[int, int]) -> list[int]:
-        """The best rows: the user's own wish first, then fewest peers where the strategy says so, then the score."""
+    def _ordered(self, scores: Scores, peers: Peers) -> list[int]:
+        """The best rows. The user's own wish comes first, then nodes that GPU metrics do not advise against, then
+        fewest peers where the strategy says so, then the score."""
         nodes, count = self._state.nodes, self._settings.nodes
-        crowded = np.fromiter(peers, np.intp, len(peers)) if scores.strategy.peers_first else np.zeros(0, np.intp)
+        if not scores.strategy.peers_first:
+            peers = _NO_PEERS
+        crowded = np.fromiter(peers, np.intp, len(peers))
         if scores.shape.wish is None:
             found = scores.best_without(nodes, count, crowded)
-            return found + self._crowded(scores, crowded, peers, count - len(found))
+            if not peers or (len(found) == count and scores.score[found[-1]] > -AVOIDED / 2):
+                return found
+            return self._merged(scores, [*found, *peers], peers)[:count]
         fitting = np.nonzero(scores.score > -np.inf)[0]
         wishes = scores.shape.wish[fitting]
         found = []
         for level in np.unique(wishes)[::-1]:
             rows = fitting[wishes == level]
-            among = np.isin(rows, crowded)
-            alone = rows[~among]
-            found += best_of(alone, scores.score[alone], nodes.order[alone], count - len(found))
-            found += self._crowded(scores, rows[among], peers, count - len(found))
+            alone = rows[~np.isin(rows, crowded)] if peers else rows
+            best = best_of(alone, scores.score[alone], nodes.order[alone], count - len(found))
+            if peers:
+                best = self._merged(scores, [*best, *np.intersect1d(rows, crowded).tolist()], peers)
+            found += best
             if len(found) >= count:
                 break
-        return found
+        return found[:count]
 
-    def _crowded(self, scores: Scores, rows: NDArray[np.intp], peers: dict[int, int], count: int) -> list[int]:
-        """The best of rows that have peers: fewest first."""
-        if count <= 0:
-            return []
+    def _merged(self, scores: Scores, rows: list[int], peers: Peers) -> list[int]:
+        """Rows that fit, in order; some of them have peers."""
         score = scores.score[rows]
-        rows = rows[score > -np.inf]
-        many = np.fromiter((peers[row] for row in rows.tolist()), np.int64, len(rows))
-        ranked: list[int] = rows[np.lexsort((self._state.nodes.order[rows], -scores.score[rows], many))].tolist()
-        return ranked[:count]
+        many = np.fromiter((peers.get(row, 0) for row in rows), np.int64, len(rows))
+        order = np.lexsort((self._state.nodes.order[rows], -score, many, score < -AVOIDED / 2))
+        return [rows[at] for at in order.tolist() if score[at] > -np.inf]
 
     # --- what is remembered -------------------------------------------------------------------------------------------
 

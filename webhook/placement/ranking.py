@@ -18,6 +18,8 @@ from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import Filter, fits
 
 BLOCK = 64  # divides the size of the columns, which is a power of two from 64 upwards
+AVOIDED = 1e6
+"""Taken off the score of nodes that GPU metrics advise against. Scores themselves are far smaller."""
 _NEVER = -np.inf
 _LAST = np.inf
 _AT_A_TIME = 8192
@@ -115,6 +117,7 @@ class Scores:
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
         scored: Floats = np.where(ok, self.strategy(nodes.columns, rows, self.demand, view), _NEVER)
+        scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
         return scored
 
     def _index(self, nodes: Nodes, blocks: Rows) -> None:
