@@ -1,126 +1,204 @@
-"""Proves that an object has the shape of a pod, so that everything after it can read a plain dict without looking."""
+"""Proves that an object has the shape of a pod, so that everything after it can read a plain dict without looking.
+
+The shape is a table: field names and what stands there. Fields that are not in it, missing ones and nulls are never looked
+at. A field that some unit begins to read is one entry here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from webhook.errors import BadPod
-from webhook.pod import CONTAINER_LISTS, Pod
+from webhook.pod import Pod
 from webhook.text import quoted
+
+Checker = Callable[[Any], None]
+Fields = dict[str, Checker]
+
+
+class _Misshapen(Exception):
+    """What was wanted and seen; the path to it grows on the way out, so that it costs nothing where all is well."""
+
+    def __init__(self, wanted: str, value: object) -> None:
+        super().__init__(f"wanted {wanted}, saw {type(value).__name__}")
+        self.path = ""
 
 
 def check(pod: object) -> Pod:
     """`pod` itself, if every field that this program reads has the type that the Kubernetes API gives it.
 
-    The API server has decoded the object before it asks us, so this only ever fails for other callers. Raises BadPod
-    with the path.
+    The API server has decoded the object before it asks us, so this only ever fails for other callers. Raises BadPod with
+    the path.
     """
     if not isinstance(pod, dict):
         raise BadPod(f"object: wanted a Pod, saw {type(pod).__name__}")
-    metadata = _typed(pod, "metadata", dict, "", required=True)
-    spec = _typed(pod, "spec", dict, "", required=True)
-    for key in ("labels", "annotations"):
-        _strings(_typed(metadata, key, dict, "metadata."), f"metadata.{key}")
-    for key in ("name", "generateName", "namespace"):
-        _typed(metadata, key, str, "metadata.")
-    _maps(metadata, "ownerReferences", "metadata.")
-    for kind in CONTAINER_LISTS:
-        for index, container in enumerate(_maps(spec, kind, "spec.")):
-            _container(container, f"spec.{kind}[{index}].")
-    for key in ("tolerations", "topologySpreadConstraints", "schedulingGates", "resourceClaims", "volumes"):
-        _maps(spec, key, "spec.")
-    for volume in spec.get("volumes") or ():
-        if host := _typed(volume, "hostPath", dict, "spec.volumes."):
-            _typed(host, "path", str, "spec.volumes.hostPath.")
-    for key in _SPEC_STRINGS:
-        _typed(spec, key, str, "spec.")
-    _strings(_typed(spec, "nodeSelector", dict, "spec."), "spec.nodeSelector")
-    if resources := _typed(spec, "resources", dict, "spec."):
-        _resources(resources, "spec.resources.")
-    if overhead := _typed(spec, "overhead", dict, "spec."):
-        _quantities(overhead, "spec.overhead")
-    if affinity := _typed(spec, "affinity", dict, "spec."):
-        _affinity(affinity)
+    for key in ("metadata", "spec"):
+        if not isinstance(pod.get(key), dict):
+            raise BadPod(f"{key}: wanted a map, saw {type(pod.get(key)).__name__}")
+    try:
+        _fields(pod, _POD)
+    except _Misshapen as error:
+        raise BadPod(f"{error.path.lstrip('.')}: {error}") from None
     return pod
 
 
-_SPEC_STRINGS = (
-    "nodeName",
-    "schedulerName",
-    "priorityClassName",
-    "runtimeClassName",
-    "serviceAccountName",
-    "restartPolicy",
-    "preemptionPolicy",
-)
-_NAMES: dict[type[Any], str] = {dict: "a map", list: "a list", str: "a string"}
+def _fields(value: dict[str, Any], known: Fields) -> None:
+    for key, item in value.items():
+        if item is not None and (checker := known.get(key)) is not None:
+            try:
+                checker(item)
+            except _Misshapen as error:
+                error.path = f".{key}{error.path}"
+                raise
 
 
-def _typed(parent: dict[str, Any], key: str, kind: type[Any], where: str, *, required: bool = False) -> Any:
-    value = parent.get(key)
-    if isinstance(value, kind) or (value is None and not required):
-        return value
-    raise BadPod(f"{where}{key}: wanted {_NAMES[kind]}, saw {type(value).__name__}")
+def _string(value: Any) -> None:
+    if not isinstance(value, str):
+        raise _Misshapen("a string", value)
 
 
-def _maps(parent: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
-    values = _typed(parent, key, list, where) or []
-    for index, value in enumerate(values):
+def _boolean(value: Any) -> None:
+    if not isinstance(value, bool):
+        raise _Misshapen("true or false", value)
+
+
+def _each(value: Any, checker: Checker) -> None:
+    """Every value of a map with keys of the tenant's choice."""
+    if not isinstance(value, dict):
+        raise _Misshapen("a map", value)
+    for key, item in value.items():
+        try:
+            checker(item)
+        except _Misshapen as error:
+            error.path = f"[{quoted(key)}]{error.path}"
+            raise
+
+
+def _strings(value: Any) -> None:
+    _each(value, _string)
+
+
+def _quantity(value: Any) -> None:
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise _Misshapen("a quantity", value)
+
+
+def _quantities(value: Any) -> None:
+    _each(value, _quantity)
+
+
+def _one(known: Fields) -> Checker:
+    """A map with these fields."""
+
+    def checker(value: Any) -> None:
         if not isinstance(value, dict):
-            raise BadPod(f"{where}{key}[{index}]: wanted a map, saw {type(value).__name__}")
-    return values
+            raise _Misshapen("a map", value)
+        _fields(value, known)
+
+    return checker
 
 
-def _strings(values: dict[str, Any] | None, where: str) -> None:
-    for key, value in (values or {}).items():
-        if not isinstance(value, str):
-            raise BadPod(f"{where}[{quoted(key)}]: wanted a string, saw {type(value).__name__}")
+def _list(item: Checker) -> Checker:
+    """A list of such items."""
+
+    def checker(value: Any) -> None:
+        if not isinstance(value, list):
+            raise _Misshapen("a list", value)
+        for index, one in enumerate(value):
+            try:
+                item(one)
+            except _Misshapen as error:
+                error.path = f"[{index}]{error.path}"
+                raise
+
+    return checker
 
 
-def _container(container: dict[str, Any], where: str) -> None:
-    _typed(container, "name", str, where)
-    if "env" in container:
-        _maps(container, "env", where)  # their readers compare names and values, whatever these are
-    if "envFrom" in container:
-        for source in _maps(container, "envFrom", where):
-            _typed(source, "prefix", str, where + "envFrom.")
-    if "volumeMounts" in container:
-        for mount in _maps(container, "volumeMounts", where):
-            _typed(mount, "mountPath", str, where + "volumeMounts.")
-    if security := _typed(container, "securityContext", dict, where):
-        capabilities = _typed(security, "capabilities", dict, where + "securityContext.") or {}
-        for name in _typed(capabilities, "add", list, where + "securityContext.capabilities.") or ():
-            if not isinstance(name, str):
-                raise BadPod(f"{where}securityContext.capabilities.add: wanted strings, saw {type(name).__name__}")
-    if resources := _typed(container, "resources", dict, where):
-        _resources(resources, where + "resources.")
+def _many(known: Fields) -> Checker:
+    return _list(_one(known))
 
 
-def _resources(resources: dict[str, Any], where: str) -> None:
-    for part in ("limits", "requests"):
-        if quantities := _typed(resources, part, dict, where):
-            _quantities(quantities, where + part)
+_PLAIN = _many({})
+_ENV = _many({"name": _string, "value": _string, "valueFrom": _one({})})
 
 
-def _quantities(quantities: dict[str, Any], where: str) -> None:
-    for name, quantity in quantities.items():
-        if not isinstance(quantity, (str, int, float)) or isinstance(quantity, bool):
-            raise BadPod(f"{where}[{quoted(name)}]: wanted a quantity, saw {type(quantity).__name__}")
+def _env(value: Any) -> None:
+    """Containers have dozens of variables: one pass over the plain ones, a full look only where something is odd."""
+    if type(value) is not list or not all(
+        [type(e) is dict and type(e.get("name")) is str and type(e.get("value", "")) is str for e in value]
+    ):
+        _ENV(value)
 
 
-def _affinity(affinity: dict[str, Any]) -> None:
-    node = _typed(affinity, "nodeAffinity", dict, "spec.affinity.") or {}
-    where = "spec.affinity.nodeAffinity."
-    for preferred in _maps(node, "preferredDuringSchedulingIgnoredDuringExecution", where):
-        _term(_typed(preferred, "preference", dict, where) or {}, where)
-    required = _typed(node, "requiredDuringSchedulingIgnoredDuringExecution", dict, where) or {}
-    for term in _maps(required, "nodeSelectorTerms", where):
-        _term(term, where)
-
-
-def _term(term: dict[str, Any], where: str) -> None:
-    for part in ("matchExpressions", "matchFields"):
-        for expression in _maps(term, part, where):
-            for value in _typed(expression, "values", list, where) or ():
-                if not isinstance(value, str):
-                    raise BadPod(f"{where}{part}.values: wanted strings, saw {type(value).__name__}")
+_RESOURCES = _one({"limits": _quantities, "requests": _quantities, "claims": _PLAIN})
+_EXPRESSIONS = _many({"key": _string, "operator": _string, "values": _list(_string)})
+_TERM: Fields = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
+_CONTAINERS = _many(
+    {
+        "name": _string,
+        "image": _string,
+        "restartPolicy": _string,
+        "resources": _RESOURCES,
+        "env": _env,
+        "envFrom": _many({"prefix": _string, "configMapRef": _one({}), "secretRef": _one({})}),
+        "volumeMounts": _many({"name": _string, "mountPath": _string, "subPath": _string}),
+        "volumeDevices": _many({"name": _string, "devicePath": _string}),
+        "securityContext": _one(
+            {"privileged": _boolean, "capabilities": _one({"add": _list(_string), "drop": _list(_string)})}
+        ),
+    }
+)
+_POD: Fields = {
+    "metadata": _one(
+        {
+            "name": _string,
+            "generateName": _string,
+            "namespace": _string,
+            "labels": _strings,
+            "annotations": _strings,
+            "ownerReferences": _many({"kind": _string, "name": _string, "uid": _string, "apiVersion": _string}),
+        }
+    ),
+    "spec": _one(
+        {
+            "containers": _CONTAINERS,
+            "initContainers": _CONTAINERS,
+            "ephemeralContainers": _CONTAINERS,
+            "tolerations": _many({"key": _string, "operator": _string, "value": _string, "effect": _string}),
+            "topologySpreadConstraints": _many({"topologyKey": _string, "labelSelector": _one({})}),
+            "schedulingGates": _PLAIN,
+            "resourceClaims": _PLAIN,
+            "volumes": _many({"name": _string, "hostPath": _one({"path": _string})}),
+            "nodeName": _string,
+            "schedulerName": _string,
+            "priorityClassName": _string,
+            "runtimeClassName": _string,
+            "serviceAccountName": _string,
+            "serviceAccount": _string,
+            "restartPolicy": _string,
+            "preemptionPolicy": _string,
+            "hostPID": _boolean,
+            "hostIPC": _boolean,
+            "nodeSelector": _strings,
+            "resources": _RESOURCES,
+            "overhead": _quantities,
+            "securityContext": _one({}),
+            "affinity": _one(
+                {
+                    "nodeAffinity": _one(
+                        {
+                            "preferredDuringSchedulingIgnoredDuringExecution": _many({"preference": _one(_TERM)}),
+                            "requiredDuringSchedulingIgnoredDuringExecution": _one(
+                                {"nodeSelectorTerms": _many(_TERM)}
+                            ),
+                        }
+                    ),
+                    "podAntiAffinity": _one(
+                        {"preferredDuringSchedulingIgnoredDuringExecution": _many({"podAffinityTerm": _one({})})}
+                    ),
+                }
+            ),
+        }
+    ),
+}
