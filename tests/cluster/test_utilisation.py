@@ -246,6 +246,11 @@ def test_hot_and_sick_gpus_are_to_be_avoided(temperature: float | None, sick: fl
     assert seen(gpu(temperature=temperature, sick=sick)).node("a").avoid == avoided
 
 
+def test_a_lost_gpu_is_sick_although_nothing_more_is_measured_on_it() -> None:
+    use = seen(gpu(utilisation=None, memory=None, temperature=None, sick=1.0)).node("a")
+    assert (use.measured, use.idle, use.sick, use.avoid) == (0, 0, 1, 1)
+
+
 def test_what_the_policy_does_not_avoid_is_still_told() -> None:
     limits = {"source": "dcgm", "hot": {"avoid": False}, "sick": {"avoid": False}}
     use = seen(gpu(temperature=95.0, sick=1.0), settings=GpuMetricsSettings.model_validate(limits)).node("a")
@@ -344,6 +349,14 @@ def test_another_window_forgets_the_history_and_other_limits_do_not() -> None:
     utilisation.observe(gpu(utilisation=50.0), START + 90)
     utilisation.observe(gpu(utilisation=0.0), START + 120)
     assert utilisation.node("a").idle == 0
+
+
+def test_another_source_starts_from_nothing_and_takes_back_what_was_told() -> None:
+    utilisation = seen(gpu(utilisation=95.0))
+    utilisation.changes()
+    utilisation.configure(GpuMetricsSettings())
+    assert utilisation.changes() == [("a", UNKNOWN)]
+    assert (utilisation.gpus, utilisation.status(START).reason) == (0, "GPU metrics are off")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,11 @@ class Utilisation:
         return self._rows.count
 
     def configure(self, settings: GpuMetricsSettings) -> None:
-        """The settings of a new policy. Another window forgets the history, other limits do not."""
+        """The settings of a new policy. Another source forgets everything, another window the history."""
+        if settings.source != self._settings.source:
+            self._forget(np.flatnonzero(self._rows.node[: self._rows.used] >= 0))
+            self._newest = None
+            self._table = self._aggregate(np.inf)
         if settings.window != self._settings.window:
             self._rows.utilisation[:] = self._rows.memory[:] = 0
             self._bucket = 0
@@ -158,11 +162,7 @@ class Utilisation:
         """Let time pass: samples grow stale also while no poll succeeds."""
         self._advance(now)
         rows, oldest = self._rows, now - self._settings.stale_after
-        expired = np.flatnonzero((rows.node[: rows.used] >= 0) & (rows.heard[: rows.used] < oldest))
-        for at in rows.release(expired.tolist()):
-            self._gone.append(rows.node_names[at])
-            if at < len(self._told):
-                self._told[at] = UNKNOWN
+        self._forget(np.flatnonzero((rows.node[: rows.used] >= 0) & (rows.heard[: rows.used] < oldest)))
         self._table = self._aggregate(oldest)
 
     def node(self, name: str) -> NodeUse:
@@ -192,6 +192,12 @@ class Utilisation:
         age = now - self._newest
         return Status(True, "", age) if age <= self._settings.stale_after else Status(False, STALE, age)
 
+    def _forget(self, rows: NDArray[np.intp]) -> None:
+        for at in self._rows.release(rows.tolist()):
+            self._gone.append(self._rows.node_names[at])
+            if at < len(self._told):
+                self._told[at] = UNKNOWN
+
     def _advance(self, now: float) -> None:
         """Empty the stretches of time that have passed since. One more than the window has: it is covered whole."""
         bucket = int(now // (self._settings.window / (_BUCKETS - 1)))
@@ -202,27 +208,24 @@ class Utilisation:
     def _aggregate(self, oldest: float) -> NDArray[np.float32]:
         rows, n, settings = self._rows, self._rows.used, self._settings
         count = len(rows.node_names)
-        leaf = np.flatnonzero((rows.measured[:n] >= oldest) & (rows.split[:n] < oldest))
-        node = rows.node[leaf]
+        leaf = np.flatnonzero((rows.heard[:n] >= oldest) & (rows.split[:n] < oldest))
         whole = np.where(rows.parent[leaf] >= 0, rows.parent[leaf], leaf)
         temperature = np.fmax(rows.temperature[leaf], rows.temperature[whole])
         hot = temperature >= settings.hot.temperature
-        sick = rows.sick[leaf] | rows.sick[whole]
-        idle = (rows.utilisation[:, leaf].max(axis=0) < settings.idle.utilisation) & (
-            rows.memory[:, leaf].max(axis=0) < settings.idle.memory
-        )
-        table = np.full((count, len(UNKNOWN)), UNKNOWN, np.float32)
-        measured = np.bincount(node, minlength=count)
-        table[:, 0] = measured
-        table[:, 1] = np.bincount(node[idle], minlength=count)
-        some = measured > 0
-        total = np.bincount(node, weights=rows.average[leaf], minlength=count)
-        table[some, 2] = np.round(total[some] / measured[some]) / 100
-        np.fmax.at(table[:, 3], node, temperature)
-        table[:, 4] = np.bincount(node[hot], minlength=count)
-        table[:, 5] = np.bincount(node[sick], minlength=count)
+        sick = rows.sick[leaf] | rows.sick[whole]  # a GPU that is lost has no utilisation any more, but an Xid
+        measured = rows.measured[leaf] >= oldest
+        idle = measured & (rows.utilisation[:, leaf].max(axis=0) < settings.idle.utilisation)
+        idle &= rows.memory[:, leaf].max(axis=0) < settings.idle.memory
         avoid = (hot & settings.hot.avoid) | (sick & settings.sick.avoid)
-        table[:, 6] = np.bincount(node[avoid], minlength=count)
+
+        table = np.full((count, len(UNKNOWN)), UNKNOWN, np.float32)
+        node = rows.node[leaf]
+        for column, which in ((0, measured), (1, idle), (4, hot), (5, sick), (6, avoid)):
+            table[:, column] = np.bincount(node[which], minlength=count)
+        total = np.bincount(node[measured], weights=rows.average[leaf][measured], minlength=count)
+        some = table[:, 0] > 0
+        table[some, 2] = np.round(total[some] / table[some, 0]) / 100
+        np.fmax.at(table[:, 3], node, temperature)
         return table
 
 

@@ -1,0 +1,122 @@
+"""What all sources of GPU metrics share: who a series is about, and HTTP answers that are bounded.
+
+Everything in an answer was written by somebody else. Sizes are bounded before they are read, names are only compared,
+and what does not fit is counted in `Utilisation.ignored`.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import aiohttp
+
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import Reading, Utilisation
+from webhook.errors import GpuAdmissionError
+from webhook.text import quoted
+
+READINGS = {
+    "utilisation": Reading.UTILISATION,
+    "engine": Reading.ENGINE,
+    "memory_used": Reading.MEMORY_USED,
+    "memory_free": Reading.MEMORY_FREE,
+    "temperature": Reading.TEMPERATURE,
+    "xid": Reading.SICK,
+}
+"""By the field of `gpuMetrics.queries`."""
+_GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
+"""Labels that tell the GPUs of a node apart; the first that a series has. DCGM labels MIG instances by the UUID of
+their GPU and GPU_I_ID."""
+_INSTANCE = "GPU_I_ID"
+_LONGEST_LABEL = 128
+_NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+MOST_CONNECTIONS = 32
+
+
+class SourceFailed(GpuAdmissionError):
+    """A source gave no usable answer. The message says what was seen, where, and what to do."""
+
+
+class Source(Protocol):
+    async def poll(self, into: Utilisation) -> None:
+        """Add every number that there is now. Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError."""
+
+
+def put(
+    into: Utilisation, node: str, labels: Mapping[str, Any], reading: Reading, value: float, *, xids: tuple[int, ...]
+) -> None:
+    """Add one number of a series with these labels. `xids`: what makes a GPU sick."""
+    gpu = next((found for key in _GPU if (found := labels.get(key))), None)
+    instance = labels.get(_INSTANCE, "")
+    if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _LONGEST_LABEL:
+        into.ignored["no GPU label"] += 1
+        return
+    if reading is Reading.SICK and 0 <= value < 10_000:
+        value = float(value in xids)
+    into.add(node, gpu, reading, value, instance)
+
+
+def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: Mapping[str, str]) -> str | None:
+    """The node that a series is about, or None. `exporters`: nodes by the address and by the name of their exporter.
+
+    Before release 3.1.3 `Hostname` was the name of the exporter's pod (dcgm-exporter pull request 129), and `instance`
+    is its address with a port.
+    """
+    found = next((value for key in settings.node_labels if (value := labels.get(key))), None)
+    if not isinstance(found, str) or len(found) > 300:
+        return None
+    host = found[1:].partition("]")[0] if found.startswith("[") else found.partition(":")[0]
+    if (node := exporters.get(host)) is not None:
+        return node
+    return host if _NODE.fullmatch(host) else None
+
+
+def http_session(ca_file: str | None = None) -> aiohttp.ClientSession:
+    """A session for `get`: no cookies, no proxy of the environment, no decompression. Raises OSError for a bad CA."""
+    context: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, ssl=context),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,  # a small body that unpacks to gigabytes is not bounded by reading it in pieces
+        trust_env=False,
+    )
+
+
+@asynccontextmanager
+async def get(
+    http: aiohttp.ClientSession,
+    url: str,
+    seconds: float,
+    *,
+    params: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """An answer with status 200, its body not yet read. Redirects are not followed: they could lead anywhere.
+
+    Raises SourceFailed for another status or a compressed body, TimeoutError after so many seconds for all of it.
+    """
+    wanted = {"Accept-Encoding": "identity", **(headers or {})}
+    timeout = aiohttp.ClientTimeout(total=seconds)
+    async with http.get(url, params=params, headers=wanted, timeout=timeout, allow_redirects=False) as response:
+        if response.status != 200:
+            said = await read(response, 1000, cut=True)
+            raise SourceFailed(f"{url} answered {response.status} {quoted(said.decode(errors='replace'))}; wanted 200")
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise SourceFailed(f"{url} answered compressed though asked not to; look for a proxy in between")
+        yield response
+
+
+async def read(response: aiohttp.ClientResponse, most: int, *, cut: bool = False) -> bytes:
+    """The body, up to so many bytes. Raises SourceFailed where it is longer, unless it may be cut."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            if cut:
+                break
+            raise SourceFailed(f"{response.url} answered more than {most} bytes; is it what it should be?")
+    return bytes(body[:most])

@@ -1,0 +1,136 @@
+"""The pods that GPU metrics are asked of, kept from a watch of pods: DCGM exporters, or pods that hold a GPU."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.gpus import Gpus
+
+
+class Target(NamedTuple):
+    node: str
+    namespace: str
+    name: str
+    uid: str
+    address: str = ""
+    """Of the pod; "" where it has none yet."""
+    container: str = ""
+    """The container that holds GPUs."""
+    gpus: int = 0
+    """How many it holds."""
+
+
+Choose = Callable[[Mapping[str, Any]], Target | None]
+
+
+class Targets:
+    """Fed by the arrows of a pod watch, as the cluster state is. Objects are as the API gives them."""
+
+    def __init__(self, choose: Choose) -> None:
+        self._choose = choose
+        self._by_uid: dict[str, Target] = {}
+
+    def __iter__(self) -> Iterator[Target]:
+        return iter(list(self._by_uid.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def pod_seen(self, pod: Mapping[str, Any], now: float = 0.0) -> None:
+        target = self._choose(pod)
+        if target is None:
+            self.pod_gone(pod)
+        else:
+            self._by_uid[target.uid] = target
+
+    def pod_gone(self, pod: Mapping[str, Any], now: float = 0.0) -> None:
+        self._by_uid.pop((pod.get("metadata") or {}).get("uid") or "", None)
+
+    def replace(self, kind: str, pods: Iterable[Mapping[str, Any]], now: float = 0.0) -> None:
+        """A full list: what is absent is gone."""
+        if kind == "pods":
+            self._by_uid = {target.uid: target for pod in pods if (target := self._choose(pod)) is not None}
+
+    def heard(self, kind: str, now: float) -> None:
+        """The watch is alive: of no use here, a target that is gone does not answer."""
+
+    def nodes(self) -> dict[str, str]:
+        """Nodes by the address and by the name of their pod."""
+        found = {target.name: target.node for target in self._by_uid.values()}
+        found.update((target.address, target.node) for target in self._by_uid.values() if target.address)
+        return found
+
+
+def watched(settings: GpuMetricsSettings) -> tuple[str, dict[str, str]] | None:
+    """Which pods to watch for these settings: path and parameters of the list; None where none are needed."""
+    if settings.source in ("dcgm", "prometheus"):
+        at = settings.dcgm
+        labels = ",".join(f"{key}={value}" for key, value in sorted(at.selector.items()))
+        return f"/api/v1/namespaces/{at.namespace}/pods", {"labelSelector": labels}
+    if settings.source == "nvidiaSmi":
+        namespaces = settings.nvidia_smi.namespaces
+        within = f"namespaces/{namespaces[0]}/" if len(namespaces) == 1 and namespaces[0] != "*" else ""
+        return f"/api/v1/{within}pods", {"fieldSelector": "status.phase=Running"}
+    return None
+
+
+def exporter(settings: GpuMetricsSettings) -> Choose:
+    """Chooses the running DCGM exporters."""
+    at = settings.dcgm
+
+    def choose(pod: Mapping[str, Any]) -> Target | None:
+        target = _running(pod)
+        labels = (pod.get("metadata") or {}).get("labels") or {}
+        if target is None or target.namespace != at.namespace or not target.address:
+            return None
+        return target if all(labels.get(key) == value for key, value in at.selector.items()) else None
+
+    return choose
+
+
+def holder(settings: GpuMetricsSettings, gpus: Gpus) -> Choose:
+    """Chooses the running pods that hold whole GPUs: one container each, which is asked for all that it sees."""
+    namespaces = settings.nvidia_smi.namespaces
+
+    def choose(pod: Mapping[str, Any]) -> Target | None:
+        target = _running(pod)
+        if target is None or ("*" not in namespaces and target.namespace not in namespaces):
+            return None
+        running = {
+            status.get("name")
+            for status in (pod.get("status") or {}).get("containerStatuses") or ()
+            if "running" in (status.get("state") or {})
+        }
+        for container in (pod.get("spec") or {}).get("containers") or ():
+            limits = (container.get("resources") or {}).get("limits") or {}
+            held = sum(_whole(limits[name]) for name in gpus.among(limits) if gpus.kind(name) == "whole")
+            if held and container.get("name") in running:
+                return target._replace(container=container["name"], gpus=held)
+        return None
+
+    return choose
+
+
+def _whole(amount: Any) -> int:
+    """GPUs are asked for in whole numbers; the API server sees to that."""
+    return int(amount) if str(amount).isdecimal() else 0
+
+
+def _running(pod: Mapping[str, Any]) -> Target | None:
+    metadata, spec, status = (pod.get(key) or {} for key in ("metadata", "spec", "status"))
+    node, uid = spec.get("nodeName"), metadata.get("uid")
+    if not node or not uid or status.get("phase") != "Running" or metadata.get("deletionTimestamp"):
+        return None
+    return Target(node, metadata.get("namespace", ""), metadata.get("name", ""), uid, _address(status.get("podIP")))
+
+
+def _address(text: Any) -> str:
+    """A pod's address; "" for none, and for link-local ones, where clouds keep their metadata services."""
+    try:
+        address = ipaddress.ip_address(text or "")
+    except ValueError:
+        return ""
+    return "" if address.is_link_local or address.is_multicast or address.is_unspecified else str(address)

@@ -1,0 +1,143 @@
+"""GPU metrics by running `nvidia-smi` in the pods that hold GPUs. For clusters without DCGM; never on by default.
+
+It needs the right to run anything in those pods (manifests/optional/nvidia-smi-rbac.yaml), and the answer is written
+by their images: a tenant can lie about its own GPUs. So they are told apart by the pod, not by what it says, and never
+more are read than the pod holds. GPUs that no pod holds are not seen: `idle_gpus` counts them as idle.
+
+The CSV form is read because the XML form (`-q -x`) would hand a tenant's XML to a parser, and is ten times longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import aiohttp
+import orjson
+from kubernetes_asyncio.client import CoreV1Api
+from kubernetes_asyncio.client.rest import ApiException
+from kubernetes_asyncio.stream import WsApiClient
+from kubernetes_asyncio.stream.ws_client import ERROR_CHANNEL, STDOUT_CHANNEL
+
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import Reading, Utilisation
+from webhook.feeds.gpu_source import SourceFailed
+from webhook.feeds.gpu_targets import Target
+from webhook.text import plural, quoted
+
+FIELDS = ("utilization.gpu", "memory.used", "memory.total", "temperature.gpu")
+COMMAND = ["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
+_UNKNOWN = ("[N/A]", "N/A", "[Not Supported]", "[Not Found]", "[Insufficient Permissions]", "[Unknown Error]", "")
+_BROKEN = ("[GPU is lost]", "[GPU requires reset]")
+_MOST_BYTES = 1 << 16
+_MOST_GPUS = 64
+_AT_ONCE = 8
+
+
+def parse(text: str, gpus: int, ignored: Counter[str]) -> Iterator[tuple[int, Reading, float]]:
+    """What `nvidia-smi` said about at most so many GPUs: index in the output, reading, value."""
+    rows = csv.reader(text.splitlines()[:_MOST_GPUS], skipinitialspace=True)
+    for index, row in enumerate(row for row in rows if row):
+        if index >= gpus:
+            ignored["more GPUs than the pod holds"] += 1
+        elif len(row) != len(FIELDS):
+            ignored["not nvidia-smi"] += 1
+        else:
+            cells = [cell.strip() for cell in row]
+            yield index, Reading.SICK, float(any(cell in _BROKEN for cell in cells))
+            utilisation, used, total, temperature = (_number(cell, ignored) for cell in cells)
+            if utilisation is not None:
+                yield index, Reading.UTILISATION, utilisation
+            if used is not None and total is not None:
+                yield index, Reading.MEMORY_USED, used
+                yield index, Reading.MEMORY_FREE, total - used
+            if temperature is not None:
+                yield index, Reading.TEMPERATURE, temperature
+
+
+def _number(cell: str, ignored: Counter[str]) -> float | None:
+    if cell.isascii() and cell.isdecimal() and len(cell) <= 12:
+        return float(cell)
+    if cell not in _UNKNOWN and cell not in _BROKEN:
+        ignored["not nvidia-smi"] += 1
+    return None
+
+
+class NvidiaSmiSource:
+    """`targets` gives the pods that hold GPUs now."""
+
+    def __init__(
+        self, settings: GpuMetricsSettings, client: WsApiClient, targets: Callable[[], Iterable[Target]]
+    ) -> None:
+        self._settings = settings
+        self._api: Any = CoreV1Api(client)  # its types know nothing of websockets
+        self._targets = targets
+        self.failed = 0
+        """Pods that did not answer in the last poll: many images have no nvidia-smi."""
+
+    async def poll(self, into: Utilisation) -> None:
+        """Ask every pod, some at a time. Fails only if there were pods and none answered."""
+        targets = list(self._targets())
+        errors: list[str] = []
+        waiting = iter(targets)
+
+        async def work() -> None:
+            for target in waiting:
+                try:
+                    async with asyncio.timeout(self._settings.timeout):
+                        text = await self._run(target)
+                except (SourceFailed, TimeoutError, aiohttp.ClientError, ApiException, OSError) as error:
+                    errors.append(f"{type(error).__name__}: {error}")
+                    continue
+                for index, reading, value in parse(text, target.gpus, into.ignored):
+                    into.add(target.node, f"{target.uid}/{index}", reading, value)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(_AT_ONCE, len(targets))):
+                group.create_task(work())
+        self.failed = len(errors)
+        if targets and self.failed == len(targets):
+            raise SourceFailed(
+                f"nvidia-smi ran in none of {plural(self.failed, 'pod')}; the first: {errors[0][:300]}. "
+                "Is manifests/optional/nvidia-smi-rbac.yaml applied?"
+            )
+
+    async def _run(self, target: Target) -> str:
+        """Standard output. Protocol v4.channel.k8s.io: the first byte of a message is its channel."""
+        out, status = bytearray(), b""
+        connection = await self._api.connect_get_namespaced_pod_exec(
+            target.name,
+            target.namespace,
+            container=target.container,
+            command=COMMAND,
+            stdin=False,
+            stdout=True,
+            stderr=False,
+            tty=False,
+            _preload_content=False,
+        )
+        async with connection as socket:
+            async for message in socket:
+                if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
+                    continue
+                channel, data = message.data[0], message.data[1:]
+                if channel == STDOUT_CHANNEL:
+                    out += data
+                elif channel == ERROR_CHANNEL:
+                    status = data
+                if len(out) > _MOST_BYTES:
+                    raise SourceFailed(f"nvidia-smi wrote more than {_MOST_BYTES} bytes; it is not NVIDIA's")
+        if not _succeeded(status):
+            raise SourceFailed(f"nvidia-smi did not succeed: {quoted(status.decode(errors='replace'))}")
+        return out.decode(errors="replace")
+
+
+def _succeeded(status: bytes) -> bool:
+    try:
+        found = orjson.loads(status)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and found.get("status") == "Success"
