@@ -19,7 +19,7 @@ from webhook import review
 from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
-from webhook.feeds.file import load_cluster
+from webhook.feeds.file import fill
 from webhook.handlers import encode
 from webhook.policy import Policy
 from webhook.text import quoted
@@ -61,8 +61,7 @@ def load_state(cluster: Path | None) -> ClusterState:
     """
     state = ClusterState(max_age=float("inf"))
     if cluster is not None:
-        for kind, objects in load_cluster(cluster).items():
-            state.replace(kind, objects, 0.0)
+        fill(state, cluster, 0.0)
     return state
 
 

@@ -1,0 +1,202 @@
+"""Builds and wires every long-lived object, starts and stops them; nothing else happens here.
+
+Three ways to know the cluster: as a pod in it, by a kubeconfig from outside, or from a file that is the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from webhook import logs
+from webhook.admission import Decision
+from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.errors import BadInput, BadReview, PolicyError
+from webhook.feeds.file import fill
+from webhook.feeds.policy import PolicyHolder
+from webhook.feeds.tasks import Tasks, every
+from webhook.handlers import Handlers
+from webhook.listen import Listener
+from webhook.metrics import Metrics
+from webhook.review import Request
+from webhook.server import Edge, ops
+from webhook.settings import ServeSettings
+from webhook.tls.issue import Pair, make_ca, make_leaf
+from webhook.tls.serve import LiveContext
+
+
+def serve_forever(settings: ServeSettings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises BadInput where the settings cannot be served."""
+    settings = settings.completed(os.environ)
+    loop_factory = None
+    with suppress(ImportError):
+        import uvloop  # noqa: PLC0415  where it is installed it takes a quarter off a request
+
+        loop_factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(run(settings))
+
+
+STOP_SECONDS: Final = 2.0
+"""For requests that are under way when we close."""
+
+
+class _Recorder:
+    """What becomes of a decision: counters, and one line."""
+
+    def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
+        self._metrics = metrics
+        self._log = log
+
+    def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
+        self._metrics.decided(hook, decision, seconds)
+        logs.decided(self._log, hook, request, decision, seconds)
+
+    def bad_review(self, hook: str, error: BadReview) -> None:
+        self._log.warning("bad review", hook=hook, why=str(error))
+
+
+class _Process:
+    """The long-lived objects of one server."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        offline = settings.cluster is not None
+        self.settings = settings
+        self.metrics = Metrics()
+        self.log = logs.configure()
+        self.policies = PolicyHolder(self.metrics, self.log)
+        self.state = ClusterState(max_age=math.inf if offline else settings.max_age, replica=settings.replica)
+        self.live = LiveContext()
+        handlers = Handlers(self.policies, self.state, _Recorder(self.metrics, self.log), time.monotonic)
+        self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
+        self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
+        self.ops_listener = Listener(ops(self.metrics, self.missing), bad_request=self._bad_request, most=64)
+        self._measure()
+
+    def _bad_request(self) -> None:
+        self.metrics.refused.add("400")
+
+    def missing(self) -> list[str]:
+        """What a ready server has and this one has not, yet or any more."""
+        found = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.listed]
+        if self.policies.current is None:
+            found.append(f"there is no policy: {self.policies.error}")
+        if self.live.seconds_left(datetime.now(UTC)) <= 0:
+            found.append("there is no valid certificate")
+        if self.edge.draining:
+            found.append("terminating")
+        return found
+
+    def _measure(self) -> None:
+        metrics, state = self.metrics, self.state
+        metrics.gauges(
+            "feed_age_seconds",
+            "Seconds since the last word from each watch.",
+            "feed",
+            lambda: {kind: time.monotonic() - at for kind, at in state.heard_at.items()},
+        )
+        metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
+        metrics.gauges("reservations", "Pods that GPUs are held for.", "state", lambda: state.ledger.counts._asdict())
+        metrics.counters("choices", "Where pods with a promise were bound.", "outcome", lambda: state.ledger.honoured)
+        metrics.counters("promises", "How promises ended.", "end", lambda: state.ledger.ended)
+        left = "Seconds until the certificate that is served ends."
+        metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
+        metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
+
+    async def listen(self) -> dict[str, int]:
+        """Open both ports. Raises BadInput where one cannot be had."""
+        found = {}
+        for name, listener in (("port", self.listener), ("opsPort", self.ops_listener)):
+            port = self.settings.port if name == "port" else self.settings.ops_port
+            try:
+                found[name] = await listener.start(self.settings.host, port)
+            except OSError as error:
+                seen = f"{self.settings.host}:{port}: {error.strerror}"
+                raise BadInput(
+                    f"cannot listen on {seen}. Give another --{'port' if name == 'port' else 'ops-port'}"
+                ) from None
+        return found
+
+    async def stop(self, drain: float) -> None:
+        """Say that we go, answer for `drain` seconds more, then close everything."""
+        self.edge.draining = True
+        self.log.info("terminating", drain=drain, connections=self.listener.connections)
+        await asyncio.sleep(drain)
+        await asyncio.gather(self.listener.stop(STOP_SECONDS), self.ops_listener.stop(STOP_SECONDS))
+
+
+async def run(settings: ServeSettings) -> None:
+    """Serve until SIGTERM (after a drain) or SIGINT (at once). Raises BadInput where the settings cannot be served."""
+    process = _Process(settings)
+    end: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    for number, drain in ((signal.SIGTERM, 0.0 if settings.cluster else settings.drain_seconds), (signal.SIGINT, 0.0)):
+        asyncio.get_running_loop().add_signal_handler(number, _end, end, drain)
+    async with Tasks(process.metrics, process.log) as tasks:
+        ports = await process.listen()
+        tasks.start("lateness", process.edge.watch_lateness)
+        tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
+        _start_policy(process)
+        _start_cluster(process)
+        _start_tls(process)
+        while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
+            await asyncio.sleep(0.05)
+        if not end.done():
+            _settle()
+            sys.stdout.buffer.write(orjson.dumps(ports) + b"\n")
+            sys.stdout.flush()
+        await process.stop(await end)
+
+
+def _end(end: asyncio.Future[float], drain: float) -> None:
+    if not end.done():
+        end.set_result(drain)
+
+
+def _start_policy(process: _Process) -> None:
+    """Raises PolicyError where the policy that was named does not parse."""
+    settings = process.settings
+    if settings.policy in (None, "default"):
+        text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
+    else:
+        text = _read(Path(str(settings.policy)), "--policy")
+    if not process.policies.load(text):
+        raise PolicyError(str(process.policies.error).splitlines())
+
+
+def _start_cluster(process: _Process) -> None:
+    if process.settings.cluster is not None:
+        fill(process.state, process.settings.cluster, time.monotonic())
+
+
+def _start_tls(process: _Process) -> None:
+    settings, now = process.settings, datetime.now(UTC)
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        pair = Pair(_read(settings.tls_cert, "--tls-cert"), _read(settings.tls_key, "--tls-key"))
+    else:
+        pair = make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now)
+    process.live.swap(pair, now)
+
+
+def _read(path: Path, option: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{option} {path}: cannot be read: {error.strerror}") from None
+
+
+def _settle() -> None:
+    """What lives as long as the process is no garbage: without this each full collection looks at all of it again."""
+    gc.collect()
+    gc.freeze()

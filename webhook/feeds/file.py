@@ -1,0 +1,90 @@
+"""The cluster as a file, in place of an API server: what `kubectl get nodes,pods,namespaces,priorityclasses -A` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import yaml
+
+from webhook.cluster.state import REQUIRED, ClusterState, ListKind
+from webhook.errors import BadInput
+from webhook.text import listed, quoted
+
+_KINDS: Final[Mapping[str, ListKind]] = {
+    "Node": "nodes",
+    "Pod": "pods",
+    "Namespace": "namespaces",
+    "PriorityClass": "priorityclasses",
+    "ResourceSlice": "resourceslices",
+}
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def fill(state: ClusterState, path: Path, now: float) -> None:
+    """Put the objects of a file into `state`: kinds that it does not have count as listed and empty.
+
+    Raises BadInput, which names the object that is wrong.
+    """
+    found = load_cluster(path)
+    for kind, objects in found.items():
+        try:
+            state.replace(kind, objects, now)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise BadInput(
+                f"{path}: {kind}: {type(error).__name__}: {error}. Give them as kubectl prints them"
+            ) from None
+
+
+def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
+    """The objects in a file, by kind: JSON or YAML, Lists or single objects, any number of documents. Raises BadInput."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}. Give what kubectl get -o json prints") from None
+    found: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
+    for document in _documents(text, path):
+        for position, (kind, obj) in enumerate(_objects(document, path)):
+            where = f"{path}: object {position + 1}"
+            if kind not in _KINDS:
+                raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(_KINDS)} or a List of them")
+            _check(obj, f"{where}, {kind}")
+            found.setdefault(_KINDS[kind], []).append(obj)
+    return found
+
+
+def _documents(text: bytes, path: Path) -> Iterable[Any]:
+    try:
+        return [orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return [found for found in yaml.load_all(text, Loader=_LOADER) if found is not None]
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: neither JSON nor YAML: {' '.join(str(error).split())}") from None
+
+
+def _objects(document: Any, path: Path) -> Iterable[tuple[str, Any]]:
+    """Kind and object. The items of a NodeList have no kind of their own."""
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: saw {type(document).__name__}, wanted a List of Kubernetes objects")
+    kind = str(document.get("kind"))
+    if not kind.endswith("List"):
+        return [(kind, document)]
+    items = document.get("items")
+    if not isinstance(items, list):
+        raise BadInput(f"{path}: {kind}: items: saw {type(items).__name__}, wanted a list")
+    default = kind.removesuffix("List")
+    return [(str(item.get("kind") or default) if isinstance(item, dict) else default, item) for item in items]
+
+
+def _check(obj: Any, where: str) -> None:
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"{where}: metadata.name: saw {quoted(name)}, wanted the name of the object")
+    for key in ("spec", "status"):
+        if not isinstance(obj.setdefault(key, {}), dict):
+            raise BadInput(f"{where} {quoted(name)}: {key}: saw {type(obj[key]).__name__}, wanted a map")

@@ -1,0 +1,68 @@
+"""Background work: started together, restarted when it crashes, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+from webhook.logs import Logger, cause
+from webhook.metrics import Metrics
+
+LONGEST_PAUSE = 30.0
+"""Seconds between two tries at most: after an outage of any length we are exact again within this time."""
+
+
+class Backoff:
+    """Pauses that double from `first` seconds to LONGEST_PAUSE, jittered so that replicas do not come back in step."""
+
+    def __init__(self, first: float = 0.5) -> None:
+        self._first = self._next = first
+
+    def reset(self) -> None:
+        self._next = self._first
+
+    async def pause(self) -> None:
+        pause, self._next = self._next, min(self._next * 2, LONGEST_PAUSE)
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  not a secret
+
+
+class Tasks:
+    """An async context: what `start` begins in it ends with it."""
+
+    def __init__(self, metrics: Metrics, log: Logger) -> None:
+        self._metrics = metrics
+        self._log = log
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work` for as long as the context lasts. It should not end; if it raises, that is a bug of ours."""
+        self._tasks.append(asyncio.create_task(self._supervised(name, work), name=name))
+
+    async def _supervised(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                self._log.error("task crashed", task=name, **cause(error))
+            self._metrics.restarts.add(name)
+            await backoff.pause()
+
+    async def __aenter__(self) -> Tasks:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def every(seconds: float, work: Callable[[], None]) -> None:
+    """Call `work` now and then every so many seconds."""
+    while True:
+        work()
+        await asyncio.sleep(seconds)
