@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 
 import pytest
 
@@ -15,9 +15,20 @@ from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.nodes import Json
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import MAIN, Programs, Unavailable, find
+from tests.controlplane.programs import MAIN, NO_CONTROL_PLANE, Programs, Unavailable, find
 
 MakeNodes = Callable[[str | Iterable[Json]], Awaitable[list[str]]]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skips for want of a control plane are told from one place: the summary has one line, not one for each test."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and NO_CONTROL_PLANE in report.longrepr[2]:
+        report.longrepr = (__file__, 0, report.longrepr[2])
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -77,13 +77,17 @@ def node(
     resources: more capacity, or other than follows from the above. labels: the same.
     """
     capacity = {"cpu": cpu, "memory": memory, "ephemeral-storage": "1Ti", "pods": "110"}
+    instance = PRODUCTS[product].instance if gpus else "n2-standard-128"
     all_labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/instance-type": instance,
+        "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "topology.kubernetes.io/region": "region-1",
         "topology.kubernetes.io/zone": zone,
-        "node.kubernetes.io/instance-type": PRODUCTS[product].instance if gpus else "n2-standard-128",
+        "node.kubernetes.io/instance-type": instance,
     }
     if gpus:
         all_labels |= gpu_labels(gpus, product, mig or {}, replicas, renamed)

@@ -19,7 +19,7 @@ from typing import IO
 GUARD = """
 trap '' INT TERM HUP QUIT
 cat >/dev/null
-for file in "$1"/*.pid; do [ -e "$file" ] && kill -KILL -- "-$(cat "$file")" 2>/dev/null; done
+for file in "$1"/*.pid; do [ -e "$file" ] && kill -s KILL -- "-$(cat "$file")" 2>/dev/null; done
 for try in 1 2 3 4 5; do rm -rf "$1" && break; sleep 0.2; done
 """
 CHILD = 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec "$@"'

@@ -25,6 +25,7 @@ KWOK = "0.8.0"
 MAIN = next(iter(KUBERNETES))
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 RECIPE = 1  # raise it when build.py builds something else from the same sources
+NO_CONTROL_PLANE = "no control plane"
 
 Builder = Callable[[str, Path], None]
 
@@ -33,7 +34,7 @@ class Unavailable(Exception):
     """No control plane can be had here. `reason`: what was seen; `remedy`: how to get one."""
 
     def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(f"no control plane: {reason}. To get one: {remedy}")
+        super().__init__(f"{NO_CONTROL_PLANE}: {reason}. To get one: {remedy}")
         self.reason = reason
         self.remedy = remedy
 
