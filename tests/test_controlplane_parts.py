@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane import clusters, objects, programs, settings, toolchain
+from tests.controlplane import clusters, modules, objects, programs, settings, toolchain
 from tests.controlplane.api import ApiError, _warning, wait_until
 from tests.controlplane.build import go_line, ldflags
 from tests.controlplane.kinds import path
@@ -65,6 +65,24 @@ def test_the_go_modules_fix_the_release_that_the_table_names(minor: str) -> None
 
 def test_the_go_module_of_kwok_fixes_its_version() -> None:
     assert re.search(rf"sigs\.k8s\.io/kwok v{re.escape(KWOK)}\s", (SOURCES / "kwok" / "go.mod").read_text())
+
+
+def test_the_modules_of_a_new_release_follow_those_of_kubernetes() -> None:
+    upstream = """module k8s.io/kubernetes
+go 1.30.0
+require (
+	go.etcd.io/etcd/api/v3 v3.8.0
+	go.etcd.io/etcd/server/v3 v3.8.1 // indirect
+)
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/kube-openapi => example.com/fork v1.0.0
+)
+"""
+    found = modules.go_mod("1.40.2", upstream)
+    assert "\ngo 1.30.0\n" in found
+    assert "\tgo.etcd.io/etcd/server/v3 v3.8.1\n\tk8s.io/kubernetes v1.40.2\n" in found
+    assert found.endswith("replace (\n\tk8s.io/api => k8s.io/api v0.40.2\n)\n")
 
 
 def test_the_build_says_which_release_it_is() -> None:

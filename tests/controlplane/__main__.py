@@ -1,4 +1,4 @@
-"""python -m tests.controlplane build [--k8s 1.34] | run [--k8s 1.34] [--cluster pools]"""
+"""python -m tests.controlplane build [--k8s 1.34] | run [--k8s 1.34] [--cluster pools] | modules 1.38.0"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from types import FrameType
 
-from tests.controlplane import clusters
+from tests.controlplane import clusters, modules
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.process import Failed
 from tests.controlplane.programs import KUBERNETES, MAIN, Unavailable, find
@@ -23,8 +23,13 @@ def main(arguments: list[str] | None = None) -> int:
     for command in (build, run):
         command.add_argument("--k8s", default=MAIN, help=f"{' or '.join(KUBERNETES)}; default %(default)s")
     run.add_argument("--cluster", default="pools", help=f"{', '.join(clusters.NAMES)}; default %(default)s")
+    update = commands.add_parser("modules", help="write go.mod and go.sum for another Kubernetes release")
+    update.add_argument("release", help="such as 1.38.0")
     given = parser.parse_args(arguments)
     try:
+        if given.command == "modules":
+            print(modules.write(given.release))
+            return 0
         programs = find(given.k8s)
         if given.command == "build":
             print(programs.folder)
