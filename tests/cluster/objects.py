@@ -1,0 +1,139 @@
+"""Nodes and pods as the API gives them, as small as they can be, and states fed with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from webhook.cluster.state import REQUIRED, ClusterState
+
+GPU = "nvidia.com/gpu"
+Object = dict[str, Any]
+
+
+def node(
+    name: str,
+    gpus: int | None = 8,
+    *,
+    cpu: str = "96",
+    memory: str = "1000Gi",
+    pods: str = "110",
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[Mapping[str, str]] = (),
+    conditions: Mapping[str, str] | None = None,
+    cordoned: bool = False,
+    **resources: str,
+) -> Object:
+    """A ready node. `gpus` None: it has no such resource at all."""
+    allocatable = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1000Gi", **resources}
+    if gpus is not None:
+        allocatable[GPU] = str(gpus)
+    found = {"Ready": "True", "MemoryPressure": "False", **(conditions or {})}
+    spec: Object = {"taints": [dict(t) for t in taints]} if taints else {}
+    if cordoned:
+        spec["unschedulable"] = True
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": spec,
+        "status": {
+            "allocatable": allocatable,
+            "conditions": [{"type": t, "status": s} for t, s in found.items()],
+        },
+    }
+
+
+def pod(
+    name: str,
+    gpus: int = 1,
+    *,
+    on: str | None = None,
+    owner: str | None = None,
+    phase: str = "",
+    asks: Mapping[str, str] | None = None,
+    promised: Iterable[str] = (),
+    prefers: Iterable[str] | None = None,
+    unschedulable: bool = False,
+    **spec: Any,
+) -> Object:
+    """A pod that exists, bound where `on` says so. `promised`: the nodes of its decision annotation; `prefers`: those
+    that its own affinity names, the same unless told otherwise."""
+    asked = {"cpu": "4", "memory": "16Gi", **(asks or {})}
+    if gpus:
+        asked[GPU] = str(gpus)
+    metadata: Object = {"name": name, "namespace": "team-a", "uid": f"uid-{name}"}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
+        metadata["generateName"] = f"{owner}-"
+    promised = list(promised)
+    if promised:
+        listed = [[n, 8, 0, 1.0] for n in promised]
+        metadata["annotations"] = {"gpu-admission.io/decision": orjson.dumps({"nodes": listed}).decode()}
+    body: Object = {"containers": [{"name": "main", "resources": {"limits": asked, "requests": asked}}], **spec}
+    preferred = promised if prefers is None else list(prefers)
+    if preferred:
+        body["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
+    if on:
+        body["nodeName"] = on
+    status: Object = {"phase": phase} if phase else {}
+    if unschedulable:
+        status["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    return {"metadata": metadata, "spec": body, "status": status}
+
+
+def _terms(names: list[str]) -> list[Object]:
+    """Preferred terms as the node affinity injector writes them."""
+    field = {"key": "metadata.name", "operator": "In"}
+    return [
+        {"weight": 100 - i, "preference": {"matchFields": [{**field, "values": [name]}]}}
+        for i, name in enumerate(names)
+    ]
+
+
+def admitted(made: Object) -> Object:
+    """A pod as admission sees it: a controller's pod has no name yet, and none has a uid."""
+    metadata = {k: v for k, v in made["metadata"].items() if k not in ("uid", "annotations")}
+    if "generateName" in metadata:
+        del metadata["name"]
+    return {"metadata": metadata, "spec": made["spec"]}
+
+
+def state(nodes: Iterable[Object] = (), pods: Iterable[Object] = (), now: float = 0.0, **settings: Any) -> ClusterState:
+    """A state fed from fresh lists of everything."""
+    made = ClusterState(**settings)
+    lists: dict[str, Iterable[Object]] = {"nodes": nodes, "pods": pods}
+    for kind in REQUIRED:
+        made.replace(kind, lists.get(kind, ()), now)
+    return made
+
+
+def free(of: ClusterState, name: str, resource: str = GPU) -> int:
+    """What is free of a resource on a node."""
+    return int(of.nodes.columns.free[resource][of.nodes.row_of[name]])
+
+
+def facts(of: ClusterState) -> Object:
+    """Everything that must not depend on how the state came about, by name."""
+    nodes, columns = of.nodes, of.nodes.columns
+    rows = {name: row for name, row in nodes.row_of.items() if columns.alive[row]}
+    named = {row: name for name, row in nodes.row_of.items()}
+    return {
+        "free": {n: _amounts(columns.free, row) for n, row in rows.items()},
+        "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},
+        "elsewhere": {n: -int(columns.free["pods"][r]) for n, r in nodes.row_of.items() if not columns.alive[r]},
+        "labels": {n: dict(nodes.labels.get(row)) for n, row in rows.items()},
+        "taints": {n: nodes.taints.values[nodes.taint[row]] for n, row in rows.items()},
+        "conditions": {n: nodes.conditions.values[nodes.condition[row]] for n, row in rows.items()},
+        "cordoned": {n: bool(nodes.cordoned[row]) for n, row in rows.items()},
+        "model": {n: columns.models[columns.model[row]] for n, row in rows.items()},
+        "order": sorted(nodes.row_of, key=lambda n: float(nodes.order[nodes.row_of[n]])),
+        "count": nodes.count,
+        "peers": {o: {named[r]: c for r, c in found.items()} for o, found in of.usage.peers.items()},
+        "classes": of.priority_classes,
+        "namespaces": of.namespaces,
+    }
+
+
+def _amounts(arrays: Mapping[str, Any], row: int) -> dict[str, int]:
+    return {resource: int(array[row]) for resource, array in arrays.items() if array[row]}

@@ -1,0 +1,271 @@
+"""One test per arrow of the drawn state machine, and what must not move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.objects import admitted, free, node, pod, state
+from webhook.cluster.ledger import Counts
+from webhook.cluster.state import ClusterState
+from webhook.interface import Placement, Ranked
+
+A, B, C = "gpu-a", "gpu-b", "gpu-c"
+
+
+def three(**settings: Any) -> ClusterState:
+    return state([node(A), node(B), node(C)], ttl=30.0, **settings)
+
+
+def chosen(*names: str) -> Placement:
+    return Placement(tuple(Ranked(name, 8, 0, 1.0) for name in names), "pack")
+
+
+def reserved(made: dict[str, Any], *names: str) -> ClusterState:
+    """A pod was admitted and promised these nodes."""
+    of = three()
+    of.reserve(admitted(made), chosen(*names), 0)
+    return of
+
+
+def gpus(of: ClusterState) -> tuple[int, int, int]:
+    return free(of, A), free(of, B), free(of, C)
+
+
+# --- what must not change ---------------------------------------------------------------------------------------------
+
+
+def test_a_placement_without_nodes_reserves_nothing() -> None:
+    of = three()
+    of.reserve(admitted(pod("p")), Placement((), "pack", "no node fits"), 0)
+    assert of.ledger.counts == Counts(0, 0)
+    assert gpus(of) == (8, 8, 8)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(pod("p", promised=[A], prefers=[]), id="the spec prefers no node"),
+        pytest.param(pod("p", promised=[A], prefers=[B, A]), id="the spec prefers another node more"),
+        pytest.param(pod("p", promised=[A], prefers=[B]), id="the spec prefers another node only"),
+        pytest.param(pod("p", gpus=0, promised=[A]), id="the pod asks for no GPU"),
+    ],
+)
+def test_an_annotation_that_the_spec_does_not_bear_out_holds_nothing(made: dict[str, Any]) -> None:
+    of = three()
+    of.pod_seen(made, 0)
+    assert gpus(of) == (8, 8, 8)
+    assert of.ledger.counts == Counts(0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "[]", '{"nodes":null}', '{"nodes":7}', '{"nodes":[[]]}', '{"nodes":[null]}', "x" * 100_000],
+    ids=["empty", "cut", "null", "a list", "no nodes", "a number", "a node without a name", "a null node", "too long"],
+)
+def test_an_annotation_of_any_other_form_holds_nothing(text: str) -> None:
+    made = pod("p", promised=[A])
+    made["metadata"]["annotations"]["gpu-admission.io/decision"] = text
+    of = three()
+    of.pod_seen(made, 0)
+    assert of.ledger.counts == Counts(0, 0)
+
+
+def test_another_pod_does_not_use_up_a_reservation() -> None:
+    of = reserved(pod("p", owner="o1"), A)
+    of.pod_seen(pod("q", owner="o2", promised=[A]), 1)
+    assert of.ledger.counts == Counts(1, 1)
+    assert gpus(of) == (6, 8, 8)
+
+
+def test_a_pod_with_another_demand_does_not_use_up_a_reservation() -> None:
+    of = reserved(pod("p", 2, owner="o"), A)
+    of.pod_seen(pod("q", 1, owner="o", promised=[A]), 1)
+    assert of.ledger.counts == Counts(1, 1)
+
+
+# --- reserved ---------------------------------------------------------------------------------------------------------
+
+
+def test_reserve_holds_the_demand_on_the_first_node() -> None:
+    of = reserved(pod("p", 2), A, B)
+    assert gpus(of) == (6, 8, 8)
+    assert of.ledger.counts == Counts(1, 0)
+
+
+def test_a_reservation_is_a_peer_of_its_owner() -> None:
+    of = reserved(pod("p", owner="o"), B)
+    assert of.usage.peers == {"o": {of.nodes.row_of[B]: 1}}
+
+
+def test_a_reservation_expires() -> None:
+    of = reserved(pod("p", owner="o"), A)
+    of.expire(29.9)
+    assert gpus(of) == (7, 8, 8)
+    of.expire(30.0)
+    assert gpus(of) == (8, 8, 8)
+    assert of.ledger.counts == Counts(0, 0)
+    assert of.ledger.ended["expired"] == 1
+    assert not of.usage.peers
+
+
+def test_a_snapshot_gives_back_what_expired() -> None:
+    of = reserved(pod("p"), A)
+    of.snapshot(31.0)
+    assert gpus(of) == (8, 8, 8)
+
+
+# --- reserved -> seen -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(pod("p", owner="o", promised=[A, B]), id="of a ReplicaSet, known by its controller"),
+        pytest.param(pod("p", promised=[A, B]), id="on its own, known by its name"),
+    ],
+)
+def test_a_pod_that_is_seen_uses_up_its_reservation(made: dict[str, Any]) -> None:
+    of = reserved(made, A, B)
+    of.pod_seen(made, 1)
+    assert of.ledger.counts == Counts(0, 1)
+    assert gpus(of) == (7, 8, 8)
+
+
+def test_a_pod_on_its_own_is_known_by_its_generated_name() -> None:
+    made = pod("p-x7f2k", promised=[A])
+    made["metadata"]["generateName"] = "p-"
+    of = reserved(made, A)
+    of.pod_seen(made, 1)
+    assert of.ledger.counts == Counts(0, 1)
+
+
+def test_a_pod_of_another_replica_is_held_without_a_reservation() -> None:
+    of = three()
+    of.pod_seen(pod("p", 4, promised=[B, A]), 0)
+    assert of.ledger.counts == Counts(0, 1)
+    assert gpus(of) == (8, 4, 8)
+
+
+def test_alike_reservations_are_used_up_one_by_one() -> None:
+    of = three()
+    for _ in range(3):
+        of.reserve(admitted(pod("p", owner="o")), chosen(A), 0)
+    of.pod_seen(pod("p1", owner="o", promised=[A]), 1)
+    of.pod_seen(pod("p2", owner="o", promised=[A]), 1)
+    of.pod_seen(pod("p2", owner="o", promised=[A]), 2)  # the same again
+    assert of.ledger.counts == Counts(1, 2)
+    assert gpus(of) == (5, 8, 8)
+
+
+def test_a_required_node_is_a_promise_as_well() -> None:
+    made = pod("p", promised=[A], prefers=[])
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [A]}]}
+    made["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
+    of = three()
+    of.pod_seen(made, 0)
+    assert gpus(of) == (7, 8, 8)
+
+
+def test_a_node_that_is_preferred_by_its_host_name_is_a_promise_as_well() -> None:
+    made = pod("p", promised=[A])
+    terms = made["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    terms[0]["preference"] = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [A]}]}
+    of = three()
+    of.pod_seen(made, 0)
+    assert gpus(of) == (7, 8, 8)
+
+
+# --- seen -> bound, gone, expired -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("on", "where"),
+    [
+        pytest.param(A, "first", id="the first choice"),
+        pytest.param(B, "ranked", id="another ranked node"),
+        pytest.param(C, "other", id="a node that was not ranked"),
+    ],
+)
+@pytest.mark.parametrize("seen_before", [True, False], ids=["seen unbound before", "seen bound at once"])
+def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_promised_one_is_counted(
+    on: str, where: str, seen_before: bool
+) -> None:
+    of = reserved(pod("p", owner="o"), A, B)
+    if seen_before:
+        of.pod_seen(pod("p", owner="o", promised=[A, B]), 1)
+    of.pod_seen(pod("p", owner="o", promised=[A, B], on=on), 2)
+    assert {name: free(of, name) for name in (A, B, C)} == {A: 8, B: 8, C: 8, on: 7}
+    assert of.ledger.counts == Counts(0, 0)
+    assert of.ledger.honoured == {"first": 0, "ranked": 0, "other": 0, where: 1}
+    assert of.usage.peers == {"o": {of.nodes.row_of[on]: 1}}
+
+
+def test_a_pod_that_was_bound_before_we_looked_is_not_counted_as_honoured() -> None:
+    of = three()
+    of.pod_seen(pod("p", promised=[A], on=A), 0)
+    assert sum(of.ledger.honoured.values()) == 0
+
+
+def test_a_bound_pod_that_is_seen_again_is_not_counted_again() -> None:
+    of = reserved(pod("p"), A)
+    for phase in ("", "Pending", "Running"):
+        of.pod_seen(pod("p", promised=[A], on=A, phase=phase), 1)
+    assert of.ledger.honoured["first"] == 1
+    assert gpus(of) == (7, 8, 8)
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "deleted"])
+def test_a_pod_that_goes_before_it_is_bound_gives_back_what_it_held(finished: bool) -> None:
+    made = pod("p", promised=[A])
+    of = reserved(made, A)
+    of.pod_seen(made, 1)
+    if finished:
+        of.pod_seen(pod("p", promised=[A], phase="Failed"), 2)
+    else:
+        of.pod_gone(made, 2)
+    assert of.ledger.counts == Counts(0, 0)
+    assert of.ledger.ended["gone"] == 1
+    assert gpus(of) == (8, 8, 8)
+
+
+def test_a_list_without_a_waiting_pod_gives_back_what_it_held() -> None:
+    of = three()
+    of.pod_seen(pod("p", promised=[A]), 1)
+    of.replace("pods", [], 2)
+    assert of.ledger.counts == Counts(0, 0)
+    assert gpus(of) == (8, 8, 8)
+
+
+def test_a_pod_that_fits_nowhere_holds_nothing_while_it_waits() -> None:
+    of = reserved(pod("p"), A)
+    of.pod_seen(pod("p", promised=[A], unschedulable=True), 1)
+    assert gpus(of) == (8, 8, 8)
+    assert of.ledger.ended["unschedulable"] == 1
+    of.pod_seen(pod("p", promised=[A]), 2)
+    assert gpus(of) == (8, 8, 8)
+
+
+def test_a_pod_that_waits_too_long_holds_nothing_but_is_still_counted_when_it_is_bound() -> None:
+    made = pod("p", promised=[A])
+    of = reserved(made, A)
+    of.pod_seen(made, 1)
+    of.expire(30.0)
+    assert gpus(of) == (8, 8, 8)
+    assert of.ledger.counts == Counts(0, 0)
+    of.pod_seen(made, 40)
+    assert gpus(of) == (8, 8, 8)
+    of.pod_seen(pod("p", promised=[A], on=A), 50)
+    assert gpus(of) == (7, 8, 8)
+    assert of.ledger.honoured["first"] == 1
+
+
+def test_a_promise_on_a_node_that_is_deleted_does_not_outlive_it() -> None:
+    of = reserved(pod("p"), A)
+    of.node_gone(A)
+    assert of.nodes.count == 2
+    of.expire(30.0)
+    assert A not in of.nodes.row_of

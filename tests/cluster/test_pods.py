@@ -1,0 +1,85 @@
+"""What placement reads of a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.objects import GPU, admitted, pod
+from webhook.cluster.pods import demand_of, key_of, named_nodes, owner_key, pinned_models, pod_id
+from webhook.errors import QuantityError
+
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+
+
+def term(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
+    assert demand_of(pod("p", 2)).requests == (
+        ("cpu", 4000),
+        ("memory", 16 << 30),
+        (GPU, 2),
+        ("pods", 1),
+    )
+
+
+def test_what_is_not_asked_for_is_no_part_of_the_demand() -> None:
+    assert demand_of(pod("p", 0, asks={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
+
+
+def test_a_quantity_that_is_none_is_an_error() -> None:
+    with pytest.raises(QuantityError):
+        demand_of(pod("p", asks={"cpu": "much"}))
+
+
+def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:
+    for made in (pod("p"), pod("p", owner="o")):
+        assert key_of(made) == key_of(admitted(made))
+
+
+def test_pods_of_one_controller_have_the_same_owner() -> None:
+    assert owner_key(pod("p", owner="o")) == owner_key(pod("q", owner="o")) != owner_key(pod("q", owner="r"))
+
+
+def test_pods_without_a_controller_belong_together_by_their_app_label_and_namespace() -> None:
+    made, other = pod("p"), pod("q")
+    assert owner_key(made) == ""
+    made["metadata"]["labels"] = {"app": "chat"}
+    other["metadata"] |= {"labels": {"app": "chat"}, "namespace": "team-b"}
+    assert owner_key(made) == "team-a/app=chat"
+    assert owner_key(other) == "team-b/app=chat"
+
+
+def test_a_uid_is_kept_as_a_number() -> None:
+    assert pod_id({"uid": "00000000-0000-0000-0000-00000000002a"}) == 42
+    assert pod_id({"uid": "not-a-uuid"}) == "not-a-uuid"
+    assert pod_id({"namespace": "a", "name": "b"}) == "a/b"
+
+
+def test_named_nodes_come_by_falling_weight() -> None:
+    spec = pod("p", prefers=["a", "b"])["spec"]
+    spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].reverse()
+    assert named_nodes(spec) == (["a", "b"], [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "models"),
+    [
+        pytest.param({}, None, id="nothing said: any"),
+        pytest.param({"nodeSelector": {"zone": "a"}}, None, id="a selector for something else: any"),
+        pytest.param({"affinity": required(term(PRODUCT, "A"), term("zone", "x"))}, None, id="one term is free: any"),
+        pytest.param({"affinity": required(term(PRODUCT, "A", operator="NotIn"))}, None, id="not one of them: any"),
+        pytest.param({"nodeSelector": {PRODUCT: "A"}}, ("A",), id="by selector"),
+        pytest.param({"affinity": required(term(PRODUCT, "B", "A"))}, ("A", "B"), id="by affinity"),
+        pytest.param({"affinity": required(term(PRODUCT, "B"), term(PRODUCT, "A"))}, ("A", "B"), id="by either term"),
+    ],
+)
+def test_the_models_that_a_pod_is_confined_to(spec: dict[str, Any], models: tuple[str, ...] | None) -> None:
+    assert pinned_models(spec) == models
