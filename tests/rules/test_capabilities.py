@@ -1,0 +1,60 @@
+"""Capabilities that open devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.capabilities import Capabilities
+
+RULE = Capabilities()
+
+
+def adding(*names: str, container_name: str = "main") -> dict[str, Any]:
+    return container(container_name, securityContext={"capabilities": {"add": list(names)}})
+
+
+ALLOWED: dict[str, Case] = {
+    "none": case(pod()),
+    "what RDMA and profilers need": case(pod(adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD"))),
+    "all of them dropped": case(pod(container(securityContext={"capabilities": {"drop": ["ALL"]}}))),
+    "a security context without any": case(pod(container(securityContext={"capabilities": None}))),
+    "one that the policy allows": case(pod(adding("SYS_ADMIN")), rule=Capabilities(denied=("ALL",))),
+}
+
+_END = "wanted no capability that opens devices past the GPU limit. Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none."
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "each of those that open devices, in any spelling": (
+        case(pod(adding("IPC_LOCK", "SYS_ADMIN", "cap_sys_module", "All"))),
+        [
+            f'spec.containers[0].securityContext.capabilities.add[{index}]: saw "{name}" in container "main", {_END}'
+            for index, name in ((1, "SYS_ADMIN"), (2, "cap_sys_module"), (3, "All"))
+        ],
+    ),
+    "every kind of container": (
+        case(
+            pod(
+                adding("IPC_LOCK"),
+                init=[adding("SYS_ADMIN", container_name="setup")],
+                ephemeral=[adding("SYS_ADMIN", container_name="debug")],
+            )
+        ),
+        [
+            f'spec.{kind}[0].securityContext.capabilities.add[0]: saw "SYS_ADMIN" in container "{name}", {_END}'
+            for kind, name in (("initContainers", "setup"), ("ephemeralContainers", "debug"))
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -1,0 +1,84 @@
+"""CPU and memory beside GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.builders import GPU, Case, case, container, pod, sidecar
+from webhook.rules.cpu_per_gpu import CpuPerGpu, PerGpu
+
+RULE = CpuPerGpu()
+
+
+def asking(gpu: int, **requests: str) -> dict[str, Any]:
+    """A container with this many GPUs and only these requests."""
+    return {"name": "main", "resources": {"limits": {GPU: str(gpu)}, "requests": requests}}
+
+
+ALLOWED: dict[str, Case] = {
+    "enough for training": case(pod(asking(1, cpu="8", memory="32Gi"))),
+    "more than enough": case(pod(asking(1, cpu="64", memory="1Ti"))),
+    "enough for two GPUs": case(pod(asking(2, cpu="16", memory="64Gi"))),
+    "less, for inference": case(pod(asking(1, cpu="4", memory="8Gi")), workload="inference"),
+    "a limit, which stands in for the request": case(
+        pod({"name": "main", "resources": {"limits": {GPU: "1", "cpu": "8", "memory": "32Gi"}}})
+    ),
+    "nothing, in a class that has no numbers": case(pod(asking(1)), workload="development"),
+    "nothing, beside a slice": case(pod({"name": "m", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}})),
+    "nothing in an init container, which runs alone": case(pod(init=[asking(1)])),
+    "CPU and memory of the whole pod": case(pod(asking(1), resources={"requests": {"cpu": "8", "memory": "32Gi"}})),
+    "a quantity that is none": case(pod(asking(1, cpu="many"))),
+}
+
+_TRAINING = "wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training."
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "neither": (
+        case(pod(asking(1))),
+        [
+            f'spec.containers[0].resources.requests: saw no CPU and no memory for 1 GPU in container "main", {_TRAINING} '
+            'Request at least cpu: "8" and memory: 32Gi.'
+        ],
+    ),
+    "too little CPU": (
+        case(pod(asking(4, cpu="1500m", memory="128Gi"))),
+        [
+            f'spec.containers[0].resources.requests: saw 1.5 CPUs and 128Gi for 4 GPUs in container "main", {_TRAINING} '
+            'Request at least cpu: "32" and memory: 128Gi.'
+        ],
+    ),
+    "too little memory, for inference": (
+        case(pod(asking(1, cpu="4", memory="512Mi")), workload="inference"),
+        [
+            'spec.containers[0].resources.requests: saw 4 CPUs and 0.5Gi for 1 GPU in container "main", wanted 4 to 8 CPUs and 8Gi to 16Gi per GPU for inference. '
+            'Request at least cpu: "4" and memory: 8Gi.'
+        ],
+    ),
+    "a sidecar that is starved": (
+        case(pod(container(), init=[sidecar("s") | {"resources": asking(1, cpu="1", memory="64Mi")["resources"]}])),
+        [
+            f'spec.initContainers[0].resources.requests: saw 1 CPU and 64Mi for 1 GPU in container "s", {_TRAINING} '
+            'Request at least cpu: "8" and memory: 32Gi.'
+        ],
+    ),
+}
+
+
+def test_numbers_that_are_no_quantities_are_refused_when_the_policy_is_read() -> None:
+    with pytest.raises(ValidationError, match="is not a quantity"):
+        PerGpu(cpu=("8 cores", "16"), memory=("1Gi", "2Gi"))
+    with pytest.raises(ValidationError, match="wanted a quantity above 0"):
+        PerGpu(cpu=("0", "16"), memory=("1Gi", "2Gi"))
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -1,0 +1,83 @@
+"""Environment variables that come from ConfigMaps and Secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.device_env_from import DeviceEnvFrom
+
+RULE = DeviceEnvFrom()
+
+
+def from_map(prefix: str = "", gpu: int | None = 1, name: str = "main") -> dict[str, Any]:
+    source: dict[str, Any] = {"configMapRef": {"name": "settings"}}
+    return container(name, gpu=gpu, envFrom=[source | ({"prefix": prefix} if prefix else {})])
+
+
+ALLOWED: dict[str, Case] = {
+    "no such source": case(pod()),
+    "a prefix that makes none of the variables": case(pod(from_map("APP_"))),
+    "any variables in a container without a GPU, whose devices env decides": case(pod(from_map(gpu=None))),
+    "unknown variables where the policy does not mind": case(pod(from_map()), rule=DeviceEnvFrom(unknown="off")),
+    "a prefix longer than the variable": case(pod(from_map("NVIDIA_VISIBLE_DEVICES_"))),
+}
+
+_WANTED = "wanted a prefix that cannot make NVIDIA_VISIBLE_DEVICES: it hands out devices past the GPU limit. Choose another prefix."
+_UNKNOWN = (
+    "wanted variables by name: NVIDIA_VISIBLE_DEVICES among them would hand out devices past the limit. "
+    "List the variables under env with valueFrom, or give the source a prefix."
+)
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "a prefix that begins one of the variables": (
+        case(pod(from_map("NVIDIA_VIS"))),
+        [f'spec.containers[0].envFrom[0]: saw prefix "NVIDIA_VIS" in container "main", {_WANTED}'],
+    ),
+    "such a prefix in any kind of container, with or without a GPU": (
+        case(
+            pod(
+                from_map("N", gpu=None),
+                init=[from_map("N", name="setup")],
+                ephemeral=[from_map("N", gpu=None, name="debug")],
+            )
+        ),
+        [
+            f'spec.initContainers[0].envFrom[0]: saw prefix "N" in container "setup", {_WANTED}',
+            f'spec.containers[0].envFrom[0]: saw prefix "N" in container "main", {_WANTED}',
+            f'spec.ephemeralContainers[0].envFrom[0]: saw prefix "N" in container "debug", {_WANTED}',
+        ],
+    ),
+    "unknown variables where the policy minds": (
+        case(pod(from_map()), rule=DeviceEnvFrom(unknown="deny")),
+        [
+            f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
+        ],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "unknown variables in a container with a GPU": (
+        case(pod(from_map())),
+        [
+            f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -1,0 +1,76 @@
+"""Mounts whose names hand out devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.device_mounts import DeviceMounts
+
+RULE = DeviceMounts()
+
+
+def mounting(*paths: str, name: str = "main") -> dict[str, Any]:
+    return container(name, gpu=None, volumeMounts=[{"name": "v", "mountPath": path} for path in paths])
+
+
+ALLOWED: dict[str, Case] = {
+    "no mounts": case(pod()),
+    "other folders": case(pod(mounting("/models", "/var/run/secrets/kubernetes.io/serviceaccount", "/var/run"))),
+    "a folder that only begins alike": case(pod(mounting("/var/run/nvidia-container-devices-2"))),
+    "a folder of that name elsewhere": case(pod(mounting("/data/var/run/nvidia-container-devices"))),
+    "a path that leads out of it again": case(pod(mounting("/var/run/nvidia-container-devices/../x"))),
+}
+
+_END = (
+    "wanted no mount below /var/run/nvidia-container-devices: its name hands out devices past the GPU limit. "
+    "Remove the mount: the device plugin makes it for the GPUs that the limits ask for."
+)
+_PATHS = (
+    "/var/run/nvidia-container-devices/all",
+    "/var/run/nvidia-container-devices",
+    "/run/nvidia-container-devices/0",
+    "//var//run/./nvidia-container-devices//all",
+    "/x/..//var/run/nvidia-container-devices/all/",
+    "../var/run/nvidia-container-devices/all",
+    "var/run/nvidia-container-devices/cdi/nvidia.com/gpu=all",
+)
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    **{
+        f"all GPUs, spelt {path}": (
+            case(pod(mounting(path))),
+            [f'spec.containers[0].volumeMounts[0].mountPath: saw "{path}" in container "main", {_END}'],
+        )
+        for path in _PATHS
+    },
+    "every kind of container": (
+        case(
+            pod(
+                mounting("/models", _PATHS[0]),
+                init=[mounting(_PATHS[0], name="setup")],
+                ephemeral=[mounting(_PATHS[0], name="debug")],
+            )
+        ),
+        [
+            f'spec.{field}.mountPath: saw "{_PATHS[0]}" in container "{name}", {_END}'
+            for field, name in (
+                ("initContainers[0].volumeMounts[0]", "setup"),
+                ("containers[0].volumeMounts[1]", "main"),
+                ("ephemeralContainers[0].volumeMounts[0]", "debug"),
+            )
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -1,0 +1,112 @@
+"""Parts of GPUs by annotation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.pod import Pod
+from webhook.rules.gpu_fraction import GpuFraction
+
+RULE = GpuFraction()
+
+
+def part(*, gpu: int | None = None, scheduler: str = "kai-scheduler", **annotations: str) -> Pod:
+    keys = {key.replace("_", "-"): value for key, value in annotations.items()}
+    return pod(container(gpu=gpu), annotations=keys, schedulerName=scheduler)
+
+
+ALLOWED: dict[str, Case] = {
+    "no such annotation": case(pod(annotations={"team": "ml"})),
+    "half a GPU": case(part(gpu_fraction="0.5")),
+    "half of two GPUs": case(part(gpu_fraction="0.5", gpu_fraction_num_devices="2")),
+    "some memory of a GPU": case(part(gpu_memory="4096")),
+    "another scheduler that reads it": case(
+        part(gpu_fraction="0.5", scheduler="mine"), rule=GpuFraction(schedulers=("mine",))
+    ),
+}
+
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "half a GPU beside a whole one": (
+        case(part(gpu=1, gpu_fraction="0.5")),
+        [
+            'spec.containers[0].resources.limits[nvidia.com/gpu]: saw a GPU resource beside the annotation gpu-fraction="0.5", wanted one of the two. '
+            "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones."
+        ],
+    ),
+    "a fraction and an amount of memory": (
+        case(part(gpu_fraction="0.5", gpu_memory="4096")),
+        [
+            'metadata.annotations[gpu-fraction]: saw "0.5" beside gpu-memory, wanted one of the two. '
+            "Keep gpu-fraction or gpu-memory, not both."
+        ],
+    ),
+    "a fraction that is a whole GPU": (
+        case(part(gpu_fraction="1")),
+        [
+            'metadata.annotations[gpu-fraction]: saw "1", wanted a number above 0 and below 1. '
+            'Write a number such as "0.5".'
+        ],
+    ),
+    "none of a GPU": (
+        case(part(gpu_fraction="0")),
+        [
+            'metadata.annotations[gpu-fraction]: saw "0", wanted a number above 0 and below 1. '
+            'Write a number such as "0.5".'
+        ],
+    ),
+    "a fraction with a unit": (
+        case(part(gpu_fraction="500m")),
+        [
+            'metadata.annotations[gpu-fraction]: saw "500m", wanted a number above 0 and below 1. '
+            'Write a number such as "0.5".'
+        ],
+    ),
+    "memory with a unit": (
+        case(part(gpu_memory="4Gi")),
+        [
+            'metadata.annotations[gpu-memory]: saw "4Gi", wanted megabytes of GPU memory, as a whole number above 0. '
+            'Write a number such as "4096".'
+        ],
+    ),
+    "half a device": (
+        case(part(gpu_fraction="0.5", gpu_fraction_num_devices="0.5")),
+        [
+            'metadata.annotations[gpu-fraction-num-devices]: saw "0.5", wanted a whole number above 0. '
+            'Write a number such as "2".'
+        ],
+    ),
+    "a number of devices of nothing": (
+        case(part(gpu_fraction_num_devices="2")),
+        [
+            'metadata.annotations[gpu-fraction-num-devices]: saw "2", wanted gpu-fraction or gpu-memory beside it. '
+            "Add gpu-fraction or gpu-memory, or remove it."
+        ],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "a scheduler that does not read it": (
+        case(part(gpu_fraction="0.5", scheduler="default-scheduler")),
+        [
+            'metadata.annotations[gpu-fraction]: saw "0.5" for scheduler "default-scheduler", wanted a scheduler that reads it: kai-scheduler, runai-scheduler. '
+            "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -1,0 +1,70 @@
+"""More than one share of a shared GPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import POOLS, TWO_NODES, Case, case, container, pod
+from webhook.rules.gpu_sharing import GpuSharing
+
+RULE = GpuSharing()
+STRATEGY = "nvidia.com/gpu.sharing-strategy"
+ALL_SHARED = replace(TWO_NODES, labels={"gpu-a1": {STRATEGY: "time-slicing"}, "gpu-a2": {STRATEGY: "time-slicing"}})
+SOME_SHARED = replace(TWO_NODES, labels={"gpu-a1": {STRATEGY: "time-slicing"}, "gpu-a2": {STRATEGY: "none"}})
+
+ALLOWED: dict[str, Case] = {
+    "one share": case(pod(container(gpu=None, limits={"nvidia.com/gpu.shared": "1"})), cluster=POOLS),
+    "two whole GPUs": case(pod(container(gpu=2))),
+    "two whole GPUs where some nodes share theirs": case(pod(container(gpu=2)), cluster=SOME_SHARED),
+    "two slices, which are two": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "2"})), cluster=POOLS),
+    "one share in each of two containers": case(
+        pod(*(container(n, gpu=None, limits={"nvidia.com/gpu.shared": "1"}) for n in "ab")), cluster=POOLS
+    ),
+    "two GPUs of nodes that are chosen for not sharing": case(
+        pod(container(gpu=2), nodeSelector={STRATEGY: "none"}), cluster=ALL_SHARED
+    ),
+    "two GPUs while the cluster is not known": case(pod(container(gpu=2)), cluster=replace(ALL_SHARED, fresh=False)),
+    "another vendor": case(pod(container(gpu=None, limits={"amd.com/gpu": "2"})), cluster=ALL_SHARED),
+}
+
+_END = 'in container "main", wanted 1: a second share is no second GPU. Ask for 1, or for whole GPUs.'
+_WHERE = "spec.containers[0].resources.limits[nvidia.com/gpu]"
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "two shares of nodes with MPS, whose daemon refuses them": (
+        case(pod(container(gpu=2), nodeSelector={STRATEGY: "mps"})),
+        [f"{_WHERE}: saw 2 shares of GPUs by MPS {_END}"],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "two shares by name": (
+        case(pod(container(gpu=None, limits={"nvidia.com/gpu.shared": "2"})), cluster=POOLS),
+        [f"spec.containers[0].resources.limits[nvidia.com/gpu.shared]: saw 2 shares of GPUs {_END}"],
+    ),
+    "two GPUs of a model that is shared": (
+        case(pod(container(gpu=2), nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"})),
+        [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
+    ),
+    "two GPUs where all nodes share theirs": (
+        case(pod(container(gpu=2)), cluster=ALL_SHARED),
+        [f"{_WHERE}: saw 2 time-sliced shares of GPUs {_END}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -1,0 +1,70 @@
+"""Containers that ask for 0 GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.gpu_zero import GpuZero
+
+RULE = GpuZero()
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+ALLOWED: dict[str, Case] = {
+    "one GPU": case(pod()),
+    "no GPU line": case(pod(container(gpu=None))),
+    "none of one vendor and one of another": case(pod(container(limits={"amd.com/gpu": "0"}))),
+    "devices by claim": case(
+        pod({"name": "main", "resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "gpu"}]}})
+    ),
+    "a quantity that is none": case(pod(container(gpu="zero"))),
+    "no CPU": case(pod(container(gpu=None, limits={"cpu": "0"}))),
+}
+
+_WHERE = "resources.limits[nvidia.com/gpu]"
+_FIX = "Ask for 1, or remove the line and set NVIDIA_VISIBLE_DEVICES to void."
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "zero": (
+        case(pod(container(gpu=0))),
+        [
+            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
+        ],
+    ),
+    "zero in other words, in an init container": (
+        case(pod(init=[container("setup", gpu="0m")])),
+        [
+            f'spec.initContainers[0].{_WHERE}: saw 0 GPUs in container "setup", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
+        ],
+    ),
+    "zero, and the last word on devices is all": (
+        case(pod(container(gpu=0) | {"env": [{"name": VISIBLE, "value": v} for v in ("void", "all")]})),
+        [
+            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
+        ],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "zero, and the GPUs of the node are hidden": (
+        case(pod(container(gpu=0, env={VISIBLE: "void"}))),
+        [
+            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line. Remove the line.'
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -1,0 +1,61 @@
+"""The process and IPC namespaces of the node."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.host_namespaces import HostNamespaces
+
+RULE = HostNamespaces()
+
+ALLOWED: dict[str, Case] = {
+    "neither": case(pod()),
+    "false": case(pod(hostPID=False, hostIPC=False)),
+    "the network of the node, as multi-node training uses it": case(pod(hostNetwork=True)),
+    "processes shared within the pod": case(pod(shareProcessNamespace=True)),
+}
+
+_PID = (
+    "spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. "
+    "Remove it; use shareProcessNamespace to see the processes of this pod."
+)
+_IPC = (
+    "wanted false: it shares memory with all pods of the node, and reaches its MPS server. "
+    "Remove it; for shared memory mount an emptyDir with medium Memory at /dev/shm."
+)
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "hostPID with a GPU": (case(pod(hostPID=True)), [_PID]),
+    "both without a GPU": (
+        case(pod(container(gpu=None), hostPID=True, hostIPC=True)),
+        [_PID, f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
+    ),
+    "hostIPC with 0 GPUs": (
+        case(pod(container(gpu=0), hostIPC=True)),
+        [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"]),
+    "hostIPC with a claim": (
+        case(pod(container(gpu=None), hostIPC=True, resourceClaims=[{"name": "gpu"}])),
+        [f"spec.hostIPC: saw true, {_IPC}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -1,0 +1,53 @@
+"""Pods that name their node."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.node_name import NodeName
+
+RULE = NodeName()
+
+ALLOWED: dict[str, Case] = {
+    "none": case(pod()),
+    "a mirror pod, which its kubelet registers": case(
+        pod(nodeName="gpu-a1"), user="system:node:gpu-a1", groups=("system:nodes", "system:authenticated")
+    ),
+    "a running pod that gets a debug container": case(
+        pod(nodeName="gpu-a1"), operation="UPDATE", subresource="ephemeralcontainers"
+    ),
+    "a group that the policy trusts": case(
+        pod(nodeName="gpu-a1"), groups=("platform",), rule=NodeName(groups=("platform",))
+    ),
+}
+
+_END = (
+    "wanted no node name: it goes past the scheduler, and past the taints of the node. "
+    "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname."
+)
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "a tenant, with a GPU": (
+        case(pod(nodeName="gpu-a1"), groups=("system:authenticated",)),
+        [f'spec.nodeName: saw "gpu-a1", {_END}'],
+    ),
+    "a tenant, without a GPU": (
+        case(pod(container(gpu=None), nodeName="gpu-a1")),
+        [f'spec.nodeName: saw "gpu-a1", {_END}'],
+    ),
+    "a tenant who says that it is a mirror pod": (
+        case(pod(nodeName="gpu-a1", annotations={"kubernetes.io/config.mirror": "x"})),
+        [f'spec.nodeName: saw "gpu-a1", {_END}'],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -1,0 +1,46 @@
+"""Training that starts again when it is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.restart_policy import RestartPolicy
+
+RULE = RestartPolicy()
+
+ALLOWED: dict[str, Case] = {
+    "never": case(pod(restartPolicy="Never")),
+    "on failure": case(pod(restartPolicy="OnFailure")),
+    "always, for inference": case(pod(restartPolicy="Always"), workload="inference"),
+    "always, in a pod of a Ray cluster": case(pod(restartPolicy="Always", owned_by="RayCluster")),
+    "always, without a GPU": case(pod(container(gpu=None), restartPolicy="Always")),
+}
+
+_START = "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: what is done would start again, and hold its GPUs."
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "always, in a pod by itself": (
+        case(pod(restartPolicy="Always")),
+        [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."],
+    ),
+    "nothing, which is always": (case(pod()), [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."]),
+    "a Deployment that trains": (
+        case(pod(restartPolicy="Always", owned_by="ReplicaSet")),
+        [f"{_START} Use a Job instead of a Deployment."],
+    ),
+    "a StatefulSet that trains, with a claim": (
+        case(pod(container(gpu=None), resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
+        [f"{_START} Use a Job instead of a StatefulSet."],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))

@@ -1,0 +1,49 @@
+"""The GPU runtime, and who may use it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.runtime_class import RuntimeClass
+
+RULE = RuntimeClass()
+
+ALLOWED: dict[str, Case] = {
+    "none": case(pod(container(gpu=None))),
+    "another runtime": case(pod(container(gpu=None), runtimeClassName="gvisor")),
+    "the GPU runtime with a GPU": case(pod(runtimeClassName="nvidia")),
+    "the GPU runtime with a GPU in one container of two": case(
+        pod(container(), container("web", gpu=None), runtimeClassName="nvidia")
+    ),
+    "the GPU runtime with a claim": case(
+        pod(container(gpu=None), runtimeClassName="nvidia", resourceClaims=[{"name": "gpu"}])
+    ),
+}
+
+_END = "wanted a GPU limit beside it: without one the image may see every GPU of the node. Remove it, or ask for a GPU in the limits of a container."
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "without a GPU": (
+        case(pod(container(gpu=None), runtimeClassName="nvidia")),
+        [f'spec.runtimeClassName: saw "nvidia" in a pod that asks for no GPU, {_END}'],
+    ),
+    "with 0 GPUs": (
+        case(pod(container(gpu=0), runtimeClassName="nvidia-cdi")),
+        [f'spec.runtimeClassName: saw "nvidia-cdi" in a pod that asks for no GPU, {_END}'],
+    ),
+    "a class of the policy": (
+        case(pod(container(gpu=None), runtimeClassName="gpu-fast"), rule=RuntimeClass(classes=("gpu-*",))),
+        [f'spec.runtimeClassName: saw "gpu-fast" in a pod that asks for no GPU, {_END}'],
+    ),
+}
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+    assert not any(finding.only_warn for finding in refused.findings(RULE))
