@@ -10,6 +10,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, Protocol
 
 import aiohttp
@@ -33,6 +34,7 @@ _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
 their GPU and GPU_I_ID."""
 _INSTANCE = "GPU_I_ID"
 _LONGEST_LABEL = 128
+_LONGEST_NODE = 300
 _NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 MOST_CONNECTIONS = 32
 
@@ -50,7 +52,9 @@ def put(
     into: Utilisation, node: str, labels: Mapping[str, Any], reading: Reading, value: float, *, xids: tuple[int, ...]
 ) -> None:
     """Add one number of a series with these labels. `xids`: what makes a GPU sick."""
-    gpu = next((found for key in _GPU if (found := labels.get(key))), None)
+    for key in _GPU:
+        if gpu := labels.get(key):
+            break
     instance = labels.get(_INSTANCE, "")
     if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _LONGEST_LABEL:
         into.ignored["no GPU label"] += 1
@@ -66,13 +70,20 @@ def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: 
     Before release 3.1.3 `Hostname` was the name of the exporter's pod (dcgm-exporter pull request 129), and `instance`
     is its address with a port.
     """
-    found = next((value for key in settings.node_labels if (value := labels.get(key))), None)
-    if not isinstance(found, str) or len(found) > 300:
+    for key in settings.node_labels:
+        if value := labels.get(key):
+            break
+    if not isinstance(value, str) or len(value) > _LONGEST_NODE:
         return None
-    host = found[1:].partition("]")[0] if found.startswith("[") else found.partition(":")[0]
-    if (node := exporters.get(host)) is not None:
-        return node
-    return host if _NODE.fullmatch(host) else None
+    host, name = _host(value)
+    return exporters.get(host) or name
+
+
+@lru_cache(maxsize=8192)
+def _host(value: str) -> tuple[str, str | None]:
+    """ "10.0.0.7" of "10.0.0.7:9400", "fd00::7" of "[fd00::7]:9400"; and the same where it can be the name of a node."""
+    host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]
+    return host, host if _NODE.fullmatch(host) else None
 
 
 def http_session(ca_file: str | None = None) -> aiohttp.ClientSession:

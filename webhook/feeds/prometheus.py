@@ -18,7 +18,7 @@ from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.gpu_source import READINGS, SourceFailed, get, node_of, put
 from webhook.text import quoted
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 15
 _MOST_BUFFER = 16 << 20
 """One series, or a whole answer that is not written as Prometheus does."""
 _MOST_BYTES = 1 << 30
@@ -81,13 +81,18 @@ def _elements(found: Any) -> list[Any]:
 
 def series(element: Any) -> tuple[Mapping[str, Any], float] | None:
     """Labels and value of one element; None for what is no sample (a histogram, a wrong type)."""
+    if not isinstance(element, dict):
+        return None
+    labels, value = element.get("metric"), element.get("value")
+    if not isinstance(labels, dict) or not isinstance(value, list) or len(value) != 2:
+        return None
+    text = value[1]
+    if not isinstance(text, str) or len(text) > 32 or "_" in text:
+        return None
     try:
-        labels, (_, text) = element["metric"], element["value"]
-        if isinstance(labels, dict) and isinstance(text, str) and len(text) <= 32 and "_" not in text:
-            return labels, float(text)
-    except (KeyError, TypeError, ValueError):
-        pass
-    return None
+        return labels, float(text)
+    except ValueError:
+        return None
 
 
 class PrometheusSource:

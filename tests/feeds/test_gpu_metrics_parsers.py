@@ -1,0 +1,398 @@
+"""What sources of GPU metrics send, and what is read of it. First what must be ignored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
+from webhook.feeds import dcgm, nvidia_smi
+from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
+from webhook.feeds.gpu_targets import Target, Targets, exporter, holder, watched
+from webhook.feeds.prometheus import Vector, series
+from webhook.gpus import GpuName, Gpus
+
+DATA = Path(__file__).parent / "data"
+SETTINGS = GpuMetricsSettings(source="dcgm")
+NAMES = {name: READINGS[key] for key, name in SETTINGS.queries}
+UTIL, ENGINE, TEMPERATURE, SICK = Reading.UTILISATION, Reading.ENGINE, Reading.TEMPERATURE, Reading.SICK
+XIDS = SETTINGS.sick.xids
+
+
+def read(page: str, node: str = "a") -> Utilisation:
+    """A page of an exporter, as one round."""
+    into = Utilisation(SETTINGS)
+    for labels, reading, value in dcgm.parse(page, NAMES, into.ignored):
+        put(into, node, labels, reading, value, xids=XIDS)
+    into.commit(0.0)
+    return into
+
+
+# --- DCGM exporters ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "ignored"),
+    [
+        pytest.param("", {}, id="an empty page"),
+        pytest.param("<html><body>404</body></html>", {}, id="a page of another program"),
+        pytest.param('node_cpu_seconds_total{cpu="0"} 7\n', {}, id="other metrics"),
+        pytest.param("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", {}, id="a metric without a sample"),
+        pytest.param("DCGM_FI_DEV_GPU_UTIL 7\n", {"no GPU label": 1}, id="no labels at all"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{Hostname="a"} 7\n', {"no GPU label": 1}, id="no label of a GPU"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=""} 7\n', {"no GPU label": 1}, id="an empty UUID"),
+        pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="{"x" * 200}"}} 7\n', {"no GPU label": 1}, id="an endless UUID"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} NaN\n', {"not a number": 1}, id="NaN"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} +Inf\n', {"out of range": 1}, id="infinity"),
+        pytest.param(
+            'DCGM_FI_DEV_GPU_UTIL{UUID="x"} 9223372036854775794\n', {"out of range": 1}, id="a blank value of DCGM"
+        ),
+        pytest.param(f'DCGM_FI_DEV_GPU_UTIL{{UUID="x"}} 1{"0" * 400}\n', {"out of range": 1}, id="a giant integer"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"} busy\n', {"not in the text format": 1}, id="a word for a number"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x"}\n', {"not in the text format": 1}, id="no number"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID="x 7\n', {"not in the text format": 1}, id="a quote without an end"),
+        pytest.param('DCGM_FI_DEV_GPU_UTIL{UUID=x} 7\n', {"not in the text format": 1}, id="a value without quotes"),
+        pytest.param(
+            'DCGM_FI_DEV_GPU_UTIL{UUID="x",UUID="y"} 7\n', {"not in the text format": 1}, id="a label given twice"
+        ),
+        pytest.param(
+            f'DCGM_FI_DEV_GPU_UTIL{{UUID="x",a="{"x" * 5000}"}} 7\n', {"line too long": 1}, id="an endless line"
+        ),
+        pytest.param('DCGM_FI_DEV_XID_ERRORS{UUID="x"} NaN\n', {"not a number": 1}, id="an Xid that is NaN"),
+    ],
+)  # fmt: skip
+def test_what_is_no_sample_of_a_gpu_is_counted_and_changes_nothing(page: str, ignored: dict[str, int]) -> None:
+    into = read(page)
+    assert into.ignored == ignored
+    assert into.node("a") == UNKNOWN
+
+
+def test_a_bad_line_does_not_spoil_the_good_ones() -> None:
+    page = (DATA / "dcgm-8-busy.txt").read_text().replace("DCGM_FI_DEV_GPU_UTIL{gpu=", "DCGM_FI_DEV_GPU_UTIL{gpu==", 1)
+    assert read(page).ignored == {"not in the text format": 1}
+    assert read(page).node("a").measured == 8, "the engine stands in for the utilisation"
+
+
+@given(st.text(st.sampled_from('DCGM_FI_DEV_GPU_UTIL{}=",\\ 07.e-#\nuUID'), max_size=300))
+def test_no_page_raises(text: str) -> None:
+    read(f"DCGM_FI_DEV_GPU_UTIL{{{text}")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        pytest.param("dcgm-8-idle.txt", NodeUse(8, 8, 0.0, 32.0, 0, 0, 0), id="eight idle GPUs"),
+        pytest.param("dcgm-8-busy.txt", NodeUse(8, 0, 0.99, 68.0, 0, 0, 0), id="eight busy GPUs"),
+        pytest.param("dcgm-mig.txt", NodeUse(4, 2, 0.46, 61.0, 0, 0, 0), id="a whole GPU and one split in three"),
+    ],
+)
+def test_a_page_is_read(file: str, expected: NodeUse) -> None:
+    into = read((DATA / file).read_text())
+    assert into.node("a") == expected
+    assert not into.ignored
+
+
+def test_an_xid_that_needs_a_repair_makes_a_gpu_sick_and_one_of_an_application_does_not() -> None:
+    page = (
+        'DCGM_FI_DEV_XID_ERRORS{UUID="x"} 79\nDCGM_FI_DEV_XID_ERRORS{UUID="y"} 31\nDCGM_FI_DEV_XID_ERRORS{UUID="z"} 0'
+    )
+    assert read(page).node("a").sick == 1
+
+
+# --- Nodes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "node"),
+    [
+        pytest.param({}, None, id="no label"),
+        pytest.param({"Hostname": ""}, None, id="an empty one"),
+        pytest.param({"Hostname": 7}, None, id="a number"),
+        pytest.param({"Hostname": "Node A"}, None, id="what cannot be the name of a node"),
+        pytest.param({"Hostname": "x" * 400}, None, id="an endless one"),
+        pytest.param({"Hostname": "a\nb"}, None, id="one with a line break"),
+        pytest.param({"Hostname": "gpu-a-0"}, "gpu-a-0", id="Hostname of a newer exporter"),
+        pytest.param({"hostname": "gpu-a-0"}, "gpu-a-0", id="in small letters"),
+        pytest.param({"Hostname": "nvidia-dcgm-exporter-cwbcm"}, "gpu-a-1", id="the pod's name, of an older exporter"),
+        pytest.param({"node": "gpu-a-2", "Hostname": "x"}, "gpu-a-2", id="a label that was set on purpose goes first"),
+        pytest.param({"instance": "10.0.0.7:9400"}, "gpu-a-1", id="the address of the exporter"),
+        pytest.param({"instance": "[fd00::7]:9400"}, "gpu-a-3", id="its IPv6 address"),
+        pytest.param({"instance": "gpu-a-4:9400"}, "gpu-a-4", id="a host name with a port"),
+        pytest.param({"instance": "10.9.9.9:9400"}, "10.9.9.9", id="a node that is named by its address"),
+    ],
+)
+def test_the_node_of_a_series_is_found_by_its_labels(labels: dict[str, Any], node: str | None) -> None:
+    exporters = {"nvidia-dcgm-exporter-cwbcm": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-3"}
+    assert node_of(labels, SETTINGS, exporters) == node
+
+
+# --- Prometheus -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        pytest.param(None, id="null"),
+        pytest.param([], id="a list"),
+        pytest.param({"metric": {"gpu": "0"}}, id="no value"),
+        pytest.param({"metric": {}, "histogram": [1, {"count": "5"}]}, id="a histogram"),
+        pytest.param({"metric": "x", "value": [1, "5"]}, id="labels that are a string"),
+        pytest.param({"metric": {}, "value": [1, 5]}, id="a number that is not a string"),
+        pytest.param({"metric": {}, "value": [1]}, id="no number"),
+        pytest.param({"metric": {}, "value": [1, "5", "6"]}, id="two numbers"),
+        pytest.param({"metric": {}, "value": "15"}, id="a string of two characters"),
+        pytest.param({"metric": {}, "value": [1, "many"]}, id="a word"),
+        pytest.param({"metric": {}, "value": [1, "1_0"]}, id="a number as Python alone writes it"),
+        pytest.param({"metric": {}, "value": [1, "1" * 100]}, id="an endless number"),
+    ],
+)
+def test_what_is_no_sample_is_none(element: Any) -> None:
+    assert series(element) is None
+
+
+def test_a_sample_is_read() -> None:
+    assert series({"metric": {"gpu": "0"}, "value": [1763726000.123, "97.5"]}) == ({"gpu": "0"}, 97.5)
+
+
+def answer(elements: list[Any], **more: Any) -> bytes:
+    """As Prometheus writes it."""
+    return orjson.dumps({"status": "success", "data": {"resultType": "vector", "result": elements}, **more})
+
+
+def in_pieces(body: bytes, size: int) -> list[Any]:
+    vector = Vector()
+    found = [e for at in range(0, len(body), size) for e in vector.feed(body[at : at + size])]
+    return [*found, *vector.close()]
+
+
+LABELS = st.dictionaries(
+    st.text(max_size=5), st.text(st.sampled_from('},{"metric":\\u0022[]ab😀\n'), max_size=30), max_size=3
+)
+ELEMENTS = st.lists(
+    st.fixed_dictionaries({"metric": LABELS, "value": st.tuples(st.integers(0, 2**33), st.text(max_size=3))})
+)
+
+
+@given(ELEMENTS, st.integers(1, 60), st.booleans())
+def test_an_answer_in_pieces_is_the_answer(elements: list[Any], size: int, warns: bool) -> None:
+    """Whatever tenants write into the names of their pods."""
+    body = answer(elements, **({"warnings": ['},{"metric":{}']} if warns else {}))
+    assert in_pieces(body, size) == orjson.loads(body)["data"]["result"]
+
+
+@given(ELEMENTS, st.integers(1, 60))
+def test_an_answer_that_is_written_otherwise_is_read_as_well(elements: list[Any], size: int) -> None:
+    document = {"data": {"result": elements, "resultType": "vector"}, "status": "success"}
+    body = orjson.dumps(document, option=orjson.OPT_INDENT_2)
+    assert in_pieces(body, size) == orjson.loads(body)["data"]["result"]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        pytest.param(b"", "no JSON", id="nothing"),
+        pytest.param(b"<html>", "no JSON", id="a login page"),
+        pytest.param(b"[]", "without status success", id="another API"),
+        pytest.param(b'{"status":"success","data":[]}', "without status success", id="another query of it"),
+        pytest.param(
+            b'{"status":"error","errorType":"timeout","error":"x"}', "without status success", id="an error with 200"
+        ),
+        pytest.param(
+            b'{"status":"success","data":{"resultType":"matrix","result":[]}}',
+            'a "matrix"; wanted an instant vector',
+            id="a range",
+        ),
+        pytest.param(answer([{"metric": {}, "value": [1, "2"]}] * 3)[:-1], "no JSON", id="cut short at the end"),
+        pytest.param(answer([{"metric": {}, "value": [1, "2"]}] * 3)[:-40], "no JSON", id="cut short in a series"),
+        pytest.param(
+            b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},{"metric":', "no JSON", id="junk"
+        ),
+        pytest.param(
+            b'{"status":"success","data":{"resultType":"vector","result":{"metric":1}}}', "wanted a list", id="no list"
+        ),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_whole(body: bytes, says: str) -> None:
+    for size in (7, 10_000):
+        with pytest.raises(SourceFailed) as error:
+            in_pieces(body, size)
+        assert says in str(error.value)
+
+
+def test_one_series_without_an_end_is_not_collected_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.feeds.prometheus._MOST_BUFFER", 1000)
+    vector = Vector()
+    vector.feed(b"x" * 900)
+    with pytest.raises(SourceFailed, match="more than 1000 bytes for one series"):
+        vector.feed(b"x" * 101)
+
+
+# --- nvidia-smi -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "ignored"),
+    [
+        pytest.param("", {}, id="nothing"),
+        pytest.param("\n\n", {}, id="empty lines"),
+        pytest.param("NVIDIA-SMI has failed because it couldn't communicate", {"not nvidia-smi": 1}, id="no driver"),
+        pytest.param("1, 2, 3\n", {"not nvidia-smi": 1}, id="too few fields"),
+        pytest.param("1, 2, 3, 4, 5\n", {"not nvidia-smi": 1}, id="too many fields"),
+        pytest.param("a, b, c, d\n", {"not nvidia-smi": 4}, id="words"),
+        pytest.param("٣, -1, 1e3, 99999999999999\n", {"not nvidia-smi": 4}, id="numbers that it does not write"),
+        pytest.param("[N/A], [Not Supported], [N/A], N/A\n", {}, id="nothing known"),
+    ],
+)
+def test_output_that_says_nothing_is_counted_and_changes_nothing(text: str, ignored: dict[str, int]) -> None:
+    counts = Counter[str]()
+    assert [r for r in nvidia_smi.parse(text, 8, counts) if r[1] is not SICK] == []
+    assert counts == ignored
+
+
+def test_a_pod_speaks_for_as_many_gpus_as_it_holds() -> None:
+    counts = Counter[str]()
+    found = list(nvidia_smi.parse("0, 0, 100, 30\n" * 1000, 2, counts))
+    assert {index for index, *_ in found} == {0, 1}
+    assert counts == {"more GPUs than the pod holds": nvidia_smi._MOST_GPUS - 2}
+
+
+@given(st.text(max_size=200))
+def test_no_output_raises(text: str) -> None:
+    list(nvidia_smi.parse(text, 8, Counter()))
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        pytest.param("nvidia-smi-idle.csv", NodeUse(2, 2, 0.0, 31.0, 0, 0, 0), id="two idle GPUs"),
+        pytest.param("nvidia-smi-busy.csv", NodeUse(2, 0, 0.99, 66.0, 0, 0, 0), id="two busy GPUs"),
+        pytest.param("nvidia-smi-lost.csv", NodeUse(1, 0, 1.0, 71.0, 0, 1, 1), id="one of two fell off the bus"),
+        pytest.param("nvidia-smi-mig.csv", UNKNOWN._replace(hottest=47.0), id="a MIG instance: utilisation not known"),
+    ],
+)
+def test_output_is_read(file: str, expected: NodeUse) -> None:
+    into = Utilisation(GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["*"]}}))
+    for index, reading, value in nvidia_smi.parse((DATA / file).read_text(), 8, into.ignored):
+        into.add("a", f"pod/{index}", reading, value)
+    into.commit(0.0)
+    assert into.node("a") == pytest.approx(expected, nan_ok=True)
+    assert not into.ignored
+
+
+# --- Targets ----------------------------------------------------------------------------------------------------------
+
+
+def pod(
+    name: str = "nvidia-dcgm-exporter-cwbcm",
+    namespace: str = "gpu-operator",
+    phase: str = "Running",
+    address: str = "10.0.0.7",
+    labels: dict[str, str] | None = None,
+    limits: dict[str, str] | None = None,
+    running: bool = True,
+    **metadata: Any,
+) -> dict[str, Any]:
+    state = {"running": {}} if running else {"waiting": {}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-of-{name}",
+            "labels": {"app": "nvidia-dcgm-exporter"} if labels is None else labels,
+            **metadata,
+        },
+        "spec": {
+            "nodeName": "gpu-a-1",
+            "containers": [{"name": "side"}, {"name": "main", "resources": {"limits": limits or {}}}],
+        },
+        "status": {"phase": phase, "podIP": address, "containerStatuses": [{"name": "main", "state": state}]},
+    }
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(pod(labels={}), id="a pod without the label"),
+        pytest.param(pod(namespace="team-a"), id="a tenant's pod with the label of an exporter"),
+        pytest.param(pod(phase="Pending"), id="one that does not run yet"),
+        pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="one that is being deleted"),
+        pytest.param(pod(address=""), id="one without an address"),
+        pytest.param(pod(address="example.com/x?"), id="an address that is none"),
+        pytest.param(pod(address="169.254.169.254"), id="the address of a cloud's metadata service"),
+        pytest.param({}, id="an empty object"),
+    ],
+)
+def test_what_is_no_running_exporter_is_not_asked(found: dict[str, Any]) -> None:
+    assert exporter(SETTINGS)(found) is None
+
+
+def test_exporters_come_and_go_with_their_pods() -> None:
+    targets = Targets(exporter(SETTINGS))
+    targets.replace("pods", [pod("a"), pod("b", address="fd00::7"), pod("c", labels={})], 0.0)
+    assert sorted(t.name for t in targets) == ["a", "b"]
+    assert targets.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
+    targets.pod_gone(pod("a"), 1.0)
+    targets.pod_seen(pod("b", phase="Failed"), 1.0)
+    assert list(targets) == []
+    targets.pod_seen(pod("c"), 2.0)
+    targets.replace("nodes", [], 2.0)
+    assert list(targets) == [Target("gpu-a-1", "gpu-operator", "c", "uid-of-c", "10.0.0.7")]
+
+
+GPUS = Gpus([GpuName("nvidia.com/gpu", "whole"), GpuName("nvidia.com/mig-*", "slice")])
+GPU = {"nvidia.com/gpu": "2"}
+
+
+@pytest.mark.parametrize(
+    ("found", "gpus"),
+    [
+        pytest.param(pod(namespace="team-a"), None, id="no GPU"),
+        pytest.param(pod(namespace="team-a", limits={"nvidia.com/mig-1g.10gb": "1"}), None, id="a MIG instance"),
+        pytest.param(pod(namespace="team-a", limits={"nvidia.com/gpu": "all"}), None, id="an amount that is none"),
+        pytest.param(pod(namespace="team-b", limits=GPU), None, id="a namespace that is not named"),
+        pytest.param(pod(namespace="team-a", limits=GPU, running=False), None, id="a container that does not run"),
+        pytest.param(pod(namespace="team-a", limits=GPU, phase="Succeeded"), None, id="a pod that has finished"),
+        pytest.param(pod(namespace="team-a", limits=GPU), 2, id="two GPUs"),
+    ],
+)
+def test_nvidia_smi_runs_only_in_running_pods_that_hold_a_gpu(found: dict[str, Any], gpus: int | None) -> None:
+    settings = GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}})
+    target = holder(settings, GPUS)(found)
+    assert (target and (target.container, target.gpus)) == (gpus and ("main", gpus))
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "parameters"),
+    [
+        pytest.param({}, None, None, id="off"),
+        pytest.param(
+            {"source": "dcgm", "dcgm": {"namespace": "m", "selector": {"b": "2", "a": "1"}}},
+            "/api/v1/namespaces/m/pods",
+            {"labelSelector": "a=1,b=2"},
+            id="exporters",
+        ),
+        pytest.param(
+            {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}},
+            "/api/v1/namespaces/team-a/pods",
+            {"fieldSelector": "status.phase=Running"},
+            id="pods of one namespace",
+        ),
+        pytest.param(
+            {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["a", "b"]}},
+            "/api/v1/pods",
+            {"fieldSelector": "status.phase=Running"},
+            id="pods of several",
+        ),
+    ],
+)
+def test_only_the_pods_that_are_needed_are_watched(
+    settings: dict[str, Any], path: str | None, parameters: dict[str, str] | None
+) -> None:
+    assert watched(GpuMetricsSettings.model_validate(settings)) == (path and (path, parameters))
