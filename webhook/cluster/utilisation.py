@@ -194,8 +194,8 @@ class Utilisation:
 
     def _forget(self, rows: NDArray[np.intp]) -> None:
         for at in self._rows.release(rows.tolist()):
-            self._gone.append(self._rows.node_names[at])
-            if at < len(self._told):
+            if at < len(self._told) and not np.array_equal(self._told[at], UNKNOWN, equal_nan=True):
+                self._gone.append(self._rows.node_names[at])
                 self._told[at] = UNKNOWN
 
     def _advance(self, now: float) -> None:

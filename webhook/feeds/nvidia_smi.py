@@ -129,15 +129,19 @@ class NvidiaSmiSource:
                 elif channel == ERROR_CHANNEL:
                     status = data
                 if len(out) > _MOST_BYTES:
+                    # Closing waits for the other side, who may go on writing: then the timeout is what is reported.
                     raise SourceFailed(f"nvidia-smi wrote more than {_MOST_BYTES} bytes; it is not NVIDIA's")
-        if not _succeeded(status):
-            raise SourceFailed(f"nvidia-smi did not succeed: {quoted(status.decode(errors='replace'))}")
+        _check(status)
         return out.decode(errors="replace")
 
 
-def _succeeded(status: bytes) -> bool:
+def _check(status: bytes) -> None:
+    """Raises SourceFailed unless this Status object says that the command succeeded."""
     try:
         found = orjson.loads(status)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(found, dict) and found.get("status") == "Success"
+        found = None
+    if not isinstance(found, dict):
+        raise SourceFailed("nvidia-smi did not succeed: pods/exec ended without a status")
+    if found.get("status") != "Success":
+        raise SourceFailed(f"nvidia-smi did not succeed: {quoted(found.get('message'))}")

@@ -1,0 +1,172 @@
+"""Scraping exporters over real HTTP: loopback addresses stand for the pods of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import Utilisation
+from webhook.feeds import dcgm
+from webhook.feeds.dcgm import DcgmSource
+from webhook.feeds.gpu_source import SourceFailed, http_session
+from webhook.feeds.gpu_targets import Target
+
+DATA = Path(__file__).parent / "data"
+IDLE = (DATA / "dcgm-8-idle.txt").read_text()
+BUSY = (DATA / "dcgm-8-busy.txt").read_text()
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def page(text: str, **more: object) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(text=text, **more)  # type: ignore[arg-type]
+
+    return handler
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    try:
+        while True:
+            await response.write(b"# nothing but comments\n" * 10_000)
+    except ConnectionError:
+        return response
+
+
+async def silent(request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(60)
+    return web.Response()
+
+
+async def zipped(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=gzip.compress(b"#" * (64 << 20)), headers={"Content-Encoding": "gzip"})
+
+
+async def elsewhere(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("/good")
+
+
+@asynccontextmanager
+async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[DcgmSource]:
+    """One exporter per handler, on 127.0.0.1, 127.0.0.2, … and one port; the node is named after the number."""
+    runners, port = [], 0
+    targets = []
+    try:
+        for number, handler in enumerate(handlers, 1):
+            app = web.Application()
+            app.router.add_get("/metrics", handler)
+            app.router.add_get("/good", page(BUSY))
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+            runners.append(runner)
+            await runner.setup()
+            await web.TCPSite(runner, f"127.0.0.{number}", port).start()
+            port = runner.addresses[0][1]
+            targets.append(Target(f"node-{number}", "gpu-operator", f"e-{number}", f"u-{number}", f"127.0.0.{number}"))
+        settings = GpuMetricsSettings.model_validate(
+            {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
+        )
+        async with http_session() as http:
+            yield DcgmSource(settings, http, lambda: targets)
+    finally:
+        for runner in runners:
+            await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("handler", "says"),
+    [
+        pytest.param(page("gone", status=503), 'answered 503 "gone"; wanted 200', id="an error"),
+        pytest.param(page("x\n\x1b[2J" * 400, status=500), "\\\\n\\\\x1b[2J", id="an error that would clear the screen"),
+        pytest.param(elsewhere, "answered 302", id="a redirect: never followed"),
+        pytest.param(endless, f"more than {dcgm.MOST_BYTES} bytes", id="a page without an end"),
+        pytest.param(zipped, "answered compressed though asked not to", id="64 MiB in 64 KiB"),
+        pytest.param(silent, "TimeoutError", id="silence"),
+    ],
+)  # fmt: skip
+async def test_an_exporter_that_misbehaves_is_given_up_and_the_others_count(handler: Handler, says: str) -> None:
+    async with exporters(handler, page(IDLE), limit="0.5s") as source:
+        into = Utilisation(source._settings)
+        await source.poll(into)
+        into.commit(0.0)
+        assert source.failed == 1
+        assert into.node("node-1").measured == 0
+        assert into.node("node-2").idle == 8
+    async with exporters(handler, limit="0.5s") as source:
+        with pytest.raises(SourceFailed) as error:
+            await source.poll(Utilisation(source._settings))
+    assert says.replace("\\\\", "\\") in str(error.value)
+
+
+async def test_no_exporter_at_all_is_an_error_that_says_where_they_were_looked_for() -> None:
+    async with exporters() as source:
+        with pytest.raises(
+            SourceFailed, match=r"nvidia-dcgm-exporter.* in namespace gpu-operator; wanted DCGM exporters"
+        ):
+            await source.poll(Utilisation(source._settings))
+
+
+async def test_nobody_listening_is_an_error() -> None:
+    async with http_session() as http:
+        source = DcgmSource(
+            GpuMetricsSettings.model_validate({"source": "dcgm", "dcgm": {"port": 1}}),
+            http,
+            lambda: [Target("a", "gpu-operator", "e", "u", "127.0.0.1")],
+        )
+        with pytest.raises(SourceFailed, match="none of 1 DCGM exporter answered"):
+            await source.poll(Utilisation(source._settings))
+
+
+async def test_the_node_is_the_one_that_the_pod_runs_on_whatever_the_page_says() -> None:
+    async with exporters(page(BUSY), page(IDLE)) as source:
+        into = Utilisation(source._settings)
+        await source.poll(into)
+        into.commit(0.0)
+    assert (into.node("node-1").idle, into.node("node-2").idle, into.node("gpu-a-0").measured) == (0, 8, 0)
+
+
+async def test_never_more_than_so_many_exporters_are_asked_at_once() -> None:
+    now, most = 0, 0
+
+    async def counted(request: web.Request) -> web.Response:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.02)
+        now -= 1
+        return web.Response(text=IDLE)
+
+    async with exporters(*[counted] * 40) as source:
+        into = Utilisation(source._settings)
+        await source.poll(into)
+    assert into.gpus == 320
+    assert most == dcgm._AT_ONCE
+
+
+async def test_a_ca_that_cannot_be_read_is_said_at_once() -> None:
+    with pytest.raises(OSError, match="No such file"):
+        http_session("/nowhere/ca.crt")
+
+
+async def test_a_poll_that_is_cancelled_ends() -> None:
+    async with exporters(silent, limit="60s") as source:
+        poll = asyncio.create_task(source.poll(Utilisation(source._settings)))
+        await asyncio.sleep(0.05)
+        poll.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await poll
+
+
+async def test_the_session_follows_no_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    async with exporters(page(IDLE)) as source:
+        await source.poll(Utilisation(source._settings))
+        assert isinstance(source._http, aiohttp.ClientSession)

@@ -1,0 +1,188 @@
+"""The loop: it never ends by an error, waits longer after each failure, and takes back what grows stale."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+import structlog
+
+from webhook import logs
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
+from webhook.feeds.gpu_metrics import GpuMetricsFeed, open_source
+from webhook.feeds.gpu_source import SourceFailed, http_session
+from webhook.feeds.gpu_targets import Targets, exporter
+
+SETTINGS = GpuMetricsSettings(source="dcgm")
+END = "no more polls"
+
+
+class Scripted:
+    """A source that plays a list: a number is the utilisation of a GPU, an exception is raised."""
+
+    def __init__(self, *script: float | BaseException) -> None:
+        self._script = list(script)
+
+    async def poll(self, into: Utilisation) -> None:
+        if not self._script:
+            raise asyncio.CancelledError(END)
+        step = self._script.pop(0)
+        into.add("a", "0", Reading.UTILISATION, 99.0 if isinstance(step, BaseException) else step)
+        if isinstance(step, BaseException):
+            raise step
+
+
+class World:
+    """A clock that moves when the feed waits, and everything that the feed says."""
+
+    def __init__(self, *script: float | BaseException, settings: GpuMetricsSettings = SETTINGS) -> None:
+        self.now = 1000.0
+        self.pauses: list[float] = []
+        self.told: list[tuple[str, NodeUse]] = []
+        self.out = io.BytesIO()
+        self.sink = Utilisation(settings)
+        self.feed = GpuMetricsFeed(
+            settings,
+            Scripted(*script),
+            self.sink,
+            lambda name, use: self.told.append((name, use)),
+            log=logs.configure(self.out),
+            clock=lambda: self.now,
+            pause=self.pause,
+            jitter=lambda low, high: high,
+        )
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    async def play(self) -> None:
+        with pytest.raises(asyncio.CancelledError, match=END):
+            await self.feed.run()
+
+    @property
+    def lines(self) -> list[Any]:
+        return [orjson.loads(line) for line in self.out.getvalue().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def plain_logs() -> Any:
+    yield
+    structlog.reset_defaults()
+
+
+FAILED = SourceFailed("it answered 503; wanted 200")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(FAILED, id="an answer that is none"),
+        pytest.param(TimeoutError(), id="no answer in time"),
+        pytest.param(ConnectionRefusedError("nobody there"), id="nobody there"),
+        pytest.param(ZeroDivisionError("a bug"), id="a bug of ours"),
+    ],
+)
+async def test_a_failed_poll_changes_nothing_and_the_next_one_goes_on(error: BaseException) -> None:
+    world = World(10.0, error, 10.0)
+    await world.play()
+    assert [use.idle for _, use in world.told] == [1], "the half round that failed said 99 %"
+    assert (world.feed.polls, world.feed.failures) == (4, 1)
+
+
+async def test_it_waits_longer_after_each_failure_but_never_longer_than_the_interval() -> None:
+    world = World(*[FAILED] * 8, 10.0, FAILED)
+    await world.play()
+    assert world.pauses == [1, 2, 4, 8, 16, 30, 30, 30, 33, 1]
+
+
+async def test_replicas_that_start_together_drift_apart() -> None:
+    world = World(10.0, 10.0, FAILED)
+    world.feed._jitter = lambda low, high: low
+    await world.play()
+    assert world.pauses == [27, 27, 0.5]
+
+
+async def test_what_grows_stale_while_nothing_answers_is_taken_back() -> None:
+    world = World(10.0, *[FAILED] * 12)
+    await world.play()
+    assert [(name, use.measured) for name, use in world.told] == [("a", 1), ("a", 0)]
+    assert world.told[-1] == ("a", UNKNOWN)
+    assert world.sink.status(world.now).reason == "GPU metrics are stale"
+    assert world.feed.age > SETTINGS.stale_after
+
+
+async def test_a_failure_is_one_line_and_so_is_the_recovery() -> None:
+    world = World(FAILED, FAILED, FAILED, 10.0, 10.0)
+    await world.play()
+    assert [(line["level"], line["event"]) for line in world.lines] == [
+        ("warning", "GPU metrics cannot be read; nodes are ranked by allocation once they are stale"),
+        ("info", "GPU metrics are read again"),
+    ]
+    assert world.lines[0]["seen"] == "SourceFailed: it answered 503; wanted 200"
+
+
+async def test_a_bug_is_logged_by_its_place_and_never_by_what_it_quotes() -> None:
+    world = World(KeyError("a secret that a tenant wrote"))
+    await world.play()
+    assert world.lines[0]["error"] == "KeyError"
+    assert world.lines[0]["trace"][-1].endswith("poll")
+    assert "secret" not in world.out.getvalue().decode()
+
+
+async def test_there_is_no_age_before_the_first_sample() -> None:
+    world = World()
+    assert math.isnan(world.feed.age)
+    world.sink.add("a", "0", Reading.UTILISATION, 200.0)
+    assert world.feed.ignored == {"out of range": 1}
+
+
+async def test_a_source_that_never_ends_is_given_up_when_all_is_stale() -> None:
+    class Hangs:
+        async def poll(self, into: Utilisation) -> None:
+            await asyncio.Event().wait()
+
+    settings = GpuMetricsSettings.model_validate({"source": "dcgm", "interval": 1, "staleAfter": 2}).model_copy(
+        update={"stale_after": 0.05}
+    )
+    feed = GpuMetricsFeed(settings, Hangs(), Utilisation(settings), lambda name, use: None)
+    assert await feed.poll() is False
+
+
+async def test_a_policy_that_turns_metrics_off_takes_back_what_they_said() -> None:
+    world = World(10.0)
+    await world.play()
+    world.sink.configure(GpuMetricsSettings())
+    told: list[tuple[str, NodeUse]] = []
+    feed = GpuMetricsFeed(GpuMetricsSettings(), None, world.sink, lambda name, use: told.append((name, use)))
+    task = asyncio.create_task(feed.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    assert told == [("a", UNKNOWN)]
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+Build = Callable[[GpuMetricsSettings], object]
+
+
+@pytest.mark.parametrize(
+    ("settings", "source"),
+    [
+        pytest.param({}, "NoneType", id="off"),
+        pytest.param({"source": "prometheus", "url": "http://prometheus:9090"}, "PrometheusSource", id="Prometheus"),
+        pytest.param({"source": "dcgm"}, "DcgmSource", id="exporters"),
+    ],
+)
+async def test_the_policy_names_the_source(settings: dict[str, Any], source: str) -> None:
+    parsed = GpuMetricsSettings.model_validate(settings)
+    async with http_session() as http:
+        assert type(open_source(parsed, http, Targets(exporter(parsed)))).__name__ == source
