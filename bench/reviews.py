@@ -62,7 +62,7 @@ def cluster(nodes: int) -> dict[str, Any]:
 
 def pod(number: int) -> dict[str, Any]:
     """A vLLM replica as the API server hands it over: with defaults, a token volume, managed fields."""
-    app = f"vllm-{number % 50}"
+    app = f"vllm-{number % 500}"
     quantities = {"cpu": "8", "memory": "48Gi", "nvidia.com/gpu": "1"}
     probe = {"httpGet": {"path": "/health", "port": 8000, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}
     mounts = [
@@ -86,7 +86,7 @@ def pod(number: int) -> dict[str, Any]:
                     "apiVersion": "apps/v1",
                     "kind": "ReplicaSet",
                     "name": f"{app}-6f7d9",
-                    "uid": f"0c3c5d54-{number % 50:04d}",
+                    "uid": f"0c3c5d54-{number % 500:04d}",
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }

@@ -108,13 +108,18 @@ def _show(before: dict[str, Any], after: dict[str, Any], response: dict[str, Any
 
 
 def _why(record: dict[str, Any]) -> None:
-    units = "; ".join(f"{name}: {' '.join(map(str, what))}" for name, what in record["units"].items())
+    units = "; ".join(f"{name}: {' '.join(map(_word, what))}" for name, what in record["units"].items())
     console.print(f"  why: class {record['class']}; {units}", style="dim", markup=False)
     if nodes := record.get("nodes"):
         table = ", ".join(f"{name} ({free} GPUs free, {peers} of its pods)" for name, free, peers, _ in nodes)
         console.print(f"  nodes ({record['strategy']}): {table}", style="dim", markup=False)
     elif why := record.get("why"):
-        console.print(f"  no node chosen: {why}", style="dim", markup=False)
+        reasons = ", ".join(f"{count} {reason}" for reason, count in record.get("rejected", ()))
+        console.print(f"  no node chosen: {why}{': ' if reasons else ''}{reasons}", style="dim", markup=False)
+
+
+def _word(detail: Any) -> str:
+    return ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
 
 
 def _verdict(response: dict[str, Any]) -> None:

@@ -11,9 +11,12 @@ from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
 from webhook.policy import Policy
+from webhook.shape import check
 
 Answer = tuple[int, bytes]
 """HTTP status and body."""
+
+Decide = Callable[[bytes, review.Request, Policy], Decision]
 
 
 class PolicySource(Protocol):
@@ -47,20 +50,29 @@ class Handlers:
     def validate(self, body: bytes) -> Answer:
         return self._answer("validate", body, self._validate)
 
-    def _answer(self, hook: str, body: bytes, decide: Callable[[bytes, review.Request, Policy], Decision]) -> Answer:
+    def _answer(self, hook: str, body: bytes, decide: Decide) -> Answer:
         started = perf_counter()
         try:
             request = review.parse(body)
             policy = self._policies.current
             if policy is None:
                 return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
-            decision = decide(body, request, policy)
+            decision = self._decided(decide, body, request, policy)
         except BadReview as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
         answer = encode(request.uid, decision)
         self._recorder.decided(hook, request, decision, perf_counter() - started)
         return 200, answer
+
+    @staticmethod
+    def _decided(decide: Decide, body: bytes, request: review.Request, policy: Policy) -> Decision:
+        try:
+            return decide(body, request, policy)
+        except Exception:
+            for obj in review.objects_of(body):
+                check(obj)  # BadPod, if this is why
+            raise
 
     def _mutate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
         now = self._clock()

@@ -22,6 +22,7 @@ from webhook.errors import BadInput, BadReview
 from webhook.feeds.file import fill
 from webhook.handlers import encode
 from webhook.policy import Policy
+from webhook.shape import check
 from webhook.text import quoted
 from webhook.tls.issue import make_ca, make_leaf
 
@@ -171,6 +172,7 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
 def run(document: Document, decide: Decide, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
     """Decide for one document. Raises BadInput where it is not the pod that it says it is."""
     try:
+        check(document.request.object)
         decision = decide(document, policy, state, now)
     except BadReview as error:
         raise BadInput(f"{document.where}: {error}") from None

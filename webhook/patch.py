@@ -27,7 +27,8 @@ def _encoded(path: Path) -> bytes:
 class Edit:
     """One object (a plain dict) being edited in place, or the part of it that `prefix` leads to.
 
-    Every change goes through `set`, `extend` or `remove`.
+    Every change goes through `set`, `extend` or `remove`. Values handed in become part of the object: the caller makes
+    them for it and lets go of them.
     """
 
     __slots__ = ("_prefix", "object", "operations")
@@ -66,7 +67,8 @@ class Edit:
                 break
             here = below
         key = path[last]
-        here[key] = self._record(isinstance(key, int) or key in here, path[: last + 1], value)
+        self._record(_REPLACE if isinstance(key, int) or key in here else _ADD, path[: last + 1], value)
+        here[key] = value
 
     def extend(self, path: Path, values: list[Any]) -> None:
         """Put `values` at the end of the list at `path`; the list comes into being where it is missing."""
@@ -75,7 +77,9 @@ class Edit:
             self.set(path, values)
         else:
             end = (*path, "-")
-            found.extend([self._record(False, end, value) for value in values])
+            for value in values:
+                self._record(_ADD, end, value)
+            found.extend(values)
 
     def remove(self, path: Path) -> None:
         """Take away what stands at `path`; nothing happens where nothing does."""
@@ -88,12 +92,12 @@ class Edit:
         """The operations so far as a JSON Patch."""
         return b"[%b]" % b",".join(self.operations)
 
-    def _record(self, there: bool, path: Path, value: Any) -> Any:
-        """Write the operation down. Returns a value to put into the object that nobody else holds."""
-        encoded = orjson.dumps(value)
-        form = b'{"op":"replace","path":%b,"value":%b}' if there else b'{"op":"add","path":%b,"value":%b}'
-        self.operations.append(form % (_encoded(self._prefix + path), encoded))
-        return orjson.loads(encoded) if isinstance(value, (dict, list)) else value
+    def _record(self, form: bytes, path: Path, value: Any) -> None:
+        self.operations.append(form % (_encoded(self._prefix + path), orjson.dumps(value)))
+
+
+_ADD = b'{"op":"add","path":%b,"value":%b}'
+_REPLACE = b'{"op":"replace","path":%b,"value":%b}'
 
 
 def apply(patch: bytes, obj: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from webhook.templates import Templates
 from webhook.text import matches, quoted
 
 DEFAULT_PROFILE = "default"
+_EVERYWHERE = ("*",)
 
 
 class Injectors(Settings):
@@ -82,7 +83,7 @@ class ClassRule(Settings):
     name: str = Field(alias="class")
     labels: dict[str, tuple[str, ...]] = {}
     owner_kinds: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ("*",)
+    namespaces: tuple[str, ...] = _EVERYWHERE
     """Who is entitled to it: exact, or with a trailing `*`."""
 
 
@@ -169,13 +170,14 @@ class Policy:
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of a pod: the first rule that matches and whose namespaces include this one."""
         labels = labels_of(pod)
+        kind = owner.kind if owner is not None else None
         warning = None
         for rule in self.file.classes:
-            if rule.labels and not any(labels.get(key) in values for key, values in rule.labels.items()):
+            if rule.labels and not any([labels.get(key) in values for key, values in rule.labels.items()]):
                 continue
-            if rule.owner_kinds and (owner is None or owner.kind not in rule.owner_kinds):
+            if rule.owner_kinds and kind not in rule.owner_kinds:
                 continue
-            if any(matches(pattern, namespace) for pattern in rule.namespaces):
+            if rule.namespaces == _EVERYWHERE or any(matches(pattern, namespace) for pattern in rule.namespaces):
                 return Workload(rule.name, warning)
             warning = warning or f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
         return Workload("none", warning)

@@ -7,8 +7,7 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -16,13 +15,11 @@ from webhook.errors import BadReview
 from webhook.text import quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
-Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
 _LONGEST_UID = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One question of the API server. `object` and `old` are plain dicts as they came; `old` where there is one."""
 
     uid: str
@@ -78,6 +75,12 @@ def object_of(body: bytes) -> dict[str, Any]:
     """A second copy of the object in a body that `parse` accepted: parsing again is the cheapest deep copy there is."""
     found: dict[str, Any] = orjson.loads(body)["request"]["object"]
     return found
+
+
+def objects_of(body: bytes) -> list[Any]:
+    """The object and the old object of a body that `parse` accepted, as far as there are."""
+    request = orjson.loads(body)["request"]
+    return [request[key] for key in ("object", "oldObject") if request.get(key)]
 
 
 def _decode(body: bytes) -> dict[str, Any]:

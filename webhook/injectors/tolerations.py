@@ -11,10 +11,10 @@ plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from webhook.gpus import vendor
 from webhook.interface import Context, Injector, Outcome, Settings, Taint
@@ -22,6 +22,7 @@ from webhook.patch import Edit
 from webhook.pod import containers, requests_of
 from webhook.text import matches
 
+_REMEMBERED = 64
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -84,33 +85,43 @@ class Tolerations(Injector):
         )
     )
 
+    _wanted: dict[tuple[frozenset[str], tuple[Taint, ...]], dict[str, dict[str, Any]]] = PrivateAttr(
+        default_factory=dict
+    )
+    """What was worked out for the vendors that a pod asks for and the taints of that moment: bounded, both are few."""
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
-        wanted = self._wanted(edit.object, context)
+        wanted = self._for(edit.object, context)
         added = [key for key in wanted if not any([covers(one, wanted[key]) for one in present])]
         if not added:
             return Outcome("covered")
-        edit.extend(("spec", "tolerations"), [wanted[key] for key in added])
+        edit.extend(("spec", "tolerations"), [dict(wanted[key]) for key in added])
         return Outcome("added", added)
 
-    def _wanted(self, pod: dict[str, Any], context: Context) -> dict[str, dict[str, Any]]:
+    def _for(self, pod: dict[str, Any], context: Context) -> dict[str, dict[str, Any]]:
+        names = {name for container in containers(pod) for name in requests_of(container.spec)}
+        vendors = frozenset([vendor(name) for name in context.gpus.among(names)])
+        taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
+        found = self._wanted.get((vendors, taints))
+        if found is None:
+            if len(self._wanted) >= _REMEMBERED:
+                self._wanted.clear()
+            found = self._wanted[vendors, taints] = self._work_out(vendors, taints)
+        return found
+
+    def _work_out(self, vendors: frozenset[str], taints: tuple[Taint, ...]) -> dict[str, dict[str, Any]]:
         """One toleration per key; where two taints of one key differ in value or effect, one that covers both."""
-        names = {n for c in containers(pod) for n in requests_of(c.spec)}
-        vendors = {vendor(name) for name in context.gpus.among(names)}
         wanted: dict[str, dict[str, Any]] = {}
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 _merge(wanted, _toleration(taint.key, taint.value, taint.effect))
-        for live in self._live(context):
-            if not any(covers(t, _toleration(live.key, live.value, live.effect)) for t in wanted.values()):
+        for live in taints:
+            if any(allowed.allows(live) for allowed in self.allowed) and not any(
+                covers(one, _toleration(live.key, live.value, live.effect)) for one in wanted.values()
+            ):
                 _merge(wanted, _toleration(live.key, None, live.effect))
         return wanted
-
-    def _live(self, context: Context) -> Iterable[Taint]:
-        if context.cluster.fresh:
-            for taint in context.cluster.gpu_taints(context.gpus):
-                if any(allowed.allows(taint) for allowed in self.allowed):
-                    yield taint
 
 
 def _toleration(key: str, value: str | None, effect: str) -> dict[str, Any]:

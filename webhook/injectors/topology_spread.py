@@ -91,10 +91,10 @@ class TopologySpread(Injector):
                 "maxSkew": max(self.agreeing_skew, constraint.max_skew) if chosen and soft else constraint.max_skew,
                 "topologyKey": constraint.key,
                 "whenUnsatisfiable": constraint.when_unsatisfiable,
-                "labelSelector": {"matchLabels": selector},
+                "labelSelector": {"matchLabels": dict(selector)},
             }
             if revision:
-                value["matchLabelKeys"] = revision
+                value["matchLabelKeys"] = [*revision]
             added.append(value)
         if not added:
             return Outcome("present")
@@ -108,7 +108,7 @@ class TopologySpread(Injector):
             "maxSkew": 1,
             "topologyKey": HOST,
             "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": NEUTRAL},
+            "labelSelector": {"matchLabels": dict(NEUTRAL)},
         }
         edit.set(_CONSTRAINTS, [value])
         return Outcome("neutral")

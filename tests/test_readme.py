@@ -1,0 +1,65 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from webhook import offline
+from webhook.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+CLUSTER = Path(str(files("webhook.defaults").joinpath("cluster.yaml")))
+BLOCKS = re.findall(r"^\*\*(.+?)\*\*.*?```diff\n(.+?)```", README, re.DOTALL | re.MULTILINE)
+
+
+def side(block: str, sign: str) -> dict[str, Any]:
+    """The pod before (`-`) or after (`+`) a diff."""
+    found: dict[str, Any] = yaml.safe_load("\n".join(line[1:] for line in block.splitlines() if line[:1] in (" ", sign)))
+    return found
+
+
+def missing(wanted: Any, seen: Any, path: str = "") -> list[str]:
+    """What `wanted` has and `seen` has not; lists must begin alike."""
+    if isinstance(wanted, dict) and isinstance(seen, dict):
+        return [m for key, value in wanted.items() for m in missing(value, seen.get(key), f"{path}.{key}")]
+    if isinstance(wanted, list) and isinstance(seen, list):
+        padded = [*seen, *[None] * len(wanted)]
+        return [m for index, value in enumerate(wanted) for m in missing(value, padded[index], f"{path}[{index}]")]
+    return [] if wanted == seen else [f"{path}: the README says {wanted!r}, the program does {seen!r}"]
+
+
+@pytest.mark.parametrize(("title", "block"), BLOCKS, ids=[title for title, _ in BLOCKS])
+def test_a_pod_becomes_what_the_readme_shows(title: str, block: str) -> None:
+    state = offline.load_state(CLUSTER)
+    (document,) = offline.documents(yaml.safe_dump(side(block, "-")), "README.md")
+    assert isinstance(document, offline.Document)
+    result = offline.run(document, offline.decide_mutate, offline.load_policy(), state)
+    assert missing(side(block, "+"), result.pod) == []
+
+
+def test_every_injector_has_its_before_and_after() -> None:
+    enabled = [name for name, _ in offline.load_policy().injectors("default")]
+    assert len(BLOCKS) >= len(enabled)
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE))))
+def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
+    assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+CONSOLE = re.findall(r"^\$ (gpu-admission [^\n]+)\n(.+?)(?=^\$ |^```)", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("command", "printed"), CONSOLE, ids=[command for command, _ in CONSOLE])
+def test_a_command_prints_what_the_readme_shows(command: str, printed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(app, command.split()[1:])
+    assert " ".join(result.output.split()) == " ".join(printed.split())
