@@ -7,13 +7,14 @@ readers then trust it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from posixpath import normpath
 from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
 from webhook.gpus import Gpus
 from webhook.patch import Path
-from webhook.quantity import milli, whole
+from webhook.quantity import Number, parse, thousandths, whole
 from webhook.text import quoted
 
 Pod = dict[str, Any]
@@ -77,14 +78,15 @@ def total_requests(pod: Pod) -> dict[str, int]:
 
     Containers and sidecars add up; an init container needs what it asks for beside the sidecars started before it; the
     pod needs the larger of the two, and its overhead on top. Pod-level resources replace the sum for what they name.
-    Follows k8s.io/component-helpers resource/helpers.go (PodRequests). Raises QuantityError.
+    Added up exactly, rounded up at the end. Follows k8s.io/component-helpers resource/helpers.go (PodRequests).
+    Raises QuantityError.
     """
     spec = pod["spec"]
-    total: dict[str, int] = {}
+    total: dict[str, Number] = {}
     for container in spec.get("containers") or ():
         _add(total, requests_of(container))
-    peak: dict[str, int] = {}
-    sidecars: dict[str, int] = {}
+    peak: dict[str, Number] = {}
+    sidecars: dict[str, Number] = {}
     for container in spec.get("initContainers") or ():
         asked = requests_of(container)
         if container.get("restartPolicy") == "Always":
@@ -95,21 +97,34 @@ def total_requests(pod: Pod) -> dict[str, int]:
             _raise(peak, _add(dict(sidecars), asked))
     _raise(total, peak)
     if pod_level := spec.get("resources"):
-        total.update(_add({}, requests_of({"resources": pod_level})))
+        _replace(total, pod_level)
     if overhead := spec.get("overhead"):
         _add(total, overhead)
-    return total
+    return {name: amount if type(amount) is int else ceil(amount) for name, amount in total.items()}
 
 
-def _add(total: dict[str, int], asked: Mapping[str, Any]) -> dict[str, int]:
+def _add(total: dict[str, Number], asked: Mapping[str, Any]) -> dict[str, Number]:
     for name, quantity in asked.items():
-        total[name] = total.get(name, 0) + (milli(quantity) if name == "cpu" else whole(quantity))
+        total[name] = total.get(name, 0) + (thousandths(quantity) if name == "cpu" else parse(quantity))
     return total
 
 
-def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
+def _replace(total: dict[str, Number], pod_level: Mapping[str, Any]) -> None:
+    """Pod-level resources, of CPU, memory and huge pages only.
+
+    A limit without a request stands in where no container asks for that resource (always, for huge pages): since 1.37 the
+    API server fills requests in after admission (defaultPodRequests, PodLevelResourcesFixDefaulting).
+    """
+    requests = pod_level.get("requests") or {}
+    for name, quantity in {**(pod_level.get("limits") or {}), **requests}.items():
+        huge = name.startswith("hugepages-")
+        if (huge or name in ("cpu", "memory")) and (huge or name in requests or name not in total):
+            total[name] = _add({}, {name: quantity})[name]
+
+
+def _raise(total: dict[str, Number], floor: Mapping[str, Number]) -> None:
     for name, amount in floor.items():
-        if amount > total.get(name, 0):
+        if name not in total or amount > total[name]:
             total[name] = amount
 
 
@@ -156,10 +171,15 @@ def asks_for_gpu(pod: Pod, gpus: Gpus) -> bool:
 
 
 def uses_gpu(pod: Pod, gpus: Gpus) -> bool:
-    """Whether the pod asks for at least one GPU, or for devices by DRA (which may be GPUs)."""
+    """Whether the pod asks for at least one GPU, or for what may be one: devices by DRA, or a resource that the policy
+    does not know but whose name says GPU (`volcano.sh/vgpu-number`)."""
     spec = pod["spec"]
-    return bool(spec.get("resourceClaims")) or any(
-        has_gpu(c, gpus) for kind in CONTAINER_LISTS for c in spec.get(kind) or ()
+    if spec.get("resourceClaims"):
+        return True
+    return any(
+        has_gpu(c, gpus) or any("gpu" in name.lower() and gpus.kind(name) is None for name in requests_of(c))
+        for kind in CONTAINER_LISTS
+        for c in spec.get(kind) or ()
     )
 
 

@@ -54,6 +54,12 @@ def whole(text: str | int | float) -> int:
 
 
 @lru_cache(maxsize=8192)
+def thousandths(text: str | int | float) -> Number:
+    """Exactly, in thousandths: the unit of CPU."""
+    value = parse(text) * 1000
+    return value.numerator if value.denominator == 1 else value
+
+
 def milli(text: str | int | float) -> int:
-    """In thousandths, rounded up (Quantity.MilliValue): the unit of CPU."""
-    return -(-parse(text) * 1000 // 1)
+    """In thousandths, rounded up (Quantity.MilliValue)."""
+    return -(-thousandths(text) // 1)

@@ -9,11 +9,41 @@ LONGEST_QUOTE = 80
 
 
 def quoted(value: object) -> str:
-    """`value` in double quotes: one line, nothing unprintable, at most LONGEST_QUOTE characters of it."""
-    text = value if isinstance(value, str) else repr(value)
-    cut = text[:LONGEST_QUOTE]
-    safe = "".join(c if c.isprintable() and c not in '"\\' else c.encode("unicode_escape").decode() for c in cut)
-    return f'"{safe}…"' if len(text) > LONGEST_QUOTE else f'"{safe}"'
+    """`value` in double quotes: one line, nothing unprintable, at most LONGEST_QUOTE characters of it.
+
+    Of a map or a list only what it is: its text could be megabytes.
+    """
+    if not isinstance(value, str):
+        return kind(value) if value is None or isinstance(value, (dict, list)) else f'"{_plain(value)}"'
+    safe = "".join([c if c.isprintable() and c not in '"\\' else _escaped(c) for c in value[:LONGEST_QUOTE]])
+    return f'"{safe}…"' if len(value) > LONGEST_QUOTE else f'"{safe}"'
+
+
+def _escaped(character: str) -> str:
+    return '\\"' if character == '"' else character.encode("unicode_escape").decode()
+
+
+def _plain(value: object) -> str:
+    """A scalar as YAML and JSON write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"{value.bit_length()}-bit number"  # str() of a long one takes quadratic time, and is refused
+    return str(value)[:LONGEST_QUOTE]
+
+
+def kind(value: object) -> str:
+    """What a JSON value is, in words: "a map", "a number", "nothing"."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+_KINDS: dict[type, str] = {str: "a string", list: "a list", dict: "a map"}
 
 
 def bare(value: object) -> str:
