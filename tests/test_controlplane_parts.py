@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from tests.controlplane import clusters, modules, objects, programs, settings, t
 from tests.controlplane.api import ApiError, _warning, wait_until
 from tests.controlplane.build import go_line, ldflags
 from tests.controlplane.kinds import path
-from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.nodes import GPU_TAINT, Json, node
 from tests.controlplane.process import Failed, Program, wait_for
 from tests.controlplane.programs import KUBERNETES, KWOK, MAIN, NAMES, SOURCES, Unavailable, find
 
@@ -404,6 +405,27 @@ def test_jobs_complete_by_themselves_only_if_asked() -> None:
     (added,) = completing[len(plain) :]
     assert added["spec"]["selector"]["matchExpressions"][-1]["values"] == ["Job"]
     assert "delay" not in added["spec"]
+
+
+def _exclude(one: Json, other: Json) -> bool:
+    """Whether no object can match both expressions of a Stage."""
+    if one["key"] != other["key"]:
+        return False
+    operators = {one["operator"], other["operator"]}
+    if operators == {"In"}:
+        return not set(one["values"]) & set(other["values"])
+    return operators == {"Exists", "DoesNotExist"} or (
+        operators == {"In", "NotIn"} and one["values"] == other["values"]
+    )
+
+
+def test_no_object_matches_two_stages_with_different_outcomes() -> None:
+    """kwok would draw one of them by lot: a node that a test made not ready, or a heartbeat that keeps it Ready."""
+    for one, other in itertools.combinations(settings.stages(True), 2):
+        first, second = one["spec"], other["spec"]
+        if first["resourceRef"] == second["resourceRef"] and first["next"] != second["next"]:
+            pairs = itertools.product(first["selector"]["matchExpressions"], second["selector"]["matchExpressions"])
+            assert any(_exclude(*pair) for pair in pairs), (one["metadata"], other["metadata"])
 
 
 def test_a_scheduler_configuration_goes_into_a_file_with_its_connection(tmp_path: Path) -> None:
