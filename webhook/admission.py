@@ -12,7 +12,7 @@ from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal
 from webhook.patch import Edit, apply
 from webhook.placement import choose
-from webhook.pod import DECISION, Pod, asks_for_gpu, display_name, owner
+from webhook.pod import DECISION, Pod, display_name, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request
 
@@ -68,9 +68,9 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     if home is None:
         return IGNORED
     pod = pod_of(request.object)
-    if not asks_for_gpu(pod, policy.gpus):
-        return IGNORED
     context = context_of(request, pod, policy, cluster)
+    if not context.gpu_names:
+        return IGNORED
     edit = Edit(pod)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     before = explain.previous(pod, _named_nodes(edit))
@@ -207,6 +207,7 @@ def context_of(request: Request, pod: Pod, policy: Policy, cluster: Cluster) -> 
         cluster=cluster,
         workload=policy.classify(pod, controller, request.namespace),
         owner=controller,
+        gpu_names=gpu_names(pod, policy.gpus),
         user=request.user,
         groups=request.groups,
         operation=request.operation,

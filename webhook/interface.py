@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -112,7 +112,8 @@ class Cluster(Protocol):
         """How many different values of a node label the nodes with GPUs have."""
 
     def resources(self) -> Mapping[str, int]:
-        """Each extended resource that some node has, with the most that one node can allocate."""
+        """Each extended resource that some node names, or named before, with the most that one node can allocate now:
+        0 where all have lost it, as while a device plugin restarts."""
 
     def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
         """The nodes that can allocate most of `resource` when empty: (name, amount), most first, ties by name."""
@@ -161,6 +162,8 @@ class Context:
     """The cluster at this moment; `cluster.fresh` is False where it must not be relied on."""
     workload: Workload
     owner: Owner | None
+    gpu_names: frozenset[str] = frozenset()
+    """The GPU resources that the pod names."""
     user: str = ""
     groups: tuple[str, ...] = ()
     operation: str = "CREATE"
@@ -194,6 +197,10 @@ class Rule(Settings):
     """Finds violations. `action`: `deny` refuses the pod, `warn` tells the caller, `off` does not look."""
 
     action: Action = "deny"
+    gate: ClassVar[bool] = False
+    """Where it finds anything, no later rule is asked."""
+    early: ClassVar[bool] = False
+    """Asked in the mutating hook too, after the injectors: the API server would refuse the pod before it validates."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         """Every violation in `pod`, in field order."""

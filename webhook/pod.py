@@ -164,10 +164,16 @@ def has_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
     return resources is not None and bool(resources.get("claims") or gpu_counts(container, gpus))
 
 
-def asks_for_gpu(pod: Pod, gpus: Gpus) -> bool:
-    """Whether any container names a GPU resource."""
-    spec = pod["spec"]
-    return any(names_gpu(c, gpus) for kind in CONTAINER_LISTS for c in spec.get(kind) or ())
+def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
+    """The GPU resources that any container names, in whatever quantity."""
+    kind, spec, found = gpus.kind, pod["spec"], []
+    for containers_of_a_kind in (spec.get("containers"), spec.get("initContainers"), spec.get("ephemeralContainers")):
+        for container in containers_of_a_kind or ():
+            if resources := container.get("resources"):
+                for part in (resources.get("limits"), resources.get("requests")):
+                    if part:
+                        found += [name for name in part if kind(name) is not None]
+    return frozenset(found)
 
 
 def uses_gpu(pod: Pod, gpus: Gpus) -> bool:

@@ -15,7 +15,7 @@ from webhook import explain
 from webhook.admission import IGNORED, Decision, Home, context_of, home_of
 from webhook.interface import Cluster, Context, Finding, Refusal
 from webhook.patch import Edit
-from webhook.pod import Pod, asks_for_gpu
+from webhook.pod import Pod
 from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
@@ -37,7 +37,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         context = context_of(request, template.pod, policy, cluster)
         edit = Edit(template.pod, template.path)
         try:
-            if injector.enabled and asks_for_gpu(template.pod, policy.gpus):
+            if injector.enabled and context.gpu_names:
                 injector.inject(edit, context)
         except Refusal:
             continue  # which number was meant is for the user to say; the validating hook tells
@@ -97,7 +97,7 @@ def _findings(
 ) -> Iterator[tuple[str, str, Finding]]:
     """Refusals of the injectors, then findings of the rules. `changes` gets a line on what the injectors would do."""
     pod: Pod = orjson.loads(orjson.dumps(template.pod))
-    if asks_for_gpu(pod, policy.gpus):
+    if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(home.profile):
             try:

@@ -19,7 +19,6 @@ from pydantic import Field, PrivateAttr, field_validator
 from webhook.gpus import vendor
 from webhook.interface import Context, Injector, Outcome, Settings, Taint
 from webhook.patch import Edit
-from webhook.pod import containers, requests_of
 from webhook.text import matches
 
 _REMEMBERED = 64
@@ -88,30 +87,30 @@ class Tolerations(Injector):
     _wanted: dict[tuple[frozenset[str], tuple[Taint, ...]], dict[str, dict[str, Any]]] = PrivateAttr(
         default_factory=dict
     )
-    """What was worked out for the vendors that a pod asks for and the taints of that moment: bounded, both are few."""
+    """What was worked out for the GPUs that a pod names and the taints of that moment."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
-        wanted = self._for(edit.object, context)
+        wanted = self._for(context)
         added = [key for key in wanted if not any([covers(one, wanted[key]) for one in present])]
         if not added:
             return Outcome("covered")
         edit.extend(("spec", "tolerations"), [dict(wanted[key]) for key in added])
         return Outcome("added", added)
 
-    def _for(self, pod: dict[str, Any], context: Context) -> dict[str, dict[str, Any]]:
-        names = {name for container in containers(pod) for name in requests_of(container.spec)}
-        vendors = frozenset([vendor(name) for name in context.gpus.among(names)])
+    def _for(self, context: Context) -> dict[str, dict[str, Any]]:
+        names = context.gpu_names
         taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
-        found = self._wanted.get((vendors, taints))
+        found = self._wanted.get((names, taints))
         if found is None:
             if len(self._wanted) >= _REMEMBERED:
                 self._wanted.clear()
-            found = self._wanted[vendors, taints] = self._work_out(vendors, taints)
+            found = self._wanted[names, taints] = self._work_out(names, taints)
         return found
 
-    def _work_out(self, vendors: frozenset[str], taints: tuple[Taint, ...]) -> dict[str, dict[str, Any]]:
+    def _work_out(self, names: frozenset[str], taints: tuple[Taint, ...]) -> dict[str, dict[str, Any]]:
         """One toleration per key; where two taints of one key differ in value or effect, one that covers both."""
+        vendors = {vendor(name) for name in names}
         wanted: dict[str, dict[str, Any]] = {}
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
