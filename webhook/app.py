@@ -12,8 +12,10 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -24,16 +26,22 @@ from webhook import logs
 from webhook.admission import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.errors import BadInput, BadReview, PolicyError
+from webhook.feeds import cluster
+from webhook.feeds.access import Access, from_kubeconfig, in_cluster
+from webhook.feeds.api import Api
+from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
-from webhook.feeds.policy import PolicyHolder
+from webhook.feeds.policy import ConfigMapSink, PolicyHolder
 from webhook.feeds.tasks import Tasks, every
+from webhook.feeds.watch import Feed
 from webhook.handlers import Handlers
 from webhook.listen import Listener
 from webhook.metrics import Metrics
 from webhook.review import Request
 from webhook.server import Edge, ops
 from webhook.settings import ServeSettings
-from webhook.tls.issue import Pair, make_ca, make_leaf
+from webhook.tls.issue import make_ca, make_leaf, service_names
+from webhook.tls.rotate import Keeper
 from webhook.tls.serve import LiveContext
 
 
@@ -108,7 +116,9 @@ class _Process:
             lambda: {kind: time.monotonic() - at for kind, at in state.heard_at.items()},
         )
         metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
-        metrics.gauges("reservations", "Pods that GPUs are held for.", "state", lambda: state.ledger.counts._asdict())
+        metrics.gauges(
+            "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
+        )
         metrics.counters("choices", "Where pods with a promise were bound.", "outcome", lambda: state.ledger.honoured)
         metrics.counters("promises", "How promises ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
@@ -143,13 +153,15 @@ async def run(settings: ServeSettings) -> None:
     end: asyncio.Future[float] = asyncio.get_running_loop().create_future()
     for number, drain in ((signal.SIGTERM, 0.0 if settings.cluster else settings.drain_seconds), (signal.SIGINT, 0.0)):
         asyncio.get_running_loop().add_signal_handler(number, _end, end, drain)
-    async with Tasks(process.metrics, process.log) as tasks:
+    async with AsyncExitStack() as stack:
+        api = None if settings.cluster else await stack.enter_async_context(Api(_access(settings)))
+        tasks = await stack.enter_async_context(Tasks(process.metrics, process.log))
         ports = await process.listen()
         tasks.start("lateness", process.edge.watch_lateness)
         tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
-        _start_policy(process)
-        _start_cluster(process)
-        _start_tls(process)
+        _start_policy(process, tasks, api)
+        _start_cluster(process, tasks, api)
+        await _start_tls(process, tasks, api)
         while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
             await asyncio.sleep(0.05)
         if not end.done():
@@ -164,36 +176,52 @@ def _end(end: asyncio.Future[float], drain: float) -> None:
         end.set_result(drain)
 
 
-def _start_policy(process: _Process) -> None:
+def _access(settings: ServeSettings) -> Callable[[], Awaitable[Access]]:
+    return in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
+
+
+def _start_policy(process: _Process, tasks: Tasks, api: Api | None) -> None:
     """Raises PolicyError where the policy that was named does not parse."""
-    settings = process.settings
-    if settings.policy in (None, "default"):
-        text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
-    else:
-        text = _read(Path(str(settings.policy)), "--policy")
+    settings, name = process.settings, process.settings.policy
+    if name is None and api is not None:
+        sink = ConfigMapSink(process.policies, settings.namespace, settings.config_map)
+        path = f"/api/v1/namespaces/{settings.namespace}/configmaps"
+        fields = f"metadata.name={settings.config_map}"
+        feed = Feed(api, "policy", path, sink, process.metrics, process.log, fields=fields)
+        tasks.start("feed policy", feed.run)
+        tasks.start("policy events", lambda: sink.report(api, process.log))
+        return
+    shipped = files("webhook.defaults").joinpath("policy.yaml")
+    text = shipped.read_bytes() if name in (None, "default") else read(Path(str(name)), "--policy")
     if not process.policies.load(text):
         raise PolicyError(str(process.policies.error).splitlines())
 
 
-def _start_cluster(process: _Process) -> None:
+def _start_cluster(process: _Process, tasks: Tasks, api: Api | None) -> None:
+    """Raises BadInput where the file that is the cluster cannot be used."""
     if process.settings.cluster is not None:
         fill(process.state, process.settings.cluster, time.monotonic())
+    elif api is not None:
+        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic)
 
 
-def _start_tls(process: _Process) -> None:
-    settings, now = process.settings, datetime.now(UTC)
+async def _start_tls(process: _Process, tasks: Tasks, api: Api | None) -> None:
+    """Raises BadInput or CertificateError where the pair that was named cannot be served."""
+    settings, live, now = process.settings, process.live, datetime.now(UTC)
+    source: FilePair | Keeper
     if settings.tls_cert is not None and settings.tls_key is not None:
-        pair = Pair(_read(settings.tls_cert, "--tls-cert"), _read(settings.tls_key, "--tls-key"))
+        source = FilePair(settings.tls_cert, settings.tls_key, live)
+        await source.round(now)
+    elif api is not None:
+        names = service_names(settings.service, settings.namespace)
+        configuration = settings.webhook_configuration
+        source = Keeper(
+            api, live, names, namespace=settings.namespace, secret=settings.secret, configuration=configuration
+        )
     else:
-        pair = make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now)
-    process.live.swap(pair, now)
-
-
-def _read(path: Path, option: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{option} {path}: cannot be read: {error.strerror}") from None
+        live.swap(make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now), now)
+        return
+    tasks.start("certificate", lambda: keep(source, process.metrics, process.log))
 
 
 def _settle() -> None:

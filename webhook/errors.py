@@ -6,7 +6,8 @@
     ├── BadInput         a file given to the command line cannot be used: exit status 2
     ├── PolicyError      a policy does not parse: the last good one stays
     ├── QuantityError    a resource quantity that Kubernetes would not parse either
-    └── CertificateError a key pair that must not be served: the old one stays
+    ├── CertificateError a key pair that must not be served: the old one stays
+    └── ApiError         the API server refused, or could not be reached: it is asked again
 
 Each message says what was seen, what was wanted, where, and what to do next.
 """
@@ -44,3 +45,11 @@ class QuantityError(GpuAdmissionError, ValueError):
 
 class CertificateError(GpuAdmissionError):
     """A certificate and key that must not be served."""
+
+
+class ApiError(GpuAdmissionError):
+    """The API server refused a request, or could not be reached. `status` is that of HTTP; 0 where there was none."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status

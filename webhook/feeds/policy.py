@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from webhook.errors import PolicyError
+from webhook.errors import ApiError, PolicyError
+from webhook.feeds.api import Api, Object
+from webhook.feeds.watch import Pages
 from webhook.logs import Logger
 from webhook.metrics import Metrics
 from webhook.policy import Policy
@@ -43,3 +49,92 @@ class PolicyHolder:
 
     def _info(self) -> dict[str, Any]:
         return {self.current.hash: 1} if self.current else {}
+
+
+class ConfigMapSink:
+    """The ConfigMap on its way into the holder. A bad one is reported where its author looks: as an Event on it."""
+
+    def __init__(self, holder: PolicyHolder, namespace: str, name: str) -> None:
+        self._holder, self._namespace, self._name = holder, namespace, name
+        self._reports: asyncio.Queue[Object] = asyncio.Queue(maxsize=8)
+        self._last: tuple[str, str] | None = None
+
+    def listing(self) -> Pages:
+        return _OnePage(self)
+
+    def seen(self, obj: Object) -> None:
+        metadata = obj["metadata"]
+        version = (str(metadata.get("uid")), str(metadata.get("resourceVersion")))
+        if version == self._last:
+            return
+        self._last = version
+        data = obj.get("data")
+        text = data.get(KEY) if isinstance(data, dict) else None
+        if not isinstance(text, str):
+            self._holder.refuse(f"ConfigMap {self._namespace}/{self._name} has no key {KEY}: put the policy there")
+        elif self._holder.load(text):
+            return
+        if not self._reports.full():
+            self._reports.put_nowait(_event(metadata, str(self._holder.error)))
+
+    def gone(self, obj: Object | None = None) -> None:
+        self._last = None
+        self._holder.refuse(f"ConfigMap {self._namespace}/{self._name} does not exist: apply the policy again")
+
+    def heard(self) -> None:
+        pass
+
+    async def report(self, api: Api, log: Logger) -> None:
+        """Write the Events. For ever; one that cannot be written is given up, since the log has it too."""
+        while True:
+            event = await self._reports.get()
+            try:
+                await api.post(f"/api/v1/namespaces/{self._namespace}/events", event)
+            except ApiError as error:
+                if error.status != 409:  # 409: another replica was quicker
+                    log.warning("event not written", why=str(error))
+
+
+class _OnePage:
+    """A list of one object, or of none."""
+
+    def __init__(self, sink: ConfigMapSink) -> None:
+        self._sink = sink
+        self._found = False
+
+    def add(self, objects: Iterable[Object]) -> None:
+        for obj in objects:
+            self._found = True
+            self._sink.seen(obj)
+
+    def done(self) -> None:
+        if not self._found:
+            self._sink.gone()
+
+
+def _event(config_map: Object, why: str) -> Object:
+    """An Event on a ConfigMap. All replicas give it the same name, so that it is there once."""
+    version = str(config_map.get("resourceVersion"))
+    digest = hashlib.sha256(f"{config_map.get('uid')} {version} {why}".encode()).hexdigest()[:16]
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    namespace, name = config_map["namespace"], config_map["name"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": namespace, "name": f"{name}.{digest}"},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "namespace": namespace,
+            "name": name,
+            "uid": config_map.get("uid"),
+            "resourceVersion": version,
+        },
+        "type": "Warning",
+        "reason": "PolicyRefused",
+        "message": f"the policy does not take effect; the last good one stays: {why}"[:1000],
+        "source": {"component": "gpu-admission"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

@@ -127,6 +127,23 @@ def check_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> 
     return end
 
 
+def check_ca(ca: Pair, now: datetime) -> None:
+    """Raises CertificateError where `ca` is no CA that may sign now."""
+    check(ca, now)
+    try:
+        found = _certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        found = x509.BasicConstraints(ca=False, path_length=None)
+    if not found.ca:
+        raise CertificateError("the certificate is not that of a CA: make a new CA")
+
+
+def bundled(ca: Pair, older: bytes, now: datetime) -> Pair:
+    """`ca`, with the newest of the certificates in `older` that is still valid behind it: clients are to trust both."""
+    kept = [c for c in _certificates(older) if now < c.not_valid_after_utc][:1]
+    return Pair(ca.certificate + b"".join(c.public_bytes(Encoding.PEM) for c in kept), ca.key)
+
+
 def renewal(certificate: bytes) -> datetime:
     """When to renew: after two thirds of its life, so that a third is left to notice that renewing fails."""
     found = _certificates(certificate)[0]

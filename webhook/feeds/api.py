@@ -1,0 +1,129 @@
+"""Requests to the API server: JSON in and out as plain dicts. Models would cost more than everything else here together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final
+
+import aiohttp
+import orjson
+from aiohttp import ClientTimeout, hdrs
+
+from webhook.errors import ApiError
+from webhook.feeds.access import Access
+from webhook.text import quoted
+
+Object = dict[str, Any]
+REQUEST_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 10.0
+_LARGEST_LINE = 16 << 20
+"""Bytes of one event: ten times what etcd stores as one object."""
+_HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
+"""`identity`: within a cluster packing and unpacking a list takes longer than sending it."""
+
+
+class Api:
+    """An async context around a pool of connections. Every failure is an ApiError; `status` 0 is one of the network."""
+
+    def __init__(self, access: Callable[[], Awaitable[Access]]) -> None:
+        """`access` is asked again when its answer gets old, and at once when it was not accepted."""
+        self._ask = access
+        self._access: Access | None = None
+        self._asked = 0.0
+
+    async def __aenter__(self) -> Api:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), headers=_HEADERS, cookie_jar=aiohttp.DummyCookieJar()
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def get(self, path: str, **query: str) -> Object:
+        return await self._request("GET", path, None, query)
+
+    async def post(self, path: str, obj: Object) -> Object:
+        return await self._request("POST", path, obj, {})
+
+    async def put(self, path: str, obj: Object) -> Object:
+        """`obj` has the resourceVersion that it was read with: status 409 if it was changed since."""
+        return await self._request("PUT", path, obj, {})
+
+    async def _request(self, method: str, path: str, obj: Object | None, query: dict[str, str]) -> Object:
+        limits = ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
+        async with self._open(method, path, obj, query, limits) as response:
+            found = orjson.loads(await response.read())
+        if not isinstance(found, dict):
+            raise ApiError(0, f"{method} {path}: wanted a JSON object, saw {type(found).__name__}")
+        return found
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, seconds: float, query: dict[str, str]
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        """The events of a watch as JSON lines, in bunches as they arrive; broken off after `seconds` of silence."""
+        limits = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds)
+        async with self._open("GET", path, None, query, limits) as response:
+            yield _lines(response.content)
+
+    @asynccontextmanager
+    async def _open(
+        self, method: str, path: str, obj: Object | None, query: dict[str, str], limits: ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = {hdrs.CONTENT_TYPE: "application/json"}
+        try:
+            access = await self._current()
+            if access.authorization:
+                headers[hdrs.AUTHORIZATION] = access.authorization
+            async with self._session.request(
+                method,
+                access.base + path,
+                params=query,
+                data=orjson.dumps(obj) if obj is not None else None,
+                headers=headers,
+                timeout=limits,
+                ssl=access.tls if access.tls is not None else True,
+                server_hostname=access.server_name,
+                allow_redirects=False,
+            ) as response:
+                if response.status == 401:
+                    self._access = None
+                if response.status >= 300:
+                    raise ApiError(response.status, f"{method} {path}: {response.status}: {await _message(response)}")
+                yield response
+        except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError) as error:
+            text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "")
+            raise ApiError(0, f"{method} {path}: {type(error).__name__}: {text}") from error
+
+    async def _current(self) -> Access:
+        now = time.monotonic()
+        if self._access is None or now - self._asked > self._access.lasts:
+            self._access, self._asked = await self._ask(), now
+        return self._access
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+    """Whole lines. aiohttp's own would not take a line that is longer than its buffer."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > _LARGEST_LINE:
+            raise ApiError(0, f"watch: an event of more than {_LARGEST_LINE} bytes")
+        yield lines
+        await asyncio.sleep(0)  # a long burst of events: reviews are answered in between
+
+
+async def _message(response: aiohttp.ClientResponse) -> str:
+    """What the API server says about its refusal."""
+    body = await response.content.read(4096)
+    try:
+        return quoted(orjson.loads(body)["message"])
+    except (ValueError, LookupError, TypeError):
+        return quoted(body.decode(errors="replace"))

@@ -1,0 +1,90 @@
+"""The state of the cluster, fed from the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from webhook.cluster.state import ClusterState, Listing, ListKind
+from webhook.feeds.api import Api, Object
+from webhook.feeds.tasks import Tasks
+from webhook.feeds.watch import Feed, Pages
+from webhook.logs import Logger, cause
+from webhook.metrics import Metrics
+
+Clock = Callable[[], float]
+
+
+class _Kind(NamedTuple):
+    path: str
+    seen: Callable[[ClusterState, Object, float], None]
+    gone: Callable[[ClusterState, Object, float], None]
+    page: int
+
+
+# Pods are large and many: a page of 250 takes some 10 ms to read, and reviews wait for no more than one page.
+KINDS: Final[Mapping[ListKind, _Kind]] = {
+    "nodes": _Kind(
+        "/api/v1/nodes", lambda s, o, _: s.node_seen(o), lambda s, o, _: s.node_gone(o["metadata"]["name"]), 250
+    ),
+    "pods": _Kind("/api/v1/pods", lambda s, o, now: s.pod_seen(o, now), lambda s, o, now: s.pod_gone(o, now), 250),
+    "namespaces": _Kind(
+        "/api/v1/namespaces",
+        lambda s, o, _: s.namespace_seen(o),
+        lambda s, o, _: s.namespace_gone(o["metadata"]["name"]),
+        500,
+    ),
+    "priorityclasses": _Kind(
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        lambda s, o, _: s.priority_class_seen(o),
+        lambda s, o, _: s.priority_class_gone(o["metadata"]["name"]),
+        500,
+    ),
+}
+
+
+def start(tasks: Tasks, api: Api, state: ClusterState, metrics: Metrics, log: Logger, clock: Clock) -> None:
+    """Feed `state` for as long as `tasks` run."""
+    for name, kind in KINDS.items():
+        sink = ClusterSink(state, name, metrics, log, clock)
+        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page)
+        tasks.start(f"feed {name}", feed.run)
+
+
+class ClusterSink:
+    """One kind of object on its way into the state."""
+
+    def __init__(self, state: ClusterState, name: ListKind, metrics: Metrics, log: Logger, clock: Clock) -> None:
+        self._state, self._name, self._clock = state, name, clock
+        self._metrics, self._log = metrics, log
+        self._kind = KINDS[name]
+
+    def listing(self) -> Pages:
+        return _Pages(Listing(self._state, self._name), self._name, self._metrics, self._log, self._clock)
+
+    def seen(self, obj: Object) -> None:
+        self._kind.seen(self._state, obj, self._clock())
+
+    def gone(self, obj: Object) -> None:
+        self._kind.gone(self._state, obj, self._clock())
+
+    def heard(self) -> None:
+        self._state.heard(self._name, self._clock())
+
+
+class _Pages:
+    def __init__(self, listing: Listing, name: str, metrics: Metrics, log: Logger, clock: Clock) -> None:
+        self._listing, self._name, self._clock = listing, name, clock
+        self._metrics, self._log = metrics, log
+
+    def add(self, objects: Iterable[Object]) -> None:
+        now = self._clock()
+        for obj in objects:
+            try:
+                self._listing.add((obj,), now)
+            except Exception as error:  # one object that we cannot read must not cost us all others
+                self._metrics.feed_errors.add(self._name)
+                self._log.error("object not understood", feed=self._name, **cause(error))
+
+    def done(self) -> None:
+        self._listing.done(self._clock())

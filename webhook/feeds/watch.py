@@ -1,0 +1,161 @@
+"""The one loop that keeps something equal to what the API server has: list, watch, and list again when history is lost.
+
+    list ──► watch ──► (ends in peace, breaks, is silent) ──► watch from the same version
+      ▲        │
+      └────────┘ 410: the version is too old
+
+Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Efficient detection of changes".
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+import orjson
+
+from webhook.errors import ApiError
+from webhook.feeds.api import Api, Object
+from webhook.feeds.tasks import Backoff
+from webhook.logs import Logger, cause
+from webhook.metrics import Metrics
+
+WATCH_SECONDS: Final = 30
+"""How long one watch lasts. Its end and the beginning of the next tell that the API server is alive, twice as often as
+its bookmarks (one a minute) would; the last bookmark comes just before the end, so nothing is lost in between."""
+SILENCE_SECONDS: Final = WATCH_SECONDS * 1.5
+"""A watch that said nothing for this long, its end included, is half-open: the other side has forgotten it."""
+_LIST_AGAIN = frozenset((400, 410, 504))
+"""410: the version is too old. 504 and 400: it is too new or not one of this server's, which came back from a backup."""
+
+
+class Pages(Protocol):
+    """One full list on its way in. Whatever was on no page when it is done is gone."""
+
+    def add(self, objects: Iterable[Object]) -> None: ...
+
+    def done(self) -> None: ...
+
+
+class Sink(Protocol):
+    """Who is told. Nothing here awaits: what is seen together is seen by the next review together."""
+
+    def listing(self) -> Pages: ...
+
+    def seen(self, obj: Object) -> None:
+        """The object is new, or has changed."""
+
+    def gone(self, obj: Object) -> None: ...
+
+    def heard(self) -> None:
+        """The API server is alive and had nothing to say."""
+
+
+class Feed:
+    """One kind of object, or some objects of it. `fields`, `labels`: selectors."""
+
+    def __init__(
+        self,
+        api: Api,
+        name: str,
+        path: str,
+        sink: Sink,
+        metrics: Metrics,
+        log: Logger,
+        *,
+        fields: str = "",
+        labels: str = "",
+        page: int = 500,
+    ) -> None:
+        self._api, self._path, self._sink = api, path, sink
+        self._name, self._metrics, self._log = name, metrics, log
+        selectors = {"fieldSelector": fields, "labelSelector": labels}
+        self._query = {name: selector for name, selector in selectors.items() if selector}
+        self._page = page
+        self._version = ""
+        self._failing = False
+        self._backoff = Backoff()
+
+    async def run(self) -> None:
+        """For ever. Only a bug of ours ends it."""
+        self._version = ""
+        while True:
+            try:
+                if not self._version:
+                    self._version = await self._list()
+                if not await self._watch():  # a server that ends every watch at once must not be asked all the time
+                    await self._backoff.pause()
+            except ApiError as error:
+                if error.status in _LIST_AGAIN:
+                    self._version = ""
+                self._failed(error)
+                await self._backoff.pause()
+
+    async def _list(self) -> str:
+        """The version that the list is of."""
+        self._metrics.relists.add(self._name)
+        pages = self._sink.listing()
+        query = {**self._query, "limit": str(self._page)}
+        while True:
+            found = await self._api.get(self._path, **query)
+            pages.add(found.get("items") or ())
+            metadata = found.get("metadata") or {}
+            if not (more := metadata.get("continue")):
+                pages.done()
+                self._works()
+                return str(metadata.get("resourceVersion") or "")
+            query["continue"] = more
+
+    async def _watch(self) -> bool:
+        """Until it ends in peace: whether anything was heard."""
+        query = {
+            **self._query,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(random.randint(WATCH_SECONDS - 5, WATCH_SECONDS)),  # noqa: S311  replicas out of step
+        }
+        heard = False
+        async with self._api.watch(self._path, SILENCE_SECONDS, query) as bunches:
+            self._sink.heard()
+            async for lines in bunches:
+                for line in lines:
+                    if line:
+                        self._event(orjson.loads(line))
+                self._sink.heard()
+                self._works()
+                heard = True
+        return heard
+
+    def _event(self, event: Any) -> None:
+        kind, obj = event["type"], event["object"]
+        if kind == "ERROR":
+            code = obj.get("code")
+            raise ApiError(code if isinstance(code, int) else 410, f"watch {self._path}: {obj.get('message')}")
+        try:
+            if kind in ("ADDED", "MODIFIED"):
+                self._sink.seen(obj)
+            elif kind == "DELETED":
+                self._sink.gone(obj)
+        except Exception as error:  # one object that we cannot read must not cost us all others
+            self._metrics.feed_errors.add(self._name)
+            self._log.error("object not understood", feed=self._name, uid=_uid(obj), **cause(error))
+        self._version = str(obj["metadata"].get("resourceVersion") or self._version)
+
+    def _works(self) -> None:
+        self._backoff.reset()
+        if self._failing:
+            self._failing = False
+            self._log.info("feed works again", feed=self._name)
+
+    def _failed(self, error: ApiError) -> None:
+        self._metrics.feed_errors.add(self._name)
+        if not self._failing:  # once for each outage
+            self._failing = True
+            self._log.warning("feed failed", feed=self._name, why=str(error))
+
+
+def _uid(obj: Any) -> str:
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    return str(metadata.get("uid"))[:64] if isinstance(metadata, dict) else ""
