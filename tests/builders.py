@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from webhook.gpus import GpuName, Gpus
 from webhook.interface import Context, Finding, PriorityClass, Rule, Taint, Workload
-from webhook.pod import Pod, owner
+from webhook.pod import Pod, gpu_names, owner
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(
@@ -176,5 +176,5 @@ def case(
     **context: Any,
 ) -> Case:
     """A pod in a context: two nodes of eight GPUs, namespace `team-a`, class `training`, unless told otherwise."""
-    known = Context(namespace, GPUS, cluster, Workload(workload), owner(pod), **context)
+    known = Context(namespace, GPUS, cluster, Workload(workload), owner(pod), gpu_names(pod, GPUS), **context)
     return Case(pod, known, rule)

@@ -54,7 +54,7 @@ class CpuPerGpu(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         wanted = self._least.get(context.workload.name)
-        if wanted is None:
+        if wanted is None or not context.gpu_names:
             return
         of_pod = requests_of(pod["spec"]) if pod["spec"].get("resources") else {}
         for container in containers(pod):

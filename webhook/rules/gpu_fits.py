@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, asks_for_gpu, claims_devices, containers, gpu_counts, total_requests
+from webhook.pod import Pod, claims_devices, containers, gpu_counts, total_requests
 from webhook.text import bare, quoted
 
 _NAMED = 3
@@ -32,7 +32,7 @@ class GpuFits(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         cluster = context.cluster
-        if not cluster.fresh or not asks_for_gpu(pod, context.gpus) or _placed_otherwise(pod, context):
+        if not context.gpu_names or not cluster.fresh or _placed_otherwise(pod, context):
             return
         may_come = cluster.elastic if self.autoscaler is None else self.autoscaler
         try:
@@ -42,9 +42,10 @@ class GpuFits(Rule):
         too_large = False
         for name in context.gpus.among(asked):
             largest = cluster.largest(name, _NAMED + 1)
-            if largest and asked[name] > largest[0][1] and not claims_devices(pod):
+            count = asked[name]
+            if largest and count > largest[0][1] and isinstance(count, int) and not claims_devices(pod):
                 too_large = True
-                yield self._larger(pod, context, name, asked[name], largest, may_come)
+                yield self._larger(pod, context, name, count, largest, may_come)
         if too_large or context.fits_empty is None:
             return
         rejected = context.fits_empty(pod)

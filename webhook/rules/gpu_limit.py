@@ -32,6 +32,8 @@ class GpuLimit(Rule):
     """What is counted: whole GPUs, hardware slices (MIG), shares."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        if not context.gpu_names:
+            return
         total = peak = sidecars = 0
         askers = 0
         for container in containers(pod):

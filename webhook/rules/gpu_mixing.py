@@ -24,6 +24,8 @@ class GpuMixing(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         kind = context.gpus.kind
+        if len(context.gpu_names) < 2:
+            return
         for container in containers(pod):
             counts = gpu_counts(container.spec, context.gpus)
             if len(counts) < 2:

@@ -16,7 +16,7 @@ one. Source: ValidateResourceRequirements and validatePodResources, pkg/apis/cor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.gpus import vendor
@@ -29,8 +29,10 @@ from webhook.text import bare, listed, quoted
 class GpuQuantity(Rule):
     """GPU quantities are whole, not negative, and the same in requests and limits."""
 
+    early: ClassVar[bool] = True
+
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        for container in containers(pod) if context.gpu_names else ():
             if resources := container.spec.get("resources"):
                 yield from _resources(resources, container.field, f" in container {quoted(container.name)}", context)
         for part in ("limits", "requests"):

@@ -31,6 +31,8 @@ class GpuSharing(Rule):
     """No container asks for more than one share of a shared GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        if not context.gpu_names:
+            return
         for container in containers(pod):
             for name, count in gpu_counts(container.spec, context.gpus).items():
                 if count < 2:

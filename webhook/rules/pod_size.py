@@ -1,0 +1,87 @@
+"""A pod is no larger than rules can look at in good time.
+
+Far above anything that runs, and far below the 3 MB that the API server takes: what is larger was made to keep this
+program busy. It runs first, and where it finds something no other rule is asked.
+
+Fields read:   how many containers, variables, mounts, volumes, resources, capabilities, tolerations, annotations and terms
+               of node affinity there are, not what they say
+Refused:       more than `_MOST` of one of them in the whole pod
+DRA:           the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import CONTAINER_LISTS, Pod, annotations_of
+
+_MOST = {
+    "containers": 256,
+    "env": 4096,
+    "envFrom": 256,
+    "volumeMounts": 2048,
+    "resources": 2048,
+    "capabilities": 1024,
+    "volumes": 1024,
+    "tolerations": 256,
+    "annotations": 1024,
+    "nodeSelector": 256,
+    "nodeAffinity": 2048,
+}
+
+
+class PodSize(Rule):
+    """No pod is larger than can be checked in good time."""
+
+    gate: ClassVar[bool] = True
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        spec = pod["spec"]
+        counts = dict.fromkeys(_MOST, 0)
+        counts["containers"] = sum(len(spec.get(kind) or ()) for kind in CONTAINER_LISTS)
+        if counts["containers"] <= _MOST["containers"]:
+            for kind in CONTAINER_LISTS:
+                for container in spec.get(kind) or ():
+                    _count(container, counts)
+        for key in ("volumes", "tolerations", "nodeSelector"):
+            counts[key] = len(spec.get(key) or ())
+        counts["annotations"] = len(annotations_of(pod))
+        if affinity := (spec.get("affinity") or {}).get("nodeAffinity"):
+            counts["nodeAffinity"] = _terms(affinity)
+        for what, most in _MOST.items():
+            if counts[what] > most:
+                where = "metadata" if what == "annotations" else "spec"
+                yield Finding(
+                    path=where,
+                    seen=f"{counts[what]} {_NAMES.get(what, what)} in all",
+                    wanted=f"at most {most}",
+                    fix="Split the pod; nothing else in it was checked",
+                )
+
+
+_NAMES = {"env": "environment variables", "resources": "names of resources", "nodeAffinity": "values in node affinity"}
+
+
+def _count(container: Mapping[str, Any], counts: dict[str, int]) -> None:
+    for key in ("env", "envFrom", "volumeMounts"):
+        if found := container.get(key):
+            counts[key] += len(found)
+    if resources := container.get("resources"):
+        counts["resources"] += len(resources.get("limits") or ()) + len(resources.get("requests") or ())
+    if security := container.get("securityContext"):
+        counts["capabilities"] += len((security.get("capabilities") or {}).get("add") or ())
+
+
+def _terms(affinity: Mapping[str, Any]) -> int:
+    """Terms, expressions and values together."""
+    required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    count = 0
+    for term in (*required, *(term.get("preference") or {} for term in preferred)):
+        count += 1
+        for part in ("matchExpressions", "matchFields"):
+            for expression in term.get(part) or ():
+                count += 1 + len(expression.get("values") or ())
+    return count
