@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from webhook import explain
 from webhook.errors import BadPod
@@ -73,8 +72,8 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
         return IGNORED
     edit = Edit(pod)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
-    before = explain.previous(pod, _named_nodes(edit))
     context.strategy = home.settings.placement.strategy(context.workload.name)
+    before = explain.previous(pod, _named_nodes(edit), context.strategy)
     try:
         for name, injector in policy.injectors(home.profile):
             if name in _AFTER_PLACEMENT and context.placement is None:
@@ -84,6 +83,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
                 decision.warnings.append(outcome.warning)
     except Refusal as refusal:
         decision.findings = [(name, "deny", finding) for finding in refusal.findings]
+        decision.warnings = explain.warnings((home.warning, context.workload.warning, *decision.warnings))
         return refused(decision, pod, policy, shadow=home.settings.shadow)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
@@ -118,14 +118,11 @@ def _holds(patch: bytes, original: Callable[[], Pod], edited: Pod) -> bool:
         return False
 
 
-def _named_nodes(edit: Edit) -> list[str]:
-    preferred = (named_node(term.get("preference")) for term in edit.get(PREFERRED) or ())
-    required = (_pinned(term) for term in edit.get(REQUIRED) or ())
-    return [name for names in (preferred, required) for name in names if name is not None]
-
-
-def _pinned(term: dict[str, Any]) -> str | None:
-    return next((n for f in term.get("matchFields") or () if (n := named_node({"matchFields": [f]})) is not None), None)
+def _named_nodes(edit: Edit) -> set[str | None]:
+    """The nodes that the pod's affinity calls by name as our own terms do."""
+    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
+    fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
+    return preferred | {named_node({"matchFields": [field]}) for field in fields}
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:

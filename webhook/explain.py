@@ -12,7 +12,7 @@ It stands in the annotation `gpu-admission.io/decision`, in the audit log and in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -64,25 +64,36 @@ def encoded(found: dict[str, Any]) -> str:
     return text.decode()
 
 
-def previous(pod: Pod, preferred: Iterable[str]) -> Placement | None:
+def previous(pod: Pod, named: Container[str | None], strategy: str) -> Placement | None:
     """The choice that an earlier call made for this pod, so that a second call does not choose again.
 
-    Anyone can write an annotation: it counts only where the pod's own affinity names the same nodes. `preferred`: the
-    nodes that the affinity names, in its order.
+    Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names
+    (`named`), and only nodes and numbers are taken from it. `strategy` is that of the policy.
     """
     text = annotations_of(pod).get(DECISION)
     if not text or len(text) > LARGEST_RECORD:
         return None
     try:
         found = orjson.loads(text)
-        nodes = tuple(Ranked(str(n[0]), int(n[1]), int(n[2]), float(n[3])) for n in found.get("nodes") or ())
-        strategy, total = str(found.get("strategy", "off"))[:16], int(found.get("of", 0))
+        nodes = tuple([_ranked(*entry) for entry in found["nodes"]])
+        total = _count(found.get("of", 0))
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
-    named = set(preferred)
-    if not nodes or not named or not named <= {n.node for n in nodes}:
+    if not nodes or nodes[0].node not in named:
         return None
     return Placement(nodes, strategy, total=total)
+
+
+def _ranked(node: Any, free: Any, peers: Any, score: Any) -> Ranked:
+    if not isinstance(node, str) or not isinstance(score, (int, float)):
+        raise TypeError
+    return Ranked(node, _count(free), _count(peers), float(score))
+
+
+def _count(number: Any) -> int:
+    if not isinstance(number, int) or not 0 <= number < 2**31:  # a tenant may have written it
+        raise TypeError
+    return number
 
 
 def warnings(texts: Iterable[str | None]) -> list[str]:

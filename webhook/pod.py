@@ -128,15 +128,6 @@ def _raise(total: dict[str, Number], floor: Mapping[str, Number]) -> None:
             total[name] = amount
 
 
-def names_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
-    """Whether a container names a GPU resource at all, in whatever quantity."""
-    resources = container.get("resources")
-    if not resources:
-        return False
-    kind = gpus.kind
-    return any(kind(name) for part in ("limits", "requests") for name in resources.get(part) or ())
-
-
 def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
     """How many of each GPU resource one container asks for, its limits first.
 
@@ -165,15 +156,25 @@ def has_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
 
 
 def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
-    """The GPU resources that any container names, in whatever quantity."""
+    """The GPU resources that any container asks for, in whatever quantity but zero.
+
+    0 GPUs are none: such a pod has no business on a node with GPUs.
+    """
     kind, spec, found = gpus.kind, pod["spec"], []
     for containers_of_a_kind in (spec.get("containers"), spec.get("initContainers"), spec.get("ephemeralContainers")):
         for container in containers_of_a_kind or ():
             if resources := container.get("resources"):
                 for part in (resources.get("limits"), resources.get("requests")):
                     if part:
-                        found += [name for name in part if kind(name) is not None]
+                        found += [name for name in part if kind(name) is not None and not _is_zero(part[name])]
     return frozenset(found)
+
+
+def _is_zero(quantity: Any) -> bool:
+    try:
+        return parse(quantity) == 0
+    except QuantityError:
+        return False  # a rule says what is wrong with it
 
 
 def uses_gpu(pod: Pod, gpus: Gpus) -> bool:
