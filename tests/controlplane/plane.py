@@ -108,7 +108,10 @@ class ControlPlane:
     def kubectl(
         self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Runs kubectl, as the administrator unless told otherwise. Raises AssertionError with what it said."""
+        """Runs kubectl, as the administrator unless told otherwise. Raises AssertionError with what it said.
+
+        It blocks: a test that serves a webhook on its own loop calls it through asyncio.to_thread.
+        """
         answer = subprocess.run(
             [self.programs.path("kubectl"), *arguments],
             input=input,
