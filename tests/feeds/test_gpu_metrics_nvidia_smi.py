@@ -9,12 +9,11 @@ from pathlib import Path
 import orjson
 import pytest
 from aiohttp import web
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.stream import WsApiClient
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, Utilisation
-from webhook.feeds.gpu_source import SourceFailed
+from webhook.feeds.access import Access
+from webhook.feeds.gpu_source import SourceFailed, http_session
 from webhook.feeds.gpu_targets import Target
 from webhook.feeds.nvidia_smi import NvidiaSmiSource
 
@@ -22,7 +21,7 @@ DATA = Path(__file__).parent / "data"
 IDLE = (DATA / "nvidia-smi-idle.csv").read_bytes()
 BUSY = (DATA / "nvidia-smi-busy.csv").read_bytes()
 SETTINGS = GpuMetricsSettings.model_validate(
-    {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}, "timeout": "0.5s"}
+    {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}, "timeout": "2s"}
 )
 SUCCESS = orjson.dumps({"metadata": {}, "status": "Success"})
 NOT_FOUND = orjson.dumps(
@@ -71,6 +70,7 @@ class Cluster:
 
     async def exec(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
+        assert request.headers["Authorization"] == "Bearer token"
         self.asked.append((name, request.query.getall("command"), request.query["container"]))
         if name not in self.scripts:
             raise web.HTTPForbidden(text='{"kind":"Status","message":"pods \\"x\\" is forbidden"}')
@@ -102,9 +102,11 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 async def source(cluster: Cluster) -> AsyncIterator[NvidiaSmiSource]:
-    configuration = Configuration(host=cluster.url)
-    async with WsApiClient(configuration) as client:
-        yield NvidiaSmiSource(SETTINGS, client, cluster.targets)
+    async def access() -> Access:
+        return Access(cluster.url, None, "Bearer token", None, 60.0)
+
+    async with http_session() as http:
+        yield NvidiaSmiSource(SETTINGS, http, access, cluster.targets)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,8 @@ async def test_a_pod_that_misbehaves_is_given_up_and_the_others_count(
     into.commit(0.0)
     assert (source.failed, into.node("a").measured) == (1, 2)
     cluster.scripts = {"pod-1": script, "pod-2": script} if script else {}
+    if reason == "TimeoutError":
+        source._settings = SETTINGS.model_copy(update={"timeout": 0.1})
     with pytest.raises(SourceFailed) as error:
         await source.poll(Utilisation(SETTINGS))
     assert reason in str(error.value)

@@ -335,14 +335,24 @@ def test_what_is_no_running_exporter_is_not_asked(found: dict[str, Any]) -> None
 
 def test_exporters_come_and_go_with_their_pods() -> None:
     targets = Targets(exporter(SETTINGS))
-    targets.replace("pods", [pod("a"), pod("b", address="fd00::7"), pod("c", labels={})], 0.0)
+    assert not targets.listed.is_set()
+    pages = targets.listing()
+    pages.add([pod("a"), pod("b", address="fd00::7")])
+    pages.add([pod("c", labels={})])
+    pages.done()
+    assert targets.listed.is_set()
     assert sorted(t.name for t in targets) == ["a", "b"]
     assert targets.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
-    targets.pod_gone(pod("a"), 1.0)
-    targets.pod_seen(pod("b", phase="Failed"), 1.0)
+    targets.gone(pod("a"))
+    targets.seen(pod("b", phase="Failed"))
+    targets.heard()
     assert list(targets) == []
-    targets.pod_seen(pod("c"), 2.0)
-    targets.replace("nodes", [], 2.0)
+    targets.seen(pod("c"))
+    targets.seen(pod("d"))
+    pages = targets.listing()
+    pages.add([pod("c")])
+    assert len(targets) == 2, "while the list comes in, nothing is gone"
+    pages.done()
     assert list(targets) == [Target("gpu-a-1", "gpu-operator", "c", "uid-of-c", "10.0.0.7")]
 
 
@@ -369,30 +379,32 @@ def test_nvidia_smi_runs_only_in_running_pods_that_hold_a_gpu(found: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("settings", "path", "parameters"),
+    ("settings", "which"),
     [
-        pytest.param({}, None, None, id="off"),
+        pytest.param({}, None, id="off"),
         pytest.param(
             {"source": "dcgm", "dcgm": {"namespace": "m", "selector": {"b": "2", "a": "1"}}},
-            "/api/v1/namespaces/m/pods",
-            {"labelSelector": "a=1,b=2"},
+            ("/api/v1/namespaces/m/pods", "a=1,b=2", ""),
             id="exporters",
         ),
         pytest.param(
             {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}},
-            "/api/v1/namespaces/team-a/pods",
-            {"fieldSelector": "status.phase=Running"},
+            ("/api/v1/namespaces/team-a/pods", "", "status.phase=Running"),
             id="pods of one namespace",
         ),
         pytest.param(
             {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["a", "b"]}},
-            "/api/v1/pods",
-            {"fieldSelector": "status.phase=Running"},
+            ("/api/v1/pods", "", "status.phase=Running"),
             id="pods of several",
+        ),
+        pytest.param(
+            {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["*"]}},
+            ("/api/v1/pods", "", "status.phase=Running"),
+            id="pods of all",
         ),
     ],
 )
 def test_only_the_pods_that_are_needed_are_watched(
-    settings: dict[str, Any], path: str | None, parameters: dict[str, str] | None
+    settings: dict[str, Any], which: tuple[str, str, str] | None
 ) -> None:
-    assert watched(GpuMetricsSettings.model_validate(settings)) == (path and (path, parameters))
+    assert watched(GpuMetricsSettings.model_validate(settings)) == which

@@ -1,7 +1,7 @@
-"""The loop that polls a source of GPU metrics. It never ends by an error, and nothing waits for it.
+"""GPU metrics, polled for as long as the program runs, from the source that the policy in force names.
 
-Where the source does not answer, samples grow stale and are taken back: nodes are then ranked by allocation alone, and
-the status says so.
+Nothing waits for them. Where the source does not answer, samples grow stale and are taken back: nodes are then ranked by
+allocation alone, and the status says so.
 """
 
 from __future__ import annotations
@@ -9,54 +9,136 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import structlog
-from kubernetes_asyncio.client.rest import ApiException
-from kubernetes_asyncio.stream import WsApiClient
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
+from webhook.errors import GpuAdmissionError
+from webhook.feeds.access import Access
+from webhook.feeds.api import Api
 from webhook.feeds.dcgm import DcgmSource
-from webhook.feeds.gpu_source import Source, SourceFailed
-from webhook.feeds.gpu_targets import Targets
+from webhook.feeds.gpu_source import Source, http_session
+from webhook.feeds.gpu_targets import Targets, exporter, holder, watched
 from webhook.feeds.nvidia_smi import NvidiaSmiSource
 from webhook.feeds.prometheus import PrometheusSource
+from webhook.feeds.watch import Feed
+from webhook.gpus import GpuName, Gpus
 from webhook.logs import Logger, cause
+from webhook.metrics import Metrics
+from webhook.policy import Policy
 
+Tell = Callable[[str, NodeUse], None]
 _TOLD_AT_ONCE = 200
 """Between two turns of the event loop."""
+_LOOK_SECONDS = 1.0
+"""How soon a new policy is noticed."""
 
 
-def open_source(
-    settings: GpuMetricsSettings,
-    http: aiohttp.ClientSession,
-    targets: Targets,
-    client: WsApiClient | None = None,
-    token_file: Path | None = None,
-) -> Source | None:
-    """The source that the policy names; None if it is off. `targets`: see `gpu_targets.watched`.
+class Plan(NamedTuple):
+    """What a policy says about GPU metrics."""
 
-    `token_file`: a bearer token for Prometheus. `client`: for `nvidia-smi`, with the right to use pods/exec.
+    settings: GpuMetricsSettings
+    gpus: tuple[GpuName, ...]
+
+
+class GpuMetrics:
+    """Begins anew when `gpuMetrics` of the policy changes. `tell` gets what `GpuMetricsFeed` tells.
+
+    `ca_file` and `token_file` are for Prometheus; the token is read at each poll.
     """
-    if settings.source == "prometheus":
-        token = (lambda: token_file.read_text().strip()) if token_file else None
-        return PrometheusSource(settings, http, targets.nodes, token)
-    if settings.source == "dcgm":
-        return DcgmSource(settings, http, lambda: targets)
-    if settings.source == "nvidiaSmi":
-        if client is None:
-            raise ValueError("source nvidiaSmi needs a WsApiClient")
-        return NvidiaSmiSource(settings, client, lambda: targets)
-    return None
+
+    def __init__(
+        self,
+        current: Callable[[], Policy | None],
+        sink: Utilisation,
+        tell: Tell,
+        api: Api,
+        access: Callable[[], Awaitable[Access]],
+        metrics: Metrics,
+        log: Logger,
+        *,
+        ca_file: Path | None = None,
+        token_file: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._current = current
+        self._sink, self._tell = sink, tell
+        self._api, self._access = api, access
+        self._metrics, self._log = metrics, log
+        self._ca_file, self._token_file = ca_file, token_file
+        self._clock = clock
+        self._polls = {"succeeded": 0, "failed": 0}
+        self._measure()
+
+    def _measure(self) -> None:
+        metrics, sink = self._metrics, self._sink
+        metrics.gauge("gpu_metrics_age_seconds", "Seconds since the newest sample of a GPU; NaN: none.", self._age)
+        metrics.gauge("gpu_metrics_gpus", "GPUs and MIG instances that are known.", lambda: sink.gpus)
+        metrics.counters("gpu_metrics_polls", "Polls of the source.", "result", lambda: self._polls)
+        metrics.counters("gpu_metrics_ignored", "Numbers that were not used.", "reason", lambda: sink.ignored)
+
+    def _age(self) -> float:
+        age = self._sink.status(self._clock()).age
+        return float("nan") if age is None else age
+
+    async def run(self) -> None:
+        """For ever. Only a bug of ours ends it."""
+        async with http_session(str(self._ca_file) if self._ca_file else None) as http:
+            while True:
+                plan = self._plan()
+                self._sink.configure(plan.settings)
+                work = asyncio.create_task(self._follow(plan, http))
+                try:
+                    while self._plan() == plan and not work.done():  # noqa: ASYNC110  a policy does not tell
+                        await asyncio.sleep(_LOOK_SECONDS)
+                finally:
+                    work.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await work
+
+    def _plan(self) -> Plan:
+        policy = self._current()
+        return Plan(policy.file.gpu_metrics, policy.gpus.names) if policy else Plan(GpuMetricsSettings(), ())
+
+    async def _follow(self, plan: Plan, http: aiohttp.ClientSession) -> None:
+        """Watch the pods that are asked, and poll, until cancelled."""
+        settings = plan.settings
+        smi = settings.source == "nvidiaSmi"
+        targets = Targets(holder(settings, Gpus(plan.gpus)) if smi else exporter(settings))
+        source = self._source(settings, http, targets)
+        feed = GpuMetricsFeed(settings, source, self._sink, self._tell, self._polls, log=self._log, clock=self._clock)
+        async with asyncio.TaskGroup() as group:
+            if (which := watched(settings)) is not None:
+                path, labels, fields = which
+                watch = Feed(
+                    self._api, "gpu targets", path, targets, self._metrics, self._log, labels=labels, fields=fields
+                )
+                group.create_task(watch.run())
+            if settings.source in ("dcgm", "nvidiaSmi"):
+                await targets.listed.wait()
+            await feed.run()
+
+    def _source(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession, targets: Targets) -> Source | None:
+        if settings.source == "prometheus":
+            file = self._token_file
+            return PrometheusSource(settings, http, targets.nodes, (lambda: file.read_text().strip()) if file else None)
+        if settings.source == "dcgm":
+            return DcgmSource(settings, http, lambda: targets)
+        if settings.source == "nvidiaSmi":
+            return NvidiaSmiSource(settings, http, self._access, lambda: targets)
+        return None
 
 
 class GpuMetricsFeed:
-    """Polls for ever. `tell` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
+    """The loop over one source. `tell` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
 
-    Not told: how GPUs are allocated. Use `idle_gpus` with what the cluster state knows.
+    Not told: how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
     """
 
     def __init__(
@@ -64,7 +146,8 @@ class GpuMetricsFeed:
         settings: GpuMetricsSettings,
         source: Source | None,
         sink: Utilisation,
-        tell: Callable[[str, NodeUse], None],
+        tell: Tell,
+        polls: dict[str, int],
         *,
         log: Logger | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -75,33 +158,20 @@ class GpuMetricsFeed:
         self._source = source
         self._sink = sink
         self._tell = tell
+        self._polls = polls
         self._log: Logger = log or structlog.get_logger()
         self._clock = clock
         self._pause = pause
         self._jitter = jitter
         self._complaint = ""
-        self.polls = 0
-        self.failures = 0
-        """Polls that failed, of all polls."""
-
-    @property
-    def age(self) -> float:
-        """Seconds since the newest sample; NaN while there is none."""
-        age = self._sink.status(self._clock()).age
-        return float("nan") if age is None else age
-
-    @property
-    def ignored(self) -> Mapping[str, int]:
-        """Numbers that were not used, by a constant reason."""
-        return self._sink.ignored
 
     async def run(self) -> None:
         """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval.
 
         Without a source it takes back what an earlier one said, and waits to be cancelled.
         """
+        await self._publish()
         if self._source is None:
-            await self._publish()
             await asyncio.Event().wait()
         interval = self._settings.interval
         in_a_row = 0
@@ -116,34 +186,30 @@ class GpuMetricsFeed:
     async def poll(self) -> bool:
         """One poll; whether it succeeded."""
         assert self._source is not None
-        self.polls += 1
         self._sink.discard()  # of a poll that failed, or was cancelled
         try:
             async with asyncio.timeout(self._settings.stale_after):
                 await self._source.poll(self._sink)
             self._sink.commit(self._clock())
             complaint = ""
-        except (SourceFailed, TimeoutError, aiohttp.ClientError, ApiException, OSError) as error:
+        except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
             complaint = f"{type(error).__name__}: {error}"[:500]
-            self._failed()
         except Exception as error:  # a bug of ours must not leave old numbers standing for ever
             complaint = f"a bug: {type(error).__name__}"
             self._log.error("GPU metrics", **cause(error))
-            self._failed()
+        if complaint:
+            self._sink.refresh(self._clock())
+        self._polls["failed" if complaint else "succeeded"] += 1
         self._report(complaint)
         await self._publish()
         return not complaint
-
-    def _failed(self) -> None:
-        self.failures += 1
-        self._sink.refresh(self._clock())
 
     def _report(self, complaint: str) -> None:
         """One line when it breaks or breaks otherwise, one when it works again; not one for each poll."""
         if complaint and complaint != self._complaint:
             self._log.warning(
                 "GPU metrics cannot be read; nodes are ranked by allocation once they are stale",
-                seen=complaint,
+                why=complaint,
                 source=self._settings.source,
             )
         elif self._complaint and not complaint:

@@ -1,12 +1,14 @@
-"""The pods that GPU metrics are asked of, kept from a watch of pods: DCGM exporters, or pods that hold a GPU."""
+"""The pods that GPU metrics are asked of, kept by a watch of their own: DCGM exporters, or pods that hold a GPU."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.feeds.api import Object
 from webhook.gpus import Gpus
 
 
@@ -23,15 +25,17 @@ class Target(NamedTuple):
     """How many it holds."""
 
 
-Choose = Callable[[Mapping[str, Any]], Target | None]
+Choose = Callable[[Object], Target | None]
 
 
 class Targets:
-    """Fed by the arrows of a pod watch, as the cluster state is. Objects are as the API gives them."""
+    """A sink of `watch.Feed`."""
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
         self._by_uid: dict[str, Target] = {}
+        self.listed = asyncio.Event()
+        """There was a full list."""
 
     def __iter__(self) -> Iterator[Target]:
         return iter(list(self._by_uid.values()))
@@ -39,23 +43,26 @@ class Targets:
     def __len__(self) -> int:
         return len(self._by_uid)
 
-    def pod_seen(self, pod: Mapping[str, Any], now: float = 0.0) -> None:
+    def listing(self) -> _Pages:
+        return _Pages(self)
+
+    def seen(self, pod: Object) -> None:
         target = self._choose(pod)
         if target is None:
-            self.pod_gone(pod)
+            self.gone(pod)
         else:
             self._by_uid[target.uid] = target
 
-    def pod_gone(self, pod: Mapping[str, Any], now: float = 0.0) -> None:
+    def gone(self, pod: Object) -> None:
         self._by_uid.pop((pod.get("metadata") or {}).get("uid") or "", None)
 
-    def replace(self, kind: str, pods: Iterable[Mapping[str, Any]], now: float = 0.0) -> None:
-        """A full list: what is absent is gone."""
-        if kind == "pods":
-            self._by_uid = {target.uid: target for pod in pods if (target := self._choose(pod)) is not None}
-
-    def heard(self, kind: str, now: float) -> None:
+    def heard(self) -> None:
         """The watch is alive: of no use here, a target that is gone does not answer."""
+
+    def keep(self, pods: set[str]) -> None:
+        """A full list is there: forget all but the pods with these uids."""
+        self.listed.set()
+        self._by_uid = {uid: target for uid, target in self._by_uid.items() if uid in pods}
 
     def nodes(self) -> dict[str, str]:
         """Nodes by the address and by the name of their pod."""
@@ -64,16 +71,32 @@ class Targets:
         return found
 
 
-def watched(settings: GpuMetricsSettings) -> tuple[str, dict[str, str]] | None:
-    """Which pods to watch for these settings: path and parameters of the list; None where none are needed."""
+class _Pages:
+    """A full list: what is on no page is gone."""
+
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+        self._uids: set[str] = set()
+
+    def add(self, objects: Iterable[Object]) -> None:
+        for pod in objects:
+            self._uids.add((pod.get("metadata") or {}).get("uid") or "")
+            self._targets.seen(pod)
+
+    def done(self) -> None:
+        self._targets.keep(self._uids)
+
+
+def watched(settings: GpuMetricsSettings) -> tuple[str, str, str] | None:
+    """Which pods to watch: path, label selector and field selector; None where none are needed."""
     if settings.source in ("dcgm", "prometheus"):
         at = settings.dcgm
         labels = ",".join(f"{key}={value}" for key, value in sorted(at.selector.items()))
-        return f"/api/v1/namespaces/{at.namespace}/pods", {"labelSelector": labels}
+        return f"/api/v1/namespaces/{at.namespace}/pods", labels, ""
     if settings.source == "nvidiaSmi":
         namespaces = settings.nvidia_smi.namespaces
         within = f"namespaces/{namespaces[0]}/" if len(namespaces) == 1 and namespaces[0] != "*" else ""
-        return f"/api/v1/{within}pods", {"fieldSelector": "status.phase=Running"}
+        return f"/api/v1/{within}pods", "", "status.phase=Running"
     return None
 
 
@@ -81,7 +104,7 @@ def exporter(settings: GpuMetricsSettings) -> Choose:
     """Chooses the running DCGM exporters."""
     at = settings.dcgm
 
-    def choose(pod: Mapping[str, Any]) -> Target | None:
+    def choose(pod: Object) -> Target | None:
         target = _running(pod)
         labels = (pod.get("metadata") or {}).get("labels") or {}
         if target is None or target.namespace != at.namespace or not target.address:
@@ -95,7 +118,7 @@ def holder(settings: GpuMetricsSettings, gpus: Gpus) -> Choose:
     """Chooses the running pods that hold whole GPUs: one container each, which is asked for all that it sees."""
     namespaces = settings.nvidia_smi.namespaces
 
-    def choose(pod: Mapping[str, Any]) -> Target | None:
+    def choose(pod: Object) -> Target | None:
         target = _running(pod)
         if target is None or ("*" not in namespaces and target.namespace not in namespaces):
             return None
@@ -119,7 +142,7 @@ def _whole(amount: Any) -> int:
     return int(amount) if str(amount).isdecimal() else 0
 
 
-def _running(pod: Mapping[str, Any]) -> Target | None:
+def _running(pod: Object) -> Target | None:
     metadata, spec, status = (pod.get(key) or {} for key in ("metadata", "spec", "status"))
     node, uid = spec.get("nodeName"), metadata.get("uid")
     if not node or not uid or status.get("phase") != "Running" or metadata.get("deletionTimestamp"):

@@ -12,18 +12,16 @@ from __future__ import annotations
 import asyncio
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Final
 
 import aiohttp
 import orjson
-from kubernetes_asyncio.client import CoreV1Api
-from kubernetes_asyncio.client.rest import ApiException
-from kubernetes_asyncio.stream import WsApiClient
-from kubernetes_asyncio.stream.ws_client import ERROR_CHANNEL, STDOUT_CHANNEL
+from aiohttp import hdrs
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
+from webhook.feeds.access import Access
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.feeds.gpu_targets import Target
 from webhook.text import plural, quoted
@@ -35,6 +33,9 @@ _BROKEN = ("[GPU is lost]", "[GPU requires reset]")
 _MOST_BYTES = 1 << 16
 _MOST_GPUS = 64
 _AT_ONCE = 8
+_PROTOCOL: Final = "v4.channel.k8s.io"
+"""The first byte of a message is its channel. Source: k8s.io/apimachinery pkg/util/remotecommand."""
+_STDOUT, _STATUS = 1, 3
 
 
 def parse(text: str, gpus: int, ignored: Counter[str]) -> Iterator[tuple[int, Reading, float]]:
@@ -70,10 +71,15 @@ class NvidiaSmiSource:
     """`targets` gives the pods that hold GPUs now."""
 
     def __init__(
-        self, settings: GpuMetricsSettings, client: WsApiClient, targets: Callable[[], Iterable[Target]]
+        self,
+        settings: GpuMetricsSettings,
+        http: aiohttp.ClientSession,
+        access: Callable[[], Awaitable[Access]],
+        targets: Callable[[], Iterable[Target]],
     ) -> None:
         self._settings = settings
-        self._api: Any = CoreV1Api(client)  # its types know nothing of websockets
+        self._http = http
+        self._access = access
         self._targets = targets
         self.failed = 0
         """Pods that did not answer in the last poll: many images have no nvidia-smi."""
@@ -81,6 +87,7 @@ class NvidiaSmiSource:
     async def poll(self, into: Utilisation) -> None:
         """Ask every pod, some at a time. Fails only if there were pods and none answered."""
         targets = list(self._targets())
+        access = await self._access()
         errors: list[str] = []
         waiting = iter(targets)
 
@@ -88,8 +95,8 @@ class NvidiaSmiSource:
             for target in waiting:
                 try:
                     async with asyncio.timeout(self._settings.timeout):
-                        text = await self._run(target)
-                except (SourceFailed, TimeoutError, aiohttp.ClientError, ApiException, OSError) as error:
+                        text = await self._run(access, target)
+                except (SourceFailed, TimeoutError, aiohttp.ClientError, OSError) as error:
                     errors.append(f"{type(error).__name__}: {error}")
                     continue
                 for index, reading, value in parse(text, target.gpus, into.ignored):
@@ -105,31 +112,27 @@ class NvidiaSmiSource:
                 "Is manifests/optional/nvidia-smi-rbac.yaml applied?"
             )
 
-    async def _run(self, target: Target) -> str:
-        """Standard output. Protocol v4.channel.k8s.io: the first byte of a message is its channel."""
+    async def _run(self, access: Access, target: Target) -> str:
+        """Standard output of `nvidia-smi` in the pod."""
         out, status = bytearray(), b""
-        connection = await self._api.connect_get_namespaced_pod_exec(
-            target.name,
-            target.namespace,
-            container=target.container,
-            command=COMMAND,
-            stdin=False,
-            stdout=True,
-            stderr=False,
-            tty=False,
-            _preload_content=False,
-        )
-        async with connection as socket:
+        async with self._http.ws_connect(
+            f"{access.base}/api/v1/namespaces/{target.namespace}/pods/{target.name}/exec",
+            params=[("container", target.container), ("stdout", "true"), *(("command", word) for word in COMMAND)],
+            headers={hdrs.AUTHORIZATION: access.authorization} if access.authorization else None,
+            protocols=(_PROTOCOL,),
+            ssl=access.tls if access.tls is not None else True,
+            server_hostname=access.server_name,
+            max_msg_size=_MOST_BYTES,
+        ) as socket:
             async for message in socket:
                 if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
                     continue
                 channel, data = message.data[0], message.data[1:]
-                if channel == STDOUT_CHANNEL:
+                if channel == _STDOUT:
                     out += data
-                elif channel == ERROR_CHANNEL:
+                elif channel == _STATUS:
                     status = data
                 if len(out) > _MOST_BYTES:
-                    # Closing waits for the other side, who may go on writing: then the timeout is what is reported.
                     raise SourceFailed(f"nvidia-smi wrote more than {_MOST_BYTES} bytes; it is not NVIDIA's")
         _check(status)
         return out.decode(errors="replace")
