@@ -1,0 +1,273 @@
+"""What the manifests must and must not say, without a cluster. What they do is in the tests beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.manifests.files import MANIFESTS, Json, documents, installed_files, only, shipped
+from webhook.admission import PROFILE_LABEL
+from webhook.feeds.policy import KEY
+from webhook.policy import Policy, PolicyFile
+from webhook.settings import ServeSettings
+from webhook.tls.issue import service_names
+
+DEFAULTS = ServeSettings()
+HOOKS = [
+    pytest.param(hook, id=hook["name"])
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    for hook in only(kind)["webhooks"]
+]
+ROLES = [
+    pytest.param(role, id=f"{role['kind']}-{role['metadata']['name']}")
+    for role in shipped("Role") + shipped("ClusterRole")
+]
+CONTAINER = only("Deployment")["spec"]["template"]["spec"]["containers"][0]
+# As kustomize sorts kinds that are not in this list: between the first ones and the webhooks, by name.
+ORDER = ["Namespace", "ResourceQuota", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ConfigMap", "Secret", "Service", "PriorityClass", "Deployment", "PodDisruptionBudget", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+
+
+# --- Access -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_right_is_a_wildcard(role: Json) -> None:
+    for rule in role["rules"]:
+        assert not [
+            v for part in ("apiGroups", "resources", "verbs", "resourceNames") for v in rule.get(part, ()) if "*" in v
+        ]
+
+
+ALLOWED = {
+    "nodes": {"get", "list", "watch"},
+    "pods": {"get", "list", "watch"},
+    "namespaces": {"get", "list", "watch"},
+    "priorityclasses": {"get", "list", "watch"},
+    "configmaps": {"get", "list", "watch"},
+    "secrets": {"get", "list", "watch", "update", "patch"},
+    "events": {"create", "patch"},
+    "mutatingwebhookconfigurations": {"get", "list", "watch", "update", "patch"},
+    "validatingwebhookconfigurations": {"get", "list", "watch", "update", "patch"},
+    "profiles": {"assign"},
+}
+BY_NAME = {"configmaps", "secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_rights_are_on_the_list_and_what_can_be_named_is_named(role: Json) -> None:
+    for rule in role["rules"]:
+        for resource in rule["resources"]:
+            assert set(rule["verbs"]) <= ALLOWED[resource]
+            assert bool(rule.get("resourceNames")) == (resource in BY_NAME)
+
+
+def test_secrets_are_only_reached_in_our_own_namespace() -> None:
+    assert not [rule for role in shipped("ClusterRole") for rule in role["rules"] if "secrets" in rule["resources"]]
+
+
+# --- Webhooks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_ca_bundle_is_never_rendered(hook: Json) -> None:
+    """Applying again would take it away from a running installation."""
+    assert set(hook["clientConfig"]) == {"service"}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_no_hook_matches_by_labels_of_the_object(hook: Json) -> None:
+    assert "objectSelector" not in hook
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_never_sees_pods_of_the_system_or_our_own(hook: Json) -> None:
+    expressions = hook["namespaceSelector"]["matchExpressions"]
+    if hook["name"] == "policy.gpu-admission.io":
+        assert [rule["resources"] for rule in hook["rules"]] == [["configmaps"]]
+        assert expressions == [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [DEFAULTS.namespace]}]
+        return
+    assert {"key": PROFILE_LABEL, "operator": "Exists"} in expressions
+    excluded = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": [DEFAULTS.namespace, "kube-system"],
+    }
+    assert excluded in expressions
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_no_hook_matches_by_wildcard_or_on_status(hook: Json) -> None:
+    for rule in hook["rules"]:
+        assert not [r for r in rule["resources"] if "*" in r or r.endswith(("/status", "/binding", "/resize"))]
+        assert rule["operations"] in (["CREATE"], ["UPDATE"], ["CREATE", "UPDATE"])
+
+
+FAILURE = [
+    ("mutate.gpu-admission.io", "Ignore", 3),
+    ("templates.mutate.gpu-admission.io", "Ignore", 3),
+    ("validate.gpu-admission.io", "Fail", 5),
+    ("templates.validate.gpu-admission.io", "Ignore", 3),
+    ("policy.gpu-admission.io", "Ignore", 5),
+]
+
+
+@pytest.mark.parametrize(("name", "policy", "seconds"), FAILURE, ids=[name for name, _, _ in FAILURE])
+def test_a_hook_fails_as_documented(name: str, policy: str, seconds: int) -> None:
+    (hook,) = (each.values[0] for each in HOOKS if each.id == name)
+    assert isinstance(hook, dict)
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (policy, seconds, "None")
+
+
+def test_the_validating_hook_for_pods_has_no_condition_on_gpus() -> None:
+    """A pod that takes GPUs without asking for one is what it is for."""
+    hook = only("ValidatingWebhookConfiguration")["webhooks"][0]
+    assert [condition["name"] for condition in hook["matchConditions"]] == ["not-a-mirror-pod"]
+
+
+# --- Names agree with the program -------------------------------------------------------------------------------------
+
+
+def test_names_are_those_that_the_program_looks_for() -> None:
+    (kustomization,) = documents(MANIFESTS / "kustomization.yaml")
+    (generator,) = kustomization["configMapGenerator"]
+    assert (generator["name"], generator["namespace"]) == (DEFAULTS.config_map, DEFAULTS.namespace)
+    assert generator["files"] == [KEY]
+    assert only("Secret")["metadata"]["name"] == DEFAULTS.secret
+    assert only("Service")["metadata"]["name"] == DEFAULTS.service
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        assert only(kind)["metadata"]["name"] == DEFAULTS.webhook_configuration
+
+
+def test_every_object_is_in_our_namespace_or_in_none() -> None:
+    for path in installed_files():
+        for found in documents(path):
+            assert found["metadata"].get("namespace", DEFAULTS.namespace) == DEFAULTS.namespace
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_calls_our_service_by_a_name_that_the_certificate_has(hook: Json) -> None:
+    service = hook["clientConfig"]["service"]
+    assert f"{service['name']}.{service['namespace']}.svc" in service_names(DEFAULTS.service, DEFAULTS.namespace)
+    assert service["path"] in ("/mutate", "/validate")
+    assert service["port"] == only("Service")["spec"]["ports"][0]["port"]
+
+
+def test_ports_are_those_that_the_program_listens_on() -> None:
+    assert {p["name"]: p["containerPort"] for p in CONTAINER["ports"]} == {
+        "https": DEFAULTS.port,
+        "ops": DEFAULTS.ops_port,
+    }
+    assert only("Service")["spec"]["ports"][0]["targetPort"] == "https"
+    assert {CONTAINER[probe]["httpGet"]["port"] for probe in ("readinessProbe", "livenessProbe")} == {"ops"}
+
+
+def test_every_environment_variable_is_a_setting() -> None:
+    ServeSettings().completed({entry["name"]: "x" for entry in CONTAINER["env"]})
+    known = {f"GPU_ADMISSION_{name.upper()}" for name in ServeSettings.model_fields}
+    assert {entry["name"] for entry in CONTAINER["env"]} <= known
+
+
+def test_the_grace_period_is_longer_than_the_drain() -> None:
+    assert (
+        only("Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= DEFAULTS.drain_seconds + 15
+    )
+
+
+def test_priority_classes_of_the_policy_are_installed_and_ordered() -> None:
+    classes = {found["metadata"]["name"]: found for found in shipped("PriorityClass")}
+    wanted = Policy.of(PolicyFile()).file.profiles["default"].injectors.priority_class.classes
+    assert set(classes) == set(wanted.values())
+    values = [classes[wanted[workload]]["value"] for workload in ("inference", "training", "development")]
+    assert values == sorted(values, reverse=True)
+    preempting = [name for name, found in classes.items() if found["preemptionPolicy"] != "Never"]
+    assert preempting == [wanted["inference"]]
+    assert not [name for name, found in classes.items() if found.get("globalDefault")]
+
+
+# --- The files --------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_numbered_in_the_order_in_which_kinds_are_applied() -> None:
+    names = [path.name for path in installed_files()]
+    assert names == sorted(names)
+    first = [min(ORDER.index(found["kind"]) for found in documents(path)) for path in installed_files()]
+    assert first == sorted(first)
+
+
+def test_no_file_is_forgotten() -> None:
+    assert set(installed_files()) == set(MANIFESTS.glob("[0-9]*.yaml"))
+
+
+def test_no_secret_material_is_shipped() -> None:
+    assert "data" not in only("Secret")
+    assert "stringData" not in only("Secret")
+
+
+# --- The policy -------------------------------------------------------------------------------------------------------
+
+POLICY = (MANIFESTS / "policy.yaml").read_text()
+
+
+def test_the_shipped_policy_is_the_default_one() -> None:
+    assert Policy.load(POLICY).hash == Policy.of(PolicyFile()).hash
+
+
+def test_the_package_carries_the_shipped_policy() -> None:
+    carried = MANIFESTS.parent / "webhook" / "defaults" / "policy.yaml"
+    assert carried.resolve() == MANIFESTS / "policy.yaml"
+
+
+def missing(wanted: Any, written: Any, path: str = "") -> Iterator[str]:
+    """The keys of settings that are not written. In lists each key must be written, or named in a comment."""
+    if isinstance(wanted, dict) and isinstance(written, dict):
+        for key, value in wanted.items():
+            if key not in written and not (value is None or path.endswith("]")):
+                yield f"{path}.{key}"
+            yield from missing(value, written.get(key), f"{path}.{key}")
+            if path.endswith("]") and f"{key}:" not in POLICY:
+                yield f"{path}.{key}: in no entry and in no comment"
+    elif isinstance(wanted, list) and isinstance(written, list):
+        for index, (value, other) in enumerate(zip(wanted, written, strict=True)):
+            yield from missing(value, other, f"{path}[{index}]")
+
+
+def test_every_key_is_written_with_its_default() -> None:
+    default = PolicyFile().model_dump(mode="json", by_alias=True)
+    assert list(missing(default, yaml.safe_load(POLICY))) == []
+
+
+def test_nothing_is_commented_out() -> None:
+    """A comment that is YAML looks like a setting that is switched off."""
+    lines = [line.strip().removeprefix("#").strip() for line in POLICY.splitlines() if line.strip().startswith("#")]
+    assert not [line for line in lines if line.startswith("- ") or line.endswith(":")]
+
+
+# --- The image --------------------------------------------------------------------------------------------------------
+
+DOCKERFILE = (MANIFESTS.parent / "Dockerfile").read_text()
+
+
+def test_the_image_runs_as_a_user_with_a_number() -> None:
+    user = DOCKERFILE.split("\nUSER ")[1].split("\n")[0]
+    assert all(part.isdecimal() and part != "0" for part in user.split(":"))
+
+
+def test_the_image_takes_packages_by_hash_and_names_no_index() -> None:
+    assert "--require-hashes" in DOCKERFILE
+    for text in (DOCKERFILE, (MANIFESTS.parent / "requirements.txt").read_text()):
+        assert not [word for word in ("index-url", "find-links", "http://", "https://") if word in text]
+
+
+def test_what_the_image_copies_is_in_the_build_context() -> None:
+    context = {
+        line[1:] for line in (MANIFESTS.parent / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    }
+    copied = [
+        line.split()[1:-1] for line in DOCKERFILE.splitlines() if line.startswith("COPY ") and "--from" not in line
+    ]
+    assert {name for names in copied for name in names} == context
+    assert all(Path(MANIFESTS.parent / name).exists() for name in context)
