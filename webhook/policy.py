@@ -45,8 +45,10 @@ class Injectors(Settings):
 
     @model_validator(mode="after")
     def _pin_and_spread(self) -> Injectors:
-        hard = [c.key for c in self.topology_spread.constraints if c.when_unsatisfiable == "DoNotSchedule"]
-        if self.node_affinity.mode == "required" and self.topology_spread.enabled and hard:
+        node, spread = self.node_affinity, self.topology_spread
+        hard = [c.key for c in spread.constraints if c.when_unsatisfiable == "DoNotSchedule"]
+        spreads = spread.enabled and spread.mode == "constraints"
+        if node.enabled and node.mode == "required" and spreads and hard:
             raise ValueError(
                 f"nodeAffinity.mode required makes a DoNotSchedule spread over {', '.join(hard)} void: the pinned node "
                 "is the only domain. Use preferred, or ScheduleAnyway"
@@ -137,7 +139,8 @@ class Policy:
 
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:
-        digest = hashlib.sha256(orjson.dumps(file.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()
+        # In the order in which it is written: in some maps the first entry that matches decides.
+        digest = hashlib.sha256(orjson.dumps(file.model_dump(mode="json"))).hexdigest()
         profiles = file.profiles
         return cls(
             hash=digest[:12],

@@ -8,70 +8,107 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from webhook.errors import PolicyError
-from webhook.text import nearest, quoted
+from webhook.text import bare, kind, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
 _LARGEST = 1 << 20
 """A ConfigMap holds at most 1 MiB (etcd's limit on a request)."""
 _DEEPEST = 32
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(text: str | bytes, model: type[Model]) -> Model:
     """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem."""
     root = _compose(text)
     problems: list[str] = []
-    data = _plain(root, "", problems, set())
+    data = _Plain(problems).of(root, "")
     if problems:
         raise PolicyError(problems)
     if not isinstance(data, dict):
-        raise PolicyError([f"line 1: wanted a map with gpus, classes and profiles; saw {type(data).__name__}"])
+        wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
+        raise PolicyError([f"line 1: saw {kind(data)}; {wanted}"])
     try:
-        return model.model_validate(_filled(data))
+        return model.model_validate(_filled(data), by_alias=True, by_name=False)
     except ValidationError as error:
-        raise PolicyError([_problem(e, root, model) for e in error.errors()]) from None
+        raise PolicyError(_problems(error, root, model)) from None
 
 
 def _compose(text: str | bytes) -> yaml.Node | None:
     if len(text) > _LARGEST:
         raise PolicyError([f"the policy has {len(text)} bytes; a ConfigMap holds at most {_LARGEST}"])
     try:
+        if problem := unsafe(text):
+            raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise PolicyError([f"line {line}: not YAML: {error.problem or error.context}"]) from None
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise PolicyError([f"not YAML: {error}"]) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise PolicyError([f"not YAML: {' '.join(str(error).split())}"]) from None
 
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def unsafe(text: str | bytes, deepest: int = _DEEPEST, *, aliases: bool = False) -> str | None:
+    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none.
 
-
-def _plain(node: yaml.Node | None, path: str, problems: list[str], seen: set[int]) -> Any:
-    """The node as plain data. YAML itself would take the last of two equal keys without a word.
-
-    An alias would be the same node again: refused, since a few nested ones grow to any size.
+    The parser's own recursion ends the process where the nesting is deep, and a few nested aliases grow to any size.
     """
-    if node is None:
-        return None
-    if id(node) in seen or path.count(".") > _DEEPEST:
-        problems.append(f"line {node.start_mark.line + 1}: {path}: aliases and deep nesting are refused: write it out")
-        return None
-    seen.add(id(node))
-    if isinstance(node, yaml.MappingNode):
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > deepest:
+            return f"line {_line_of(event)}: more than {deepest} levels are refused"
+        if not aliases and isinstance(event, yaml.AliasEvent):
+            return f"line {_line_of(event)}: an alias is refused: write it out"
+    return None
+
+
+def _line_of(place: yaml.Event | yaml.Node | None) -> int:
+    mark = place.start_mark if place else None
+    return mark.line + 1 if mark else 1
+
+
+class _Plain:
+    """Nodes as plain data. YAML itself would take the last of two equal keys without a word."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+        self._scalars: Any = yaml.SafeLoader("")
+
+    def of(self, node: yaml.Node | None, path: str) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._map(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.of(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
+        return None if node is None else self._scalar(node, path)
+
+    def _map(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problem(key_node, path, "wanted a word as key, saw a list or a map")
+                continue
             key = str(key_node.value)
-            here = f"{path}.{key}" if path else key
+            here = f"{path}.{bare(key)}" if path else bare(key)
             if key in found:
-                problems.append(f"line {key_node.start_mark.line + 1}: {here}: the key stands here twice")
-            found[key] = _plain(value_node, here, problems, seen)
+                self._problem(key_node, here, "the key stands here twice")
+            found[key] = self.of(value_node, here)
         return found
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, f"{path}[{i}]", problems, seen) for i, item in enumerate(node.value)]
-    if isinstance(node, yaml.ScalarNode):
-        return yaml.SafeLoader("").construct_object(node)  # type: ignore[no-untyped-call]
-    return None
+
+    def _scalar(self, node: yaml.Node, path: str) -> Any:
+        if node.tag.endswith(":bool") and node.value.lower() not in ("true", "false"):
+            return node.value  # `off` is a word here, as in YAML 1.2; where true or false is wanted it is still taken
+        try:
+            return self._scalars.construct_object(node)
+        except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
+            self._problem(node, path, f"{quoted(node.value)} is no {bare(node.tag.rpartition(':')[2])}")
+            return None
+
+    def _problem(self, node: yaml.Node, path: str, what: str) -> None:
+        self._problems.append(f"line {_line_of(node)}: {path + ': ' if path else ''}{what}")
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -85,9 +122,27 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(base: Any, over: Any) -> Any:
+    """In the order of `base`, then of `over`: in some maps the first entry that matches decides."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return base if over is None else over
-    return {key: _merged(base.get(key), over.get(key)) for key in base.keys() | over.keys()}
+    return {key: _merged(base.get(key), over.get(key)) for key in {**base, **over}}
+
+
+# --- what is wrong, and where -----------------------------------------------------------------------------------------
+
+
+def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
+    """One line each. A mistake in `default` is told there, not again for every profile that inherits it."""
+    errors = error.errors(include_url=False, include_context=False)
+    told = {(e["type"], e["loc"][2:]) for e in errors if e["loc"][:2] == ("profiles", "default")}
+    return [
+        _problem(e, root, model)
+        for e in errors
+        if e["loc"][:1] != ("profiles",)
+        or e["loc"][1:2] == ("default",)
+        or (e["type"], e["loc"][2:]) not in told
+        or not _inherited(root, e["loc"])
+    ]
 
 
 def _problem(error: Any, root: yaml.Node | None, model: type[BaseModel]) -> str:
@@ -98,34 +153,40 @@ def _problem(error: Any, root: yaml.Node | None, model: type[BaseModel]) -> str:
         near = nearest(str(location[-1]), known)
         hint = f"did you mean {quoted(near)}?" if near else f"known here: {', '.join(known)}"
         return f"{where}: unknown key; {hint}"
-    seen = "" if isinstance(error["input"], (dict, list)) else f"saw {quoted(error['input'])}; "
-    return f"{where}: {seen}{error['msg'].removeprefix('Value error, ')}"
+    if error["type"] == "missing":
+        return f"{where}: this key is missing"
+    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "wanted", 1)
+    about_a_whole = error["type"] == "value_error" and isinstance(error["input"], (dict, list, BaseModel))
+    return f"{where}: {message}" if about_a_whole else f"{where}: saw {quoted(error['input'])}; {message}"
 
 
 def _dotted(location: tuple[Key, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in location).lstrip(".")
+
+
+def _inherited(node: yaml.Node | None, location: tuple[Key, ...]) -> bool:
+    """Whether more of a location in a profile is written in `default` than in the profile itself."""
+    return _walk(node, ("profiles", "default", *location[2:]))[1] > _walk(node, location)[1]
 
 
 def _line(node: yaml.Node | None, location: tuple[Key, ...]) -> int:
     """The line of the deepest part of `location` that is written; a profile that inherits a mistake points to `default`."""
-    line, depth = _walk(node, location)
-    if location[:1] == ("profiles",) and depth < len(location) and len(location) > 1:
-        inherited, deeper = _walk(node, ("profiles", "default", *location[2:]))
-        return inherited if deeper > depth else line
-    return line
+    if location[:1] == ("profiles",) and len(location) > 1 and _inherited(node, location):
+        location = ("profiles", "default", *location[2:])
+    return _walk(node, location)[0]
 
 
 def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
-    line, depth = (node.start_mark.line + 1 if node else 1), 0
+    line, depth = _line_of(node), 0
     for part in location:
         if isinstance(node, yaml.MappingNode):
             found = next(((k, v) for k, v in node.value if k.value == part), None)
             if found is None:
                 break
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = _line_of(found[0]), found[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
-            line = node.start_mark.line + 1
+            line = _line_of(node)
         else:
             break
         depth += 1

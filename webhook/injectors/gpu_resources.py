@@ -19,7 +19,7 @@ from webhook.interface import Context, Finding, Injector, Outcome, Refusal
 from webhook.patch import Edit
 from webhook.pod import Container, containers
 from webhook.quantity import parse
-from webhook.text import quoted
+from webhook.text import bare, quoted
 
 
 class GpuResources(Injector):
@@ -55,9 +55,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _conflict(container: Container, name: str, request: Any, limit: Any) -> Iterator[Finding]:
+    resource = bare(name)
     yield Finding(
         path=f"{container.field}.resources",
-        seen=f"requests {name}: {quoted(str(request))} but limits {name}: {quoted(str(limit))}",
+        seen=f"requests {resource}: {quoted(request)} but limits {resource}: {quoted(limit)}",
         wanted="the same number in both",
-        fix=f"Keep only limits.{name} with the number of GPUs that container {quoted(container.name)} needs",
+        fix=f"Keep only limits.{resource} with the number of GPUs that container {quoted(container.name)} needs",
     )

@@ -46,10 +46,10 @@ class NodeAffinity(Injector):
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
     pin = _is(placement.nodes[0].node)
-    terms: list[dict[str, Any]] = edit.get(REQUIRED) or []
-    if not terms:
+    if edit.get(REQUIRED[:-1]) is None:
         edit.set(REQUIRED, [{"matchFields": [pin]}])
         return Outcome("required", placement.nodes[0].node)
+    terms: list[dict[str, Any]] = edit.get(REQUIRED) or []
     pinned = False
     for index, term in enumerate(terms):
         if (term.get("matchExpressions") or term.get("matchFields")) and pin not in (term.get("matchFields") or ()):
@@ -68,7 +68,7 @@ def named_node(term: Any) -> str | None:
     if not fields or len(fields) != 1 or term.get("matchExpressions"):
         return None
     field = fields[0]
-    values = field.get("values") or ()
+    values = field.get("values") or []
     if field.get("key") == "metadata.name" and field.get("operator") == "In" and len(values) == 1:
         return str(values[0])
     return None

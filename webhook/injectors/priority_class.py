@@ -27,7 +27,7 @@ class PriorityClassName(Injector):
         "training": "gpu-training",
         "development": "gpu-development",
     }
-    """Class of workload to name of a PriorityClass. A class that is not named here gets none."""
+    """Class of workload to name of a PriorityClass. A class that is not named here, or as "", gets none."""
     override_global_default: bool = True
     """Whether the globalDefault PriorityClass counts as not chosen."""
 
@@ -35,7 +35,7 @@ class PriorityClassName(Injector):
         wanted = self.classes.get(context.workload.name)
         spec = edit.object["spec"]
         chosen = spec.get("priorityClassName")
-        if wanted is None:
+        if not wanted:
             return Outcome("none")
         if chosen == wanted:
             return Outcome("kept", wanted)

@@ -2,8 +2,8 @@
 
 Clusters taint GPU nodes to keep other pods away; four of five GPU manifests do not tolerate that taint and wait for ever.
 Added are a toleration for each taint in `taints` whose vendor the pod asks for, and, while the cluster state is known,
-for each taint that GPU nodes really carry and `allowed` names. Never added: a wildcard, the same key twice, or one that a
-toleration of the pod already covers.
+for each taint that GPU nodes really carry and `allowed` names. Never added: a wildcard, the same key twice (unless the
+policy names two values of it), or one that a toleration of the pod already covers.
 
 Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset: what covers what),
 plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does this for one exact form).
@@ -17,30 +17,45 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr, field_validator
 
 from webhook.gpus import vendor
-from webhook.interface import Context, Injector, Outcome, Settings, Taint
+from webhook.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings, Taint
 from webhook.patch import Edit
 from webhook.text import matches
 
 _REMEMBERED = 64
+_OF_KUBERNETES = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class PolicyTaint(Settings):
     """A taint that the policy knows without looking at nodes."""
 
-    key: str
-    value: str | None = None
+    key: LabelKey
+    value: LabelValue | None = None
     """Tolerate only this value; any, where it is missing."""
     effect: Effect = "NoSchedule"
     vendor: str | None = None
     """Only for pods that ask for a GPU of this vendor ("nvidia.com"); for all GPU pods, where it is missing."""
 
-    @field_validator("key")
+    @field_validator("key", mode="before")
     @classmethod
-    def _no_wildcard(cls, key: str) -> str:
-        if not key or "*" in key:
+    def _no_wildcard(cls, key: Any) -> Any:
+        if key == "" or (isinstance(key, str) and "*" in key):
             raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
-        return key
+        return _of_gpus(key)
+
+
+def _of_gpus(pattern: Any) -> Any:
+    """`pattern`, unless it matches a taint by which Kubernetes itself keeps pods away."""
+    if isinstance(pattern, str):
+        stem = pattern.removesuffix("*")
+        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _OF_KUBERNETES) or not stem:
+            raise ValueError("this would tolerate nodes that are not ready, or control planes: name GPU taints only")
+    return pattern
 
 
 class AllowedTaint(Settings):
@@ -50,12 +65,10 @@ class AllowedTaint(Settings):
     """Exact, or with a trailing `*`."""
     value: str | None = None
 
-    @field_validator("key")
+    @field_validator("key", mode="before")
     @classmethod
-    def _not_all(cls, key: str) -> str:
-        if key in ("", "*") or matches(key, "node.kubernetes.io/") or matches(key, "node-role.kubernetes.io/"):
-            raise ValueError("this would tolerate nodes that are not ready, or control planes: name GPU taints only")
-        return key
+    def _not_all(cls, key: Any) -> Any:
+        return _of_gpus(key)
 
     def allows(self, taint: Taint) -> bool:
         return matches(self.key, taint.key) and self.value in (None, taint.value)
@@ -84,21 +97,18 @@ class Tolerations(Injector):
         )
     )
 
-    _wanted: dict[tuple[frozenset[str], tuple[Taint, ...]], dict[str, dict[str, Any]]] = PrivateAttr(
-        default_factory=dict
-    )
+    _wanted: dict[tuple[frozenset[str], tuple[Taint, ...]], list[dict[str, Any]]] = PrivateAttr(default_factory=dict)
     """What was worked out for the GPUs that a pod names and the taints of that moment."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
-        wanted = self._for(context)
-        added = [key for key in wanted if not any([covers(one, wanted[key]) for one in present])]
+        added = [dict(one) for one in self._for(context) if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
-        edit.extend(("spec", "tolerations"), [dict(wanted[key]) for key in added])
-        return Outcome("added", added)
+        edit.extend(("spec", "tolerations"), added)
+        return Outcome("added", [one["key"] for one in added])
 
-    def _for(self, context: Context) -> dict[str, dict[str, Any]]:
+    def _for(self, context: Context) -> list[dict[str, Any]]:
         names = context.gpu_names
         taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
         found = self._wanted.get((names, taints))
@@ -108,18 +118,17 @@ class Tolerations(Injector):
             found = self._wanted[names, taints] = self._work_out(names, taints)
         return found
 
-    def _work_out(self, names: frozenset[str], taints: tuple[Taint, ...]) -> dict[str, dict[str, Any]]:
-        """One toleration per key; where two taints of one key differ in value or effect, one that covers both."""
+    def _work_out(self, names: frozenset[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
+        """What a pod with these GPUs is to tolerate, each key once as far as the policy does not name its values."""
         vendors = {vendor(name) for name in names}
-        wanted: dict[str, dict[str, Any]] = {}
+        wanted: list[dict[str, Any]] = []
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 _merge(wanted, _toleration(taint.key, taint.value, taint.effect))
         for live in taints:
-            if any(allowed.allows(live) for allowed in self.allowed) and not any(
-                covers(one, _toleration(live.key, live.value, live.effect)) for one in wanted.values()
-            ):
-                _merge(wanted, _toleration(live.key, None, live.effect))
+            values = [allowed.value for allowed in self.allowed if allowed.allows(live)]
+            if values and not any(covers(one, _toleration(live.key, live.value, live.effect)) for one in wanted):
+                _merge(wanted, _toleration(live.key, None if None in values else live.value, live.effect))
         return wanted
 
 
@@ -129,13 +138,17 @@ def _toleration(key: str, value: str | None, effect: str) -> dict[str, Any]:
     return {"key": key, "operator": "Equal", "value": value, "effect": effect}
 
 
-def _merge(wanted: dict[str, dict[str, Any]], toleration: dict[str, Any]) -> None:
-    before = wanted.setdefault(toleration["key"], toleration)
-    if before is not toleration and not covers(before, toleration):
-        both = {"key": toleration["key"], "operator": "Exists"}
-        wanted[toleration["key"]] = both | (
-            {"effect": before["effect"]} if before.get("effect") == toleration["effect"] else {}
-        )
+def _merge(wanted: list[dict[str, Any]], toleration: dict[str, Any]) -> None:
+    """Put `toleration` among the others; two effects of one taint become one toleration of all its effects."""
+    for one in wanted:
+        if one["key"] == toleration["key"] and one.get("value") == toleration.get("value"):
+            if not covers(one, toleration):
+                one.pop("effect")
+            toleration = one
+            break
+    wanted[:] = [one for one in wanted if one is not toleration and not covers(toleration, one)]
+    if not any(covers(one, toleration) for one in wanted):
+        wanted.append(toleration)
 
 
 def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -24,7 +24,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from webhook.interface import Context, Injector, Outcome, Settings
+from pydantic import Field, field_validator
+
+from webhook.interface import Context, Injector, LabelKey, Outcome, Settings
 from webhook.patch import Edit
 from webhook.pod import Pod, labels_of
 
@@ -51,13 +53,15 @@ POD_LABELS = frozenset(
 )
 """Labels that say which pod it is, not whose."""
 _MOST_LABELS = 16
+_LARGEST_SKEW = 2**31 - 1
+_ON_ITS_NODE = ("DaemonSet", "Node")
 
 
 class Constraint(Settings):
     """One topology key to spread over."""
 
-    key: str
-    max_skew: int = 1
+    key: LabelKey
+    max_skew: int = Field(default=1, ge=1, le=_LARGEST_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
 
 
@@ -66,10 +70,20 @@ class TopologySpread(Injector):
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
-    agreeing_skew: int = 100
+    agreeing_skew: int = Field(default=100, ge=1, le=_LARGEST_SKEW)
     """maxSkew where a node was chosen: so large that the scheduler's count does not fight the ranking."""
 
+    @field_validator("constraints")
+    @classmethod
+    def _each_key_once(cls, constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+        keys = [constraint.key for constraint in constraints]
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise ValueError(f"{', '.join(twice)} stands here twice: keep one constraint for each key")
+        return constraints
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
+        if edit.object["spec"].get("nodeName") or (context.owner and context.owner.kind in _ON_ITS_NODE):
+            return Outcome("nodeIsFixed")
         chosen = bool(context.placement and context.placement.nodes)
         if chosen and context.strategy == "pack":
             return self._neutral(edit)
