@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.controlplane import clusters
+from tests.controlplane import clusters, settings
 from tests.controlplane.api import Api, ApiError, Json, wait_until
 from tests.controlplane.fixtures import MakeNodes, remove_namespace
 from tests.controlplane.nodes import GPU_TAINT, node
@@ -204,7 +205,20 @@ async def test_a_watch_tells_what_happens(api: Api, namespace: str) -> None:
     assert seen[-1] == ("DELETED", "q")
 
 
-async def test_another_control_plane_may_differ(programs: Programs) -> None:
+@pytest.fixture
+def lost_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The next port that a control plane chooses is taken before its API server takes it."""
+    with socket.create_server((settings.HOST, 0)) as taken:
+        port: int = taken.getsockname()[1]
+        ports = iter([port])
+        free_port = settings.free_port
+        monkeypatch.setattr(settings, "free_port", lambda: next(ports, None) or free_port())
+        yield port
+
+
+async def test_another_control_plane_may_differ_and_takes_another_port_if_one_is_lost(
+    programs: Programs, lost_port: int
+) -> None:
     options = Options(
         apiserver=["--enable-admission-plugins=ExtendedResourceToleration"],
         scheduler=most_allocated(),
@@ -213,6 +227,7 @@ async def test_another_control_plane_may_differ(programs: Programs) -> None:
     with ControlPlane(programs, options) as plane:
         folder, pids = plane.folder, plane.pids()
         assert len(pids) == 5
+        assert plane.port != lost_port
         async with Api.of(plane.kubeconfig) as api:
             await clusters.apply(api, clusters.cluster("2x4", taints=[GPU_TAINT]))
             name = await api.namespace("packed")
