@@ -102,7 +102,7 @@ class ControlPlane:
     def kubeconfig_for(self, namespace: str, service_account: str, hours: int = 8) -> Path:
         """A kubeconfig with a token of a ServiceAccount that exists (a TokenRequest)."""
         answer = self.kubectl("create", "token", service_account, f"--namespace={namespace}", f"--duration={hours}h")
-        user = f"system:serviceaccount:{namespace}:{service_account}"
+        user = f"{namespace}.{service_account}"  # a name of the file too, and colons separate paths in KUBECONFIG
         return self._write_kubeconfig(user, answer.stdout.strip(), namespace)
 
     def kubectl(
