@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from pydantic import Field, model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
@@ -27,6 +26,32 @@ from webhook.interface import Injector, Rule, Settings, Workload
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import Owner, Pod, labels_of
 from webhook.policy_file import read
+from webhook.rules.capabilities import Capabilities
+from webhook.rules.cpu_per_gpu import CpuPerGpu
+from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
+from webhook.rules.cuda_visible_devices import CudaVisibleDevices
+from webhook.rules.device_annotations import DeviceAnnotations
+from webhook.rules.device_env import DeviceEnv
+from webhook.rules.device_env_from import DeviceEnvFrom
+from webhook.rules.device_mounts import DeviceMounts
+from webhook.rules.gpu_fits import GpuFits
+from webhook.rules.gpu_fraction import GpuFraction
+from webhook.rules.gpu_limit import GpuLimit
+from webhook.rules.gpu_mixing import GpuMixing
+from webhook.rules.gpu_names import GpuNames
+from webhook.rules.gpu_quantity import GpuQuantity
+from webhook.rules.gpu_sharing import GpuSharing
+from webhook.rules.gpu_zero import GpuZero
+from webhook.rules.host_devices import HostDevices
+from webhook.rules.host_namespaces import HostNamespaces
+from webhook.rules.ld_preload import LdPreload
+from webhook.rules.node_name import NodeName
+from webhook.rules.pod_size import PodSize
+from webhook.rules.priority_class import PriorityClassAllowed
+from webhook.rules.privileged import Privileged
+from webhook.rules.restart_policy import RestartPolicy
+from webhook.rules.runtime_class import RuntimeClass
+from webhook.rules.spread_missing import SpreadMissing
 from webhook.templates import Templates
 from webhook.text import matches, quoted
 
@@ -57,7 +82,34 @@ class Injectors(Settings):
 
 
 class Rules(Settings):
-    """In run order, which is the order of findings."""
+    """In run order, which is the order of findings: what cannot run, what takes more than it asks for, what runs badly."""
+
+    pod_size: PodSize = PodSize()
+    gpu_quantity: GpuQuantity = GpuQuantity()
+    gpu_zero: GpuZero = GpuZero()
+    gpu_mixing: GpuMixing = GpuMixing()
+    gpu_names: GpuNames = GpuNames()
+    gpu_sharing: GpuSharing = GpuSharing()
+    gpu_fraction: GpuFraction = GpuFraction()
+    gpu_limit: GpuLimit = GpuLimit()
+    gpu_fits: GpuFits = GpuFits()
+    priority_class: PriorityClassAllowed = PriorityClassAllowed()
+    device_env: DeviceEnv = DeviceEnv()
+    device_env_from: DeviceEnvFrom = DeviceEnvFrom()
+    device_mounts: DeviceMounts = DeviceMounts()
+    device_annotations: DeviceAnnotations = DeviceAnnotations()
+    host_devices: HostDevices = HostDevices()
+    host_namespaces: HostNamespaces = HostNamespaces()
+    privileged: Privileged = Privileged()
+    capabilities: Capabilities = Capabilities()
+    runtime_class: RuntimeClass = RuntimeClass()
+    node_name: NodeName = NodeName()
+    ld_preload: LdPreload = LdPreload()
+    cpu_per_gpu: CpuPerGpu = CpuPerGpu()
+    cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
+    cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
+    restart_policy: RestartPolicy = RestartPolicy()
+    spread_missing: SpreadMissing = SpreadMissing()
 
 
 class Profile(Settings):
@@ -140,7 +192,7 @@ class Policy:
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
-        digest = hashlib.sha256(orjson.dumps(file.model_dump(mode="json"))).hexdigest()
+        digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         profiles = file.profiles
         return cls(
             hash=digest[:12],

@@ -148,9 +148,7 @@ async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: 
 
 
 @pytest.mark.parametrize("run", range(10))
-async def test_two_deployments_of_four_share_two_nodes_evenly(
-    run: int, api: Api, team: str, nodes: MakeNodes
-) -> None:
+async def test_two_deployments_of_four_share_two_nodes_evenly(run: int, api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
     await asyncio.gather(api.create(deployment("one", 4), team), api.create(deployment("two", 4), team))
     assert gpus_per_node(await api.running(team, 8)) == [4, 4]
