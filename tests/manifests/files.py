@@ -1,4 +1,4 @@
-"""The manifests as they stand in the files, without kustomize and without a cluster."""
+"""The manifests: as they stand in the files, and as kubectl applies them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from typing import Any
 
 import yaml
 
+from tests.controlplane.plane import ControlPlane
+
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+ACCOUNT = "system:serviceaccount:gpu-admission:gpu-admission"
+# Kinds in the order in which kubectl applies them: kustomize has a list of those that come first and of the webhooks, which
+# come last; what it does not know stands between, by name.
+ORDER = (
+    *("Namespace", "ResourceQuota", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"),
+    *("ConfigMap", "Secret", "Service", "PriorityClass", "Deployment", "PodDisruptionBudget"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", *HOOKS),
+)
 
 
 def documents(path: Path) -> list[Json]:
@@ -30,3 +41,8 @@ def shipped(kind: str, name: str = "") -> list[Json]:
 def only(kind: str, name: str = "") -> Json:
     (found,) = shipped(kind, name)
     return found
+
+
+def kustomized(plane: ControlPlane, folder: str = str(MANIFESTS)) -> list[Json]:
+    """What `kubectl apply -k` would apply, in its order."""
+    return [found for found in yaml.safe_load_all(plane.kubectl("kustomize", folder).stdout) if found]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.manifests.files import MANIFESTS, Json, documents, installed_files, only, shipped
+from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
 from webhook.admission import PROFILE_LABEL
 from webhook.feeds.policy import KEY
 from webhook.policy import Policy, PolicyFile
@@ -27,9 +27,6 @@ ROLES = [
     for role in shipped("Role") + shipped("ClusterRole")
 ]
 CONTAINER = only("Deployment")["spec"]["template"]["spec"]["containers"][0]
-# As kustomize sorts kinds that are not in this list: between the first ones and the webhooks, by name.
-ORDER = ["Namespace", "ResourceQuota", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ConfigMap", "Secret", "Service", "PriorityClass", "Deployment", "PodDisruptionBudget", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
-
 
 # --- Access -----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,36 @@
+"""The shipped manifests on the control plane, but for the server: it has no kubelet to run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.controlplane.plane import ControlPlane
+from tests.manifests.files import HOOKS, kustomized
+
+NOT_APPLIED = (*HOOKS, "Deployment", "PodDisruptionBudget")
+
+
+@pytest.fixture(scope="session")
+def applied(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane with everything of the installation that is no server and no hook. It stays: it hurts nobody."""
+    objects = [found for found in kustomized(control_plane) if found["kind"] not in NOT_APPLIED]
+    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    return control_plane
+
+
+@pytest.fixture
+def hooks(applied: ControlPlane) -> Iterator[ControlPlane]:
+    """With both webhook configurations: those of a running webhook, or else the shipped ones for the time of a test."""
+    found = applied.kubectl("get", ",".join(HOOKS), "gpu-admission", "--ignore-not-found", "-o", "name").stdout
+    if found:
+        yield applied
+        return
+    objects = [found for found in kustomized(applied) if found["kind"] in HOOKS]
+    applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    try:
+        yield applied
+    finally:
+        applied.kubectl("delete", "-f", "-", input=yaml.safe_dump_all(objects))

@@ -1,0 +1,81 @@
+"""A webhook that allows everything and remembers what it was asked: which requests the shipped hooks match."""
+
+from __future__ import annotations
+
+import copy
+import json
+import ssl
+import tempfile
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+import trustme
+
+from tests.manifests.files import Json
+
+
+class Recorder:
+    """`with Recorder() as asked:`; `asked.configuration(…)` is a shipped configuration that calls this one instead."""
+
+    def __init__(self) -> None:
+        self.reviews: list[tuple[str, Json]] = []
+        """Path and review, in the order in which they came."""
+
+    def __enter__(self) -> Self:
+        authority = trustme.CA()
+        self._ca = authority.cert_pem.bytes()
+        reviews = self.reviews
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                reviews.append((self.path.split("?")[0], review["request"]))
+                response = {"uid": review["request"]["uid"], "allowed": True}
+                kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+                body = json.dumps({**kind, "response": response}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.NamedTemporaryFile() as pem:
+            pem.write(authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.bytes())
+            pem.flush()
+            context.load_cert_chain(pem.name)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def configuration(self, shipped: Json) -> Json:
+        """The shipped configuration under another name, with the address of this server."""
+        found: dict[str, Any] = copy.deepcopy(shipped)
+        found["metadata"] = {"name": "recorder"}
+        for hook in found["webhooks"]:
+            path = f"{hook['clientConfig']['service']['path']}-{hook['name']}"
+            url = f"https://127.0.0.1:{self._server.server_address[1]}{path}"
+            hook["clientConfig"] = {"url": url, "caBundle": b64encode(self._ca).decode()}
+        return found
+
+    def asked(self, name: str) -> list[str]:
+        """The webhooks that were asked about objects of this name, sorted: "mutate.gpu-admission.io"."""
+        found = []
+        for path, request in self.reviews:
+            metadata = (request.get("object") or {}).get("metadata", {})
+            if name in (request.get("name"), metadata.get("name")):
+                found.append(path.split("-", 1)[1])
+        return sorted(found)

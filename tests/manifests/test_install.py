@@ -1,0 +1,203 @@
+"""The installation on a real API server: it is accepted, and its account can do what it needs and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.plane import ControlPlane
+from tests.manifests.files import ACCOUNT, MANIFESTS, ORDER, kustomized
+
+pytestmark = pytest.mark.controlplane
+
+
+def test_kustomize_applies_kinds_in_the_order_of_the_files(control_plane: ControlPlane) -> None:
+    kinds = [ORDER.index(found["kind"]) for found in kustomized(control_plane)]
+    assert kinds == sorted(kinds)
+
+
+def test_the_api_server_accepts_all_of_it_without_a_warning(applied: ControlPlane) -> None:
+    answer = applied.kubectl("apply", "-k", str(MANIFESTS), "--dry-run=server")
+    assert answer.stderr == ""
+
+
+def test_applying_again_changes_nothing(applied: ControlPlane) -> None:
+    objects = [f for f in kustomized(applied) if f["kind"] not in ("PodDisruptionBudget",)]  # «configured», always
+    objects = [f for f in objects if "webhookconfiguration" not in f["kind"].lower() and f["kind"] != "Deployment"]
+    answer = applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    assert [line for line in answer.stdout.splitlines() if not line.endswith("unchanged")] == []
+
+
+def test_the_examples_are_accepted_without_a_warning(applied: ControlPlane) -> None:
+    namespace = ["namespace", "ml-team"]
+    applied.kubectl("create", *namespace)
+    try:
+        answer = applied.kubectl("apply", "--server-side", "-k", str(MANIFESTS / "examples"), "--dry-run=server")
+        assert answer.stderr == ""
+    finally:
+        applied.kubectl("delete", *namespace, "--wait=false")
+
+
+@pytest.mark.parametrize("name", ["network-policy.yaml"])
+def test_an_optional_file_is_accepted(applied: ControlPlane, name: str) -> None:
+    applied.kubectl("apply", "-f", str(MANIFESTS / "optional" / name), "--dry-run=server")
+
+
+def composed(plane: ControlPlane, folder: Path, component: str) -> list[dict[str, Any]]:
+    """The installation with one component, as a kustomization of a user has it."""
+    (folder / "manifests").symlink_to(MANIFESTS)
+    parts = {"resources": ["manifests"], "components": [f"manifests/components/{component}"]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(parts))
+    return kustomized(plane, str(folder))
+
+
+@pytest.mark.parametrize("component", ["own-certificate", "cert-manager"])
+def test_a_component_takes_away_the_rights_that_issuing_needs(
+    applied: ControlPlane, tmp_path: Path, component: str
+) -> None:
+    found = composed(applied, tmp_path, component)
+    resources = {
+        r
+        for each in found
+        if each["kind"] in ("Role", "ClusterRole")
+        for rule in each["rules"]
+        for r in rule["resources"]
+    }
+    assert resources == {"configmaps", "events", "namespaces", "nodes", "pods", "priorityclasses", "profiles"}
+    assert not [each for each in found if each["kind"] == "Secret"]
+    (server,) = (each for each in found if each["kind"] == "Deployment")
+    assert "--tls-cert=/tls/tls.crt" in server["spec"]["template"]["spec"]["containers"][0]["args"]
+    ours = [each for each in found if "cert-manager" not in each["apiVersion"]]
+    applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump_all(ours))
+
+
+def test_cert_manager_writes_what_the_server_reads(control_plane: ControlPlane, tmp_path: Path) -> None:
+    found = {
+        (each["kind"], each["metadata"]["name"]): each for each in composed(control_plane, tmp_path, "cert-manager")
+    }
+    certificate = found["Certificate", "gpu-admission"]["spec"]
+    assert (certificate["secretName"], certificate["dnsNames"]) == (
+        "gpu-admission-tls",
+        ["gpu-admission.gpu-admission.svc"],
+    )
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        annotations = found[kind, "gpu-admission"]["metadata"]["annotations"]
+        assert annotations["cert-manager.io/inject-ca-from"] == "gpu-admission/gpu-admission"
+
+
+# --- Access -----------------------------------------------------------------------------------------------------------
+
+OWN, OTHER = "gpu-admission", "default"
+DENIED = [
+    # verb, group, resource, namespace ("" is everywhere), name
+    ("list", "", "secrets", "", ""),
+    ("list", "", "secrets", OWN, ""),
+    ("get", "", "secrets", OWN, "another"),
+    ("get", "", "secrets", OTHER, "gpu-admission-tls"),
+    ("create", "", "secrets", OWN, ""),
+    ("delete", "", "secrets", OWN, "gpu-admission-tls"),
+    ("list", "", "configmaps", OWN, ""),
+    ("update", "", "configmaps", OWN, "gpu-admission-policy"),
+    ("get", "", "configmaps", OTHER, "gpu-admission-policy"),
+    ("create", "", "pods", OTHER, ""),
+    ("update", "", "pods", OTHER, "a"),
+    ("patch", "", "pods", OTHER, "a"),
+    ("delete", "", "pods", OTHER, "a"),
+    ("create", "", "pods/exec", OTHER, "a"),
+    ("create", "", "pods/binding", OTHER, "a"),
+    ("get", "", "pods/log", OTHER, "a"),
+    ("update", "", "nodes", "", "a"),
+    ("patch", "", "nodes/status", "", "a"),
+    ("get", "", "nodes/proxy", "", "a"),
+    ("update", "", "namespaces", "", OTHER),
+    ("create", "", "events", OTHER, ""),
+    ("create", "", "serviceaccounts/token", OWN, "gpu-admission"),
+    ("impersonate", "", "users", "", "admin"),
+    ("create", "scheduling.k8s.io", "priorityclasses", "", ""),
+    ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
+    ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
+    ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "another"),
+    ("update", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "gpu-admission-own-configuration"),
+    (
+        "delete",
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        "",
+        "gpu-admission-own-configuration",
+    ),
+    ("bind", "rbac.authorization.k8s.io", "clusterroles", "", "cluster-admin"),
+    ("escalate", "rbac.authorization.k8s.io", "clusterroles", "", "gpu-admission"),
+    ("assign", "gpu-admission.io", "profiles", "", "default"),
+    ("get", "coordination.k8s.io", "leases", OWN, "gpu-admission"),
+]
+NEEDED = [
+    ("watch", "", "nodes", "", ""),
+    ("watch", "", "pods", "", ""),
+    ("watch", "", "namespaces", "", ""),
+    ("watch", "scheduling.k8s.io", "priorityclasses", "", ""),
+    ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
+    ("watch", "", "secrets", OWN, "gpu-admission-tls"),
+    ("update", "", "secrets", OWN, "gpu-admission-tls"),
+    ("create", "", "events", OWN, ""),
+    ("patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
+    ("patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
+]
+
+
+def phrase(question: tuple[str, str, str, str, str]) -> str:
+    verb, _, resource, namespace, name = question
+    return f"{verb} {resource}" + (f" {name}" if name else "") + (f" in {namespace}" if namespace else "")
+
+
+async def may(api: Api, question: tuple[str, str, str, str, str], user: str = ACCOUNT) -> bool:
+    verb, group, whole, namespace, name = question
+    resource, _, subresource = whole.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    attributes |= {"namespace": namespace, "name": name}
+    groups = ["system:serviceaccounts", "system:serviceaccounts:gpu-admission", "system:authenticated"]
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+    }
+    answer = await api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize("question", DENIED, ids=phrase)
+async def test_our_account_may_not(applied: ControlPlane, api: Api, question: tuple[str, str, str, str, str]) -> None:
+    assert not await may(api, question)
+
+
+@pytest.mark.parametrize("question", NEEDED, ids=phrase)
+async def test_our_account_may(applied: ControlPlane, api: Api, question: tuple[str, str, str, str, str]) -> None:
+    assert await may(api, question)
+
+
+async def test_our_account_lists_its_own_objects_by_name_and_no_others(applied: ControlPlane) -> None:
+    async with Api.of(applied.kubeconfig_for("gpu-admission", "gpu-admission")) as us:
+        (secret,) = await us.list("Secret", OWN, fieldSelector="metadata.name=gpu-admission-tls")
+        assert secret["metadata"]["name"] == "gpu-admission-tls"
+        (policy,) = await us.list("ConfigMap", OWN, fieldSelector="metadata.name=gpu-admission-policy")
+        assert policy["metadata"]["name"] == "gpu-admission-policy"
+        for kind in ("Secret", "ConfigMap"):
+            with pytest.raises(ApiError) as refused:
+                await us.list(kind, OWN)
+            assert refused.value.status == 403
+
+
+async def test_applying_again_takes_no_key_out_of_the_secret(applied: ControlPlane, api: Api) -> None:
+    before = (await api.get("Secret", "gpu-admission-tls", OWN)).get("data")
+    probe = {"data": {"test-probe": "eA=="}}
+    await api.patch("Secret", "gpu-admission-tls", probe, OWN)
+    try:
+        (secret,) = (each for each in kustomized(applied) if each["kind"] == "Secret")
+        applied.kubectl("apply", "-f", "-", input=yaml.safe_dump(secret))
+        after = (await api.get("Secret", "gpu-admission-tls", OWN))["data"]
+        assert after == {**(before or {}), "test-probe": "eA=="}
+    finally:
+        await api.patch("Secret", "gpu-admission-tls", {"data": {"test-probe": None}}, OWN)
