@@ -69,9 +69,12 @@ class Handlers:
     def _decided(decide: Decide, body: bytes, request: review.Request, policy: Policy) -> Decision:
         try:
             return decide(body, request, policy)
+        except RecursionError:
+            raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
         except Exception:
-            for obj in review.objects_of(body):
-                check(obj)  # BadPod, if this is why
+            if request.resource == "pods":
+                for obj in review.objects_of(body):
+                    check(obj)  # BadPod, if this is why
             raise
 
     def _mutate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:

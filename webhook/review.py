@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from webhook.errors import BadReview
-from webhook.text import quoted
+from webhook.text import kind, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
@@ -45,27 +45,31 @@ def parse(body: bytes) -> Request:
         raise BadReview(f'wanted apiVersion "{API_VERSION}", kind "AdmissionReview"; saw {seen}')
     request = review.get("request")
     if not isinstance(request, dict):
-        raise BadReview(f"request: wanted a map, saw {type(request).__name__}")
+        raise BadReview(f"request: wanted a map, saw {kind(request)}")
     uid = _string(request, "uid")
     if not uid or len(uid) > _LONGEST_UID:
         raise BadReview(f"request.uid: wanted 1 to {_LONGEST_UID} characters, saw {len(uid)}")
     operation = _string(request, "operation")
     if operation not in _OPERATIONS:
         raise BadReview(f"request.operation: wanted CREATE, UPDATE, DELETE or CONNECT, saw {quoted(operation)}")
-    kind, resource, user = _map(request, "kind"), _map(request, "resource"), _map(request, "userInfo")
-    groups = user.get("groups") or ()
+    resource_kind, resource, user = _map(request, "kind"), _map(request, "resource"), _map(request, "userInfo")
+    groups, dry_run = user.get("groups") or [], request.get("dryRun") or False
+    if not isinstance(groups, list):
+        raise BadReview(f"request.userInfo.groups: wanted a list, saw {kind(groups)}")
+    if not isinstance(dry_run, bool):
+        raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
     return Request(
         uid=uid,
-        kind=_string(kind, "kind"),
-        group=_string(kind, "group"),
-        resource=_string(resource, "resource"),
+        kind=_string(resource_kind, "kind", "request.kind"),
+        group=_string(resource_kind, "group", "request.kind"),
+        resource=_string(resource, "resource", "request.resource"),
         subresource=_string(request, "subResource"),
         operation=operation,
         namespace=_string(request, "namespace"),
         name=_string(request, "name"),
-        user=_string(user, "username"),
-        groups=tuple([g for g in groups if isinstance(g, str)]) if isinstance(groups, list) else (),
-        dry_run=request.get("dryRun") is True,
+        user=_string(user, "username", "request.userInfo"),
+        groups=tuple([group for group in groups if isinstance(group, str)]),
+        dry_run=dry_run,
         object=_map(request, "object") or None,
         old=_map(request, "oldObject") or None,
     )
@@ -89,15 +93,17 @@ def _decode(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise BadReview(f"the body is not JSON: {error}; {len(body)} bytes were sent") from None
     if not isinstance(review, dict):
-        raise BadReview(f"wanted an AdmissionReview, saw a JSON {type(review).__name__}")
+        raise BadReview(f"wanted an AdmissionReview, saw {kind(review)}")
     return review
 
 
-def _string(parent: dict[str, Any], key: str) -> str:
-    value = parent.get(key, "")
+def _string(parent: dict[str, Any], key: str, where: str = "request") -> str:
+    value = parent.get(key)
+    if value is None:
+        return ""
     if isinstance(value, str):
         return value
-    raise BadReview(f"request: {key}: wanted a string, saw {type(value).__name__}")
+    raise BadReview(f"{where}.{key}: wanted a string, saw {kind(value)}")
 
 
 def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
         return {}
     if isinstance(value, dict):
         return value
-    raise BadReview(f"request: {key}: wanted a map, saw {type(value).__name__}")
+    raise BadReview(f"request.{key}: wanted a map, saw {kind(value)}")
 
 
 # --- answers: made only here, so that status and reason cannot disagree -----------------------------------------------

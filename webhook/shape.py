@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook.errors import BadPod
 from webhook.pod import Pod
-from webhook.text import quoted
+from webhook.text import kind, quoted
 
 Checker = Callable[[Any], None]
 Fields = dict[str, Checker]
@@ -21,7 +21,7 @@ class _Misshapen(Exception):
     """What was wanted and seen; the path to it grows on the way out, so that it costs nothing where all is well."""
 
     def __init__(self, wanted: str, value: object) -> None:
-        super().__init__(f"wanted {wanted}, saw {type(value).__name__}")
+        super().__init__(f"wanted {wanted}, saw {kind(value)}")
         self.path = ""
 
 
@@ -32,10 +32,10 @@ def check(pod: object) -> Pod:
     the path.
     """
     if not isinstance(pod, dict):
-        raise BadPod(f"object: wanted a Pod, saw {type(pod).__name__}")
+        raise BadPod(f"object: wanted a Pod, saw {kind(pod)}")
     for key in ("metadata", "spec"):
         if not isinstance(pod.get(key), dict):
-            raise BadPod(f"{key}: wanted a map, saw {type(pod.get(key)).__name__}")
+            raise BadPod(f"{key}: wanted a map, saw {kind(pod.get(key))}")
     try:
         _fields(pod, _POD)
     except _Misshapen as error:
@@ -189,9 +189,7 @@ _POD: Fields = {
                     "nodeAffinity": _one(
                         {
                             "preferredDuringSchedulingIgnoredDuringExecution": _many({"preference": _one(_TERM)}),
-                            "requiredDuringSchedulingIgnoredDuringExecution": _one(
-                                {"nodeSelectorTerms": _many(_TERM)}
-                            ),
+                            "requiredDuringSchedulingIgnoredDuringExecution": _one({"nodeSelectorTerms": _many(_TERM)}),
                         }
                     ),
                     "podAntiAffinity": _one(
