@@ -43,7 +43,7 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
     """One processor does all of it: this runs once for each decision."""
     return orjson.dumps(
-        {"time": datetime.now(UTC), "level": level, **event},
+        {"time": datetime.now(UTC), "level": level, "event": event.pop("event"), **event},
         default=str,
         option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS,
     )

@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from yaml import YAMLError
+
 from webhook.errors import BadInput
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -52,8 +54,8 @@ async def from_kubeconfig(path: Path) -> Access:
         _lenient(tls)
         if found.cert_file:
             tls.load_cert_chain(found.cert_file, found.key_file)
-    except (OSError, ConfigException, ValueError, TypeError, AttributeError) as error:
-        raise BadInput(f"--kubeconfig {path}: {type(error).__name__}: {error}") from None
+    except (OSError, ConfigException, YAMLError, ValueError, TypeError, AttributeError) as error:
+        raise BadInput(f"--kubeconfig {path}: {type(error).__name__}: {' '.join(str(error).split())}") from None
     if not found.verify_ssl:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     base = str(found.host).rstrip("/")

@@ -1,0 +1,142 @@
+"""The client: who it says it is, how it fails, and when it asks for its access again."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.feeds.fake_api import client_of, fake_api
+from tests.tls.test_issue import NOW
+from webhook.errors import ApiError, BadInput
+from webhook.feeds.access import Access, from_kubeconfig, in_cluster
+from webhook.feeds.api import Api
+from webhook.tls.issue import make_ca
+
+NODES = "/api/v1/nodes"
+CA = make_ca(NOW).certificate.decode()
+POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+async def test_what_is_written_comes_back_with_a_new_version() -> None:
+    async with fake_api() as fake, client_of(fake) as api:
+        fake.put(NODES, "a")
+        found = await api.get(f"{NODES}/a")
+        found["spec"] = {"unschedulable": True}
+        await api.put(f"{NODES}/a", found)
+        assert (await api.get(f"{NODES}/a"))["spec"] == {"unschedulable": True}
+        with pytest.raises(ApiError, match="409") as conflict:
+            await api.put(f"{NODES}/a", found)
+        assert conflict.value.status == 409
+
+
+async def test_a_refusal_says_what_was_asked_and_what_the_server_said() -> None:
+    async with fake_api() as fake, client_of(fake) as api:
+        fake.refuse["get", f"{NODES}/a"] = (403, 'nodes "a" is forbidden')
+        with pytest.raises(ApiError, match=r'^GET /api/v1/nodes/a: 403: "nodes \\"a\\" is forbidden"$'):
+            await api.get(f"{NODES}/a")
+
+
+async def test_a_server_that_is_not_there_is_an_error_without_a_status() -> None:
+    async def nobody() -> Access:
+        return Access("http://127.0.0.1:1", None, None, None, 60.0)
+
+    async with Api(nobody) as api:
+        with pytest.raises(ApiError, match="GET /api/v1/nodes: ClientConnectorError") as caught:
+            await api.get(NODES, limit="1")
+    assert caught.value.status == 0
+
+
+async def test_a_token_is_read_again_at_once_when_it_was_not_accepted() -> None:
+    tokens = iter(("old", "new", "newer"))
+
+    async with fake_api() as fake:
+
+        async def access() -> Access:
+            return Access(fake.url, None, f"Bearer {next(tokens)}", None, 60.0)
+
+        async with Api(access) as api:
+            fake.put(NODES, "a")
+            fake.refuse["get", f"{NODES}/a"] = (401, "Unauthorized")
+            with pytest.raises(ApiError, match="401"):
+                await api.get(f"{NODES}/a")
+            fake.refuse.clear()
+            await api.get(f"{NODES}/a")
+            await api.get(f"{NODES}/a")
+        assert fake.tokens == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+async def test_a_token_is_read_again_when_it_gets_old() -> None:
+    tokens = iter(("first", "second"))
+
+    async with fake_api() as fake:
+
+        async def access() -> Access:
+            return Access(fake.url, None, f"Bearer {next(tokens)}", None, -1.0)
+
+        async with Api(access) as api:
+            fake.put(NODES, "a")
+            for _ in range(2):
+                await api.get(f"{NODES}/a")
+        assert fake.tokens == ["Bearer first", "Bearer second"]
+
+
+def service_account(folder: Path, token: str = "abc\n") -> Path:
+    (folder / "token").write_text(token)
+    (folder / "ca.crt").write_text(CA)
+    return folder
+
+
+async def test_a_pod_uses_its_service_account_and_reads_the_token_anew(tmp_path: Path) -> None:
+    first = await in_cluster(service_account(tmp_path), POD)
+    assert (first.base, first.authorization) == ("https://10.0.0.1:443", "Bearer abc")
+    second = await in_cluster(service_account(tmp_path, "def"), POD)
+    assert second.authorization == "Bearer def"
+    assert second.tls is first.tls, "connections are kept while the CA is the same"
+
+
+async def test_an_address_of_ip_version_6_is_put_in_brackets(tmp_path: Path) -> None:
+    access = await in_cluster(service_account(tmp_path), {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"})
+    assert access.base == "https://[fd00::1]:443"
+
+
+async def test_outside_of_a_cluster_it_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"not in a cluster: .* Give --kubeconfig FILE or --cluster FILE"):
+        await in_cluster(tmp_path, {})
+    with pytest.raises(BadInput, match="token: cannot be read: No such file"):
+        await in_cluster(tmp_path, POD)
+
+
+def kubeconfig(path: Path, user: dict[str, object], **cluster: object) -> Path:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "https://10.1.1.1:6443/", **cluster}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+async def test_a_kubeconfig_gives_server_ca_and_token(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text(CA)
+    file = kubeconfig(tmp_path / "config", {"token": "abc"}, **{"certificate-authority": str(tmp_path / "ca.crt")})
+    access = await from_kubeconfig(file)
+    assert (access.base, access.authorization) == ("https://10.1.1.1:6443", "Bearer abc")
+    assert access.tls is not None
+    assert access.tls.verify_mode == ssl.CERT_REQUIRED
+    assert len(access.tls.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize(
+    "content", [pytest.param(None, id="missing"), pytest.param("a: [", id="not YAML"), pytest.param("{}", id="empty")]
+)
+async def test_a_kubeconfig_that_cannot_be_used_is_bad_input(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "config").write_text(content)
+    with pytest.raises(BadInput, match=r"--kubeconfig .*config: "):
+        await from_kubeconfig(tmp_path / "config")

@@ -1,0 +1,111 @@
+"""The state of the cluster, fed by four watches of a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from webhook import logs
+from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.feeds import cluster
+from webhook.feeds.cluster import KINDS
+from webhook.feeds.tasks import Backoff, Tasks
+from webhook.metrics import Metrics
+
+NODES, PODS = KINDS["nodes"].path, KINDS["pods"].path
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
+
+
+@asynccontextmanager
+async def fed(fake: FakeApi) -> AsyncIterator[tuple[ClusterState, Metrics]]:
+    state, metrics = ClusterState(max_age=60.0), Metrics()
+    log = logs.configure(io.BytesIO())
+    async with client_of(fake) as api, Tasks(metrics, log) as tasks:
+        cluster.start(tasks, api, state, metrics, log, time.monotonic)
+        yield state, metrics
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.005)
+
+
+def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
+    amounts = {"cpu": "64", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    status: dict[str, Any] = {
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    fake.put(NODES, name, spec={}, status=status)
+
+
+def test_every_kind_that_freshness_needs_is_fed() -> None:
+    assert set(KINDS) == set(REQUIRED)
+
+
+async def test_all_four_kinds_reach_the_state_and_make_it_fresh() -> None:
+    async with fake_api() as fake:
+        node(fake, "a")
+        fake.put(KINDS["namespaces"].path, "team", metadata={"labels": {"x": "y"}})
+        fake.put(KINDS["priorityclasses"].path, "high", value=7)
+        async with fed(fake) as (state, _):
+            await until(lambda: state.fresh(time.monotonic()))
+            snapshot = state.snapshot(time.monotonic())
+            assert snapshot.largest("nvidia.com/gpu", 3) == (("a", 8),)
+            assert snapshot.namespace_labels("team") == {"x": "y"}
+            assert snapshot.priority_classes["high"].value == 7
+            node(fake, "b", 4)
+            fake.delete(KINDS["namespaces"].path, "team")
+            fake.delete(KINDS["priorityclasses"].path, "high")
+            fake.delete(NODES, "a")
+            await until(lambda: "high" not in state.priority_classes and "team" not in state.namespaces)
+            await until(lambda: state.snapshot(0.0).largest("nvidia.com/gpu", 3) == (("b", 4),))
+
+
+async def test_a_pod_holds_its_gpus_until_it_is_gone() -> None:
+    async with fake_api() as fake:
+        node(fake, "a")
+        async with fed(fake) as (state, _):
+            await until(lambda: state.fresh(time.monotonic()))
+            column = state.nodes.columns.capacity
+            assert "nvidia.com/gpu" in column
+            container = {"name": "c", "resources": {"requests": {"nvidia.com/gpu": "3"}}}
+            fake.put(
+                PODS, "p", metadata={"namespace": "t"}, spec={"nodeName": "a", "containers": [container]}, status={}
+            )
+            await until(lambda: len(state._pods) == 1)
+            fake.delete(PODS, "p")
+            await until(lambda: not state._pods)
+
+
+async def test_it_is_not_fresh_before_every_kind_was_listed() -> None:
+    async with fake_api() as fake:
+        fake.refuse["list", PODS] = (403, "forbidden")
+        async with fed(fake) as (state, _):
+            await until(lambda: len(state.listed) == 3)
+            assert not state.fresh(time.monotonic())
+            fake.refuse.clear()
+            await until(lambda: state.fresh(time.monotonic()))
+
+
+async def test_a_pod_without_any_sense_costs_no_other() -> None:
+    async with fake_api() as fake:
+        fake.put(PODS, "senseless", spec=17)
+        fake.put(PODS, "good", spec={"nodeName": "a", "containers": []}, status={})
+        async with fed(fake) as (state, metrics):
+            await until(lambda: state.fresh(time.monotonic()))
+            assert len(state._pods) == 1
+            assert b'gpu_admission_feed_errors_total{feed="pods"} 1.0' in metrics.text()

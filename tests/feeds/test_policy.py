@@ -1,0 +1,154 @@
+"""The policy in force while its ConfigMap comes, breaks, goes and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from webhook import logs
+from webhook.feeds.policy import ConfigMapSink, PolicyHolder
+from webhook.feeds.tasks import Backoff, Tasks
+from webhook.feeds.watch import Feed
+from webhook.metrics import Metrics
+
+MAPS, EVENTS = "/api/v1/namespaces/gpu-admission/configmaps", "/api/v1/namespaces/gpu-admission/events"
+NAME = "gpu-admission-policy"
+GOOD, OTHER = "profiles: {default: {shadow: false}}", "profiles: {default: {shadow: true}}"
+META = {"namespace": "gpu-admission"}
+
+
+@dataclass
+class Scene:
+    api: FakeApi
+    holder: PolicyHolder
+    metrics: Metrics
+    log: io.BytesIO
+
+    def apply(self, text: str, key: str = "policy.yaml") -> None:
+        self.api.put(MAPS, NAME, metadata=META, data={key: text})
+
+    async def until(self, true: Callable[[], object]) -> None:
+        async with asyncio.timeout(10):
+            while not true():  # noqa: ASYNC110  what is waited for has no event
+                await asyncio.sleep(0.005)
+
+    @property
+    def shadow(self) -> bool | None:
+        return self.holder.current and self.holder.current.file.profiles["default"].shadow
+
+    def lines(self, event: str) -> list[Any]:
+        return [line for line in map(orjson.loads, self.log.getvalue().splitlines()) if line["event"] == event]
+
+
+@asynccontextmanager
+async def scene(first: str | None = GOOD) -> AsyncIterator[Scene]:
+    async with fake_api() as fake, client_of(fake) as api:
+        log, metrics = io.BytesIO(), Metrics()
+        logger = logs.configure(log)
+        holder = PolicyHolder(metrics, logger)
+        sink = ConfigMapSink(holder, "gpu-admission", NAME)
+        it = Scene(fake, holder, metrics, log)
+        fake.put(MAPS, "another", metadata=META, data={"policy.yaml": "{"})
+        if first is not None:
+            it.apply(first)
+        feed = Feed(api, "policy", MAPS, sink, metrics, logger, fields=f"metadata.name={NAME}")
+        async with Tasks(metrics, logger) as tasks:
+            tasks.start("feed", feed.run)
+            tasks.start("events", lambda: sink.report(api, logger))
+            yield it
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
+
+
+async def test_a_good_policy_takes_effect_and_its_hash_is_logged() -> None:
+    async with scene() as it:
+        await it.until(lambda: it.shadow is False)
+        it.apply(OTHER)
+        await it.until(lambda: it.shadow is True)
+        assert it.holder.current is not None
+        assert [line["hash"] for line in it.lines("policy")][-1] == it.holder.current.hash
+        assert f'gpu_admission_policy_info{{hash="{it.holder.current.hash}"}} 1.0'.encode() in it.metrics.text()
+        assert b"gpu_admission_policy_valid 1.0" in it.metrics.text()
+
+
+BAD = [
+    pytest.param(lambda it: it.apply("profiles: {default: {shadwo: true}}"), "shadwo", id="an unknown key"),
+    pytest.param(lambda it: it.apply("a: ["), "not YAML", id="not YAML"),
+    pytest.param(lambda it: it.apply(OTHER, key="policy.yml"), "has no key policy.yaml", id="another key"),
+    pytest.param(lambda it: it.api.put(MAPS, NAME, metadata=META), "has no key policy.yaml", id="no data"),
+    pytest.param(lambda it: it.api.delete(MAPS, NAME), "does not exist", id="deleted"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "why"), BAD)
+async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect(
+    spoil: Callable[[Scene], None], why: str
+) -> None:
+    async with scene() as it:
+        await it.until(lambda: it.shadow is False)
+        spoil(it)
+        await it.until(lambda: it.holder.error)
+        assert why in str(it.holder.error)
+        assert it.shadow is False
+        assert b"gpu_admission_policy_valid 0.0" in it.metrics.text()
+        assert b"gpu_admission_policy_errors_total 1.0" in it.metrics.text()
+        (line,) = it.lines("policy refused")
+        assert line["stays"] == it.holder.current.hash  # type: ignore[union-attr]
+        it.apply(OTHER)
+        await it.until(lambda: it.shadow is True)
+        assert it.holder.error is None
+
+
+@pytest.mark.parametrize("first", [None, "a: ["], ids=["no ConfigMap", "a bad one"])
+async def test_at_a_cold_start_without_a_good_policy_there_is_none(first: str | None) -> None:
+    async with scene(first) as it:
+        await it.until(lambda: it.metrics.text().count(b"policy_errors_total 1.0"))
+        assert it.holder.current is None
+        assert it.holder.error
+        it.apply(GOOD)
+        await it.until(lambda: it.shadow is False)
+
+
+async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None:
+    async with scene() as it:
+        await it.until(lambda: it.shadow is False)
+        it.apply("profiles: {default: {shadwo: true}}")
+        await it.until(lambda: it.api.objects[EVENTS])
+        it.api.forget()
+        it.api.cut()
+        await it.until(lambda: len(it.api.asked("list", MAPS)) == 2)
+        (event,) = it.api.objects[EVENTS].values()
+        assert event["involvedObject"]["name"] == NAME
+        assert event["involvedObject"]["uid"] == f"uid-{NAME}"
+        assert (event["type"], event["reason"]) == ("Warning", "PolicyRefused")
+        assert "the last good one stays: line 1: profiles.default.shadwo: unknown key" in event["message"]
+
+
+async def test_an_event_that_cannot_be_written_costs_nothing() -> None:
+    async with scene() as it:
+        it.api.refuse["post", EVENTS] = (403, "events is forbidden")
+        it.apply("a: [")
+        await it.until(lambda: it.lines("event not written"))
+        it.apply(OTHER)
+        await it.until(lambda: it.shadow is True)
+
+
+async def test_what_stands_in_another_config_map_is_not_looked_at() -> None:
+    async with scene() as it:
+        await it.until(lambda: it.shadow is False)
+        it.api.put(MAPS, "another", metadata=META, data={"policy.yaml": OTHER})
+        it.apply(GOOD + "\n")
+        await it.until(lambda: len(it.api.asked("watch", MAPS)))
+        assert it.shadow is False
+        assert it.lines("policy refused") == []
