@@ -1,0 +1,154 @@
+"""Selectors and affinity mean what they mean to kube-scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cluster.objects import node, state
+from tests.placement.oracle import matches as oracle
+from webhook.cluster.nodes import Nodes
+from webhook.cluster.state import ClusterState
+from webhook.placement.constraints import compiled, matches
+
+KEYS = ("zone", "size", "rare")
+VALUES = ("a", "b", "3", "-7", "9000000000000000000", "x1")
+
+
+def matching(of: ClusterState, term: dict[str, Any]) -> set[str]:
+    """Names of the nodes that match one required term."""
+    selector = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    constraints = compiled({"affinity": {"nodeAffinity": selector}})
+    assert constraints is not None
+    assert constraints.required is not None
+    return {name for found in constraints.required for name in _named(of.nodes, found)}
+
+
+def _named(nodes: Nodes, term: Any) -> set[str]:
+    rows = slice(0, nodes.columns.rows)
+    mask = matches(term, nodes, rows)
+    return {name for name, yes in zip(nodes.columns.name, mask.tolist(), strict=True) if yes}
+
+
+def term(operator: str, *values: str, key: str = "zone") -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+ZONES = [node("a", labels={"zone": "5"}), node("b", labels={"zone": "x"}), node("c")]
+
+
+@pytest.mark.parametrize(
+    ("stated", "found"),
+    [
+        pytest.param({}, "", id="an empty term matches nothing"),
+        pytest.param({"matchExpressions": [], "matchFields": None}, "", id="a term of empty lists matches nothing"),
+        pytest.param(term("In"), "", id="In without a value does not parse"),
+        pytest.param(term("Exists", "x"), "", id="Exists with a value does not parse"),
+        pytest.param(term("Gt", "1", "2"), "", id="Gt with two values does not parse"),
+        pytest.param(term("Gt", "1.5"), "", id="Gt with a value that is no integer does not parse"),
+        pytest.param(term("Like", "x"), "", id="an operator that nobody knows does not parse"),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]},
+            "",
+            id="a field with two values does not parse",
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}, "", id="a field takes In and NotIn only"
+        ),
+        pytest.param(term("In", "5", "7"), "a", id="In"),
+        pytest.param(term("NotIn", "5"), "bc", id="NotIn matches nodes without the label"),
+        pytest.param(term("Exists"), "ab", id="Exists"),
+        pytest.param(term("DoesNotExist"), "c", id="DoesNotExist"),
+        pytest.param(term("Gt", "4"), "a", id="Gt leaves out what is no number"),
+        pytest.param(term("Gt", "5"), "", id="Gt is strict"),
+        pytest.param(term("Lt", "6"), "a", id="Lt"),
+        pytest.param(term("Lt", "5"), "", id="Lt is strict"),
+        pytest.param(term("NotIn", "x", key="nobody-has-it"), "abc", id="NotIn of a label that no node has"),
+        pytest.param(term("DoesNotExist", key="nobody-has-it"), "abc", id="absence of a label that no node has"),
+        pytest.param(term("Exists", key="nobody-has-it"), "", id="presence of a label that no node has"),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}, "b", id="a node by name"
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["b"]}]}, "ac", id="all but one"
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.uid", "operator": "In", "values": ["b"]}]}, "", id="no other field"
+        ),
+        pytest.param({**term("Exists"), "matchFields": []}, "ab", id="an empty list beside a full one adds nothing"),
+    ],
+)
+def test_a_term_matches_as_the_scheduler_matches_it(stated: dict[str, Any], found: str) -> None:
+    assert matching(state(ZONES), stated) == set(found)
+
+
+_EXPRESSIONS = st.one_of(
+    st.builds(
+        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+        st.sampled_from(KEYS),
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(st.sampled_from(VALUES), min_size=1, max_size=3),
+    ),
+    st.builds(
+        lambda key, operator: {"key": key, "operator": operator},
+        st.sampled_from(KEYS),
+        st.sampled_from(["Exists", "DoesNotExist"]),
+    ),
+    st.builds(
+        lambda key, operator, value: {"key": key, "operator": operator, "values": [str(value)]},
+        st.sampled_from(KEYS),
+        st.sampled_from(["Gt", "Lt"]),
+        st.sampled_from([-7, 0, 3, 4]),
+    ),
+)
+_LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+
+
+@given(
+    st.lists(_LABELS, min_size=1, max_size=12),
+    st.lists(_EXPRESSIONS, min_size=1, max_size=2),
+    st.data(),
+)
+@settings(max_examples=150, deadline=None)
+def test_labels_match_as_worked_out_node_by_node_also_after_they_changed(
+    labels: list[dict[str, str]], expressions: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    stated = {"matchExpressions": expressions}
+    nodes = {f"n{i}": node(f"n{i}", labels=found) for i, found in enumerate(labels)}
+    of = state(nodes.values())
+    assert matching(of, stated) == {name for name, made in nodes.items() if oracle(made, stated)}
+    for name in data.draw(st.lists(st.sampled_from(sorted(nodes)))):
+        nodes[name] = node(name, labels=data.draw(_LABELS))
+        of.node_seen(nodes[name])
+    for i in range(data.draw(st.sampled_from([0, 0, 80]))):
+        nodes[f"m{i}"] = node(f"m{i}", labels=data.draw(_LABELS) if i < 4 else {})
+        of.node_seen(nodes[f"m{i}"])
+    assert matching(of, stated) == {name for name, made in nodes.items() if oracle(made, stated)}
+
+
+def test_columns_of_labels_are_bounded_and_come_back() -> None:
+    keys = [f"key-{i}" for i in range(300)]
+    of = state([node("a", labels=dict.fromkeys(keys, "v")), node("b")])
+    for key in keys:
+        assert matching(of, term("Exists", key=key)) == {"a"}
+    assert len(of.nodes.labels._columns) <= 128
+    of.node_seen(node("b", labels={keys[0]: "w"}))
+    assert matching(of, term("Exists", key=keys[0])) == {"a", "b"}
+
+
+def test_values_of_nodes_long_gone_are_forgotten() -> None:
+    of = state([node("a", labels={"boot": "0"})])
+    assert matching(of, term("Exists", key="boot")) == {"a"}
+    for i in range(1000):
+        of.node_seen(
+            node("a", labels={"boot": str(i)}, taints=[{"key": "t", "value": str(i), "effect": "PreferNoSchedule"}])
+        )
+    column = of.nodes.labels.column("boot")
+    assert column is not None
+    assert len(column.values) < 300
+    assert len(of.nodes.taints.values) < 400
+    assert matching(of, term("In", "999", key="boot")) == {"a"}
+    assert of.nodes.taints.values[of.nodes.taint[0]][0].value == "999"

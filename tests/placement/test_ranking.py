@@ -1,0 +1,140 @@
+"""The best rows are the best rows, whatever changed since the last time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cluster.objects import GPU, node, pod, state
+from webhook.cluster.columns import Columns, Demand, Floats, Rows, View
+from webhook.cluster.state import ClusterState
+from webhook.placement import ranking
+from webhook.placement.constraints import compiled
+from webhook.placement.filters import Filter
+from webhook.placement.ranking import Scores, Shape, best_of
+from webhook.placement.settings import Health
+
+DEMAND = Demand(((GPU, 1), ("pods", 1)))
+
+
+class ByFree:
+    """Most free GPUs first, by coarse steps so that many tie; the view's version decides about the direction."""
+
+    peers_first = False
+
+    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
+        scores: Floats = (columns.free[GPU][rows] // 2).astype(float)
+        return scores if view.version % 2 else -scores
+
+
+def scores() -> Scores:
+    constraints = compiled({"nodeSelector": {"pool": "a"}})
+    assert constraints is not None
+    return Scores(Shape(Filter(constraints, Health())), DEMAND, ByFree())
+
+
+def expected(of: ClusterState, version: int, count: int, without: set[int]) -> list[int]:
+    columns, found = of.nodes.columns, []
+    for name, row in of.nodes.row_of.items():
+        free = int(columns.free[GPU][row])
+        if columns.alive[row] and free >= 1 and of.nodes.labels.get(row).get("pool") == "a" and row not in without:
+            found.append((-(free // 2) if version % 2 else free // 2, name, row))
+    return [row for _, _, row in sorted(found)][:count]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _many_blocks() -> Iterator[None]:
+    """Few nodes are many blocks here."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranking, "BLOCK", 4)
+        yield
+
+
+@pytest.fixture(params=[64, 8192], ids=["a new view in small slices", "a new view at once"])
+def _slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "_AT_A_TIME", request.param)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, 70))
+    of = state([node(f"n{i * 37 % 71:02}", 8, labels={"pool": "ab"[i % 3 == 0]}) for i in range(number)])
+    kept = scores()
+    names = sorted(of.nodes.row_of)
+    for step in range(data.draw(st.integers(1, 5))):
+        for _ in range(data.draw(st.integers(0, 6))):
+            name = data.draw(st.sampled_from(names))
+            what = data.draw(st.integers(0, 3))
+            if what == 0:
+                of.node_gone(name)
+            elif what == 1:
+                of.node_seen(node(name, data.draw(st.integers(0, 8)), labels={"pool": "a"}))
+            else:
+                of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), on=name), 0)
+        kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+        count = data.draw(st.integers(1, 5))
+        without = {of.nodes.row_of[n] for n in data.draw(st.lists(st.sampled_from(names))) if n in of.nodes.row_of}
+        assert kept.best(of.nodes, count) == expected(of, 1, count, set())
+        found = kept.best_without(of.nodes, count, np.array(sorted(without), np.intp))
+        assert found == expected(of, 1, count, without)
+        assert kept.best(of.nodes, count) == expected(of, 1, count, set())
+
+
+@pytest.mark.usefixtures("_slices")
+def test_a_new_view_is_taken_up_by_every_row_in_the_end() -> None:
+    of = state([node(f"n{i:03}", i % 9, labels={"pool": "a"}) for i in range(500)])
+    kept = scores()
+    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    for _ in range(10):
+        kept.refresh(of.nodes, of.usage, View(2, (GPU,)))
+    assert kept.best(of.nodes, 10) == expected(of, 2, 10, set())
+    assert kept.best(of.nodes, 10) != expected(of, 1, 10, set())
+
+
+@pytest.mark.usefixtures("_slices")
+def test_a_full_node_is_never_the_best_while_a_new_view_is_taken_up() -> None:
+    of = state([node(f"n{i:03}", 1, labels={"pool": "a"}) for i in range(500)])
+    kept = scores()
+    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    for i in range(100):
+        kept.refresh(of.nodes, of.usage, View(2 + i, (GPU,)))
+        name = of.nodes.columns.name[kept.best(of.nodes, 1)[0]]
+        of.pod_seen(pod(f"p{i}", on=name), 0)
+    assert int((of.nodes.columns.free[GPU] < 0).sum()) == 0
+
+
+def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
+    of = state([node(name, labels={"pool": "a"}) for name in ("0", "a", "z")])
+    kept = scores()
+    for i in range(120):
+        of.node_seen(node(f"n{999 - i}", labels={"pool": "a"}))
+        kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+        assert kept.best(of.nodes, 3) == expected(of, 1, 3, set())
+    assert of.nodes.reordered > 0
+
+
+def test_more_changes_than_are_remembered_are_seen_all_the_same() -> None:
+    of = state([node(f"n{i:03}", labels={"pool": "a"}) for i in range(70)])
+    kept = scores()
+    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    for _ in range(40_000):
+        made: dict[str, Any] = pod("p", 8, on="n000")
+        kind = of.usage.take(of.nodes.row_of["n001"], of.usage.kind(DEMAND, ""))
+        of.usage.give_back(of.nodes.row_of["n001"], kind)
+    of.pod_seen(made, 0)
+    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    assert of.nodes.columns.name[kept.best(of.nodes, 1)[0]] == "n001"
+
+
+@given(st.lists(st.integers(0, 5), max_size=200), st.integers(1, 12))
+def test_the_best_of_some_rows_is_what_sorting_all_of_them_gives(values: list[int], count: int) -> None:
+    rows = np.arange(len(values), dtype=np.intp)
+    order = np.array([(i * 37) % 211 for i in range(len(values))], float)
+    found = best_of(rows, np.array(values, float), order, count)
+    assert found == sorted(rows.tolist(), key=lambda i: (-values[i], order[i]))[:count]
