@@ -1,0 +1,121 @@
+"""A real Prometheus: the one on PATH, or one kept in a cache folder, or Debian's package, or a build of its Go module.
+
+Nothing is installed: of the package only the program is unpacked into the cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.controlplane.process import Guard, Program
+from tests.controlplane.programs import cache_folder
+
+MODULE = "github.com/prometheus/prometheus/cmd/prometheus"
+VERSION = "v0.305.0"
+"""3.5.0 as Go counts it: its long-term release."""
+
+
+class Unavailable(Exception):
+    """No Prometheus can be had here: what was tried, and what each said."""
+
+
+def find() -> str:
+    """The path of the program. Raises Unavailable."""
+    if found := shutil.which("prometheus"):
+        return found
+    kept = cache_folder() / "prometheus" / "prometheus"
+    if kept.exists():
+        return str(kept)
+    tried = []
+    for get in (_of_debian, _of_go):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                program = get(Path(folder))
+            except (OSError, subprocess.SubprocessError) as error:
+                said = getattr(error, "stderr", None) or str(error)
+                tried.append(f"{get.__name__.removeprefix('_of_')}: {said.strip().splitlines()[-1]}")
+                continue
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            new = kept.with_name(f"new-{os.getpid()}")
+            shutil.copy(program, new)
+            new.rename(kept)  # two test runs may both have got it: either is whole
+            return str(kept)
+    raise Unavailable(f"no prometheus on PATH or in {kept.parent}; {'; '.join(tried)}")
+
+
+def _of_debian(folder: Path) -> Path:
+    _run(folder, "apt-get", "download", "prometheus")
+    [package] = folder.glob("prometheus_*.deb")
+    _run(folder, "dpkg", "-x", str(package), "unpacked")
+    return folder / "unpacked/usr/bin/prometheus"
+
+
+def _of_go(folder: Path) -> Path:
+    """Not `go install`: that refuses modules with replacements of their own."""
+    _run(folder, "go", "mod", "init", "example.com/prometheus")
+    _run(folder, "go", "get", f"{MODULE}@{VERSION}")
+    _run(folder, "go", "build", "-o", "prometheus", MODULE)
+    return folder / "prometheus"
+
+
+def _run(folder: Path, *command: str) -> None:
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=1800)
+
+
+class Prometheus:
+    """A running server that scrapes one target five times a second. A context: it ends with it, and so does its folder."""
+
+    def __init__(self, target: str, **labels: str) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="prometheus-"))
+        self._guard = Guard(self._folder)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        config = self._folder / "prometheus.yml"
+        config.write_text(_CONFIG.format(target=target, labels=labels))
+        self.program = Program(
+            "prometheus",
+            [
+                find(),
+                f"--config.file={config}",
+                f"--storage.tsdb.path={self._folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--log.level=warn",
+            ],
+            self._folder,
+            os.environ,
+        )
+
+    def __enter__(self) -> Prometheus:
+        self.program.start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.program.stop(patience=0)
+        self._guard.release()
+
+    async def ask(self, query: str) -> list[dict[str, Any]]:
+        """The result of an instant query; empty while it does not answer."""
+        async with aiohttp.ClientSession() as http:
+            try:
+                async with http.get(f"{self.url}/api/v1/query", params={"query": query}) as response:
+                    return list((await response.json())["data"]["result"]) if response.status == 200 else []
+            except aiohttp.ClientError:
+                return []
+
+
+_CONFIG = """
+global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
+scrape_configs:
+- job_name: dcgm
+  static_configs: [{{targets: ["{target}"], labels: {labels}}}]
+"""

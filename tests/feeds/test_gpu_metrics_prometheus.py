@@ -1,0 +1,209 @@
+"""A real Prometheus scrapes an exporter that serves pages in DCGM's form; we ask it over its HTTP API.
+
+Only the clock of the smoothing is made up: nobody wants to wait for five minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.feeds import prometheus_server
+from tests.feeds.prometheus_server import Prometheus
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
+from webhook.feeds.gpu_metrics import GpuMetricsFeed
+from webhook.feeds.gpu_source import SourceFailed, http_session
+from webhook.feeds.prometheus import PrometheusSource
+
+DATA = Path(__file__).parent / "data"
+IDLE = (DATA / "dcgm-8-idle.txt").read_text()
+BUSY = (DATA / "dcgm-8-busy.txt").read_text()
+NODE = "gpu-a-0"
+"""The Hostname in those pages."""
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    try:
+        return prometheus_server.find()
+    except prometheus_server.Unavailable as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+class Exporter(ThreadingHTTPServer):
+    """Serves `page`, or 503. In a thread: one Prometheus needs five seconds to start, so all tests share it."""
+
+    page: str | None = IDLE
+
+    class RequestHandlerClass(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = self.server.page  # type: ignore[attr-defined]
+            self.send_response(503 if page is None else 200)
+            self.end_headers()
+            self.wfile.write((page or "").encode())
+
+        def log_message(self, *unused: object) -> None:
+            pass
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), self.RequestHandlerClass)
+        Thread(target=self.serve_forever, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def shared(program: str) -> Iterator[tuple[Prometheus, Exporter]]:
+    with Exporter() as exporter:
+        with Prometheus(f"127.0.0.1:{exporter.server_address[1]}") as prometheus:
+            yield prometheus, exporter
+        exporter.shutdown()
+
+
+@pytest.fixture
+def prometheus(shared: tuple[Prometheus, Exporter]) -> Prometheus:
+    return shared[0]
+
+
+@pytest.fixture
+def exporter(shared: tuple[Prometheus, Exporter]) -> Exporter:
+    shared[1].page = IDLE
+    return shared[1]
+
+
+async def until(prometheus: Prometheus, query: str, count: int) -> None:
+    """Wait for Prometheus to have scraped what the exporter serves: the query has so many results."""
+    deadline = time.monotonic() + 60
+    while len(found := await prometheus.ask(query)) != count:
+        prometheus.program.check()
+        assert time.monotonic() < deadline, f"{query}: {len(found)} results, wanted {count}"
+        await asyncio.sleep(0.05)
+
+
+class Asking:
+    """A feed over a Prometheus, with a clock of its own."""
+
+    def __init__(self, url: str, exporters: Callable[[], dict[str, str]] = dict, **settings: Any) -> None:
+        self.settings = GpuMetricsSettings.model_validate({"source": "prometheus", "url": url, **settings})
+        self.sink = Utilisation(self.settings)
+        self.exporters = exporters
+        self.now = 1000.0
+        self.told: dict[str, NodeUse] = {}
+
+    async def poll(self, after: float = 0.0) -> bool:
+        self.now += after
+        async with http_session() as http:
+            source = PrometheusSource(self.settings, http, self.exporters)
+            return await GpuMetricsFeed(
+                self.settings,
+                source,
+                self.sink,
+                self.told.__setitem__,
+                {"succeeded": 0, "failed": 0},
+                clock=lambda: self.now,
+            ).poll()
+
+
+async def test_idle_then_busy_then_a_pause_then_gone_then_stale(prometheus: Prometheus, exporter: Exporter) -> None:
+    asking = Asking(prometheus.url)
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
+    assert await asking.poll()
+    assert asking.told == {NODE: NodeUse(8, 8, 0.0, 32.0, 0, 0, 0)}
+
+    exporter.page = BUSY
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL > 90", 8)
+    assert await asking.poll(after=30)
+    assert (asking.told[NODE].idle, asking.told[NODE].hottest) == (0, 68.0)
+
+    exporter.page = IDLE
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
+    for _ in range(10):
+        assert await asking.poll(after=30)
+        assert asking.told[NODE].idle == 0, "a pause of five minutes between two batches"
+    assert await asking.poll(after=30)
+    assert asking.told[NODE].idle == 8
+
+    exporter.page = None
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL", 0)
+    assert await asking.poll(after=30), "an answer without series is an answer"
+    assert asking.told[NODE].idle == 8
+    assert asking.sink.status(asking.now).age == 30
+    assert await asking.poll(after=151)
+    assert asking.told[NODE] == UNKNOWN
+    assert asking.sink.status(asking.now).reason == "GPU metrics are stale"
+
+
+async def test_mig_instances_are_read_as_they_are_stored(prometheus: Prometheus, exporter: Exporter) -> None:
+    exporter.page = (DATA / "dcgm-mig.txt").read_text()
+    asking = Asking(prometheus.url)
+    await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
+    assert await asking.poll()
+    assert asking.told == {"gpu-m-0": NodeUse(4, 2, 0.46, 61.0, 0, 0, 0)}
+
+
+async def test_a_node_is_found_by_the_address_of_its_exporter(prometheus: Prometheus, exporter: Exporter) -> None:
+    asking = Asking(prometheus.url, lambda: {"127.0.0.1": "gpu-z-9"}, nodeLabels=["instance"])
+    await until(prometheus, "DCGM_FI_DEV_FB_USED", 8)
+    assert await asking.poll()
+    assert list(asking.told) == ["gpu-z-9"]
+
+
+async def test_a_query_may_be_any_promql(prometheus: Prometheus, exporter: Exporter) -> None:
+    exporter.page = BUSY
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL > 90", 8)
+    exporter.page = IDLE
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
+    by = "Hostname, UUID"
+    asking = Asking(
+        prometheus.url, queries={"utilisation": f"max by ({by}) (max_over_time(DCGM_FI_DEV_GPU_UTIL[5m]))", "xid": ""}
+    )
+    assert await asking.poll()
+    assert asking.told[NODE].idle == 0, "history from before we started"
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        pytest.param("DCGM_FI_DEV_GPU_UTIL{", "answered 400", id="what does not parse"),
+        pytest.param("DCGM_FI_DEV_GPU_UTIL[5m]", "a \"matrix\"; wanted an instant vector", id="a range"),
+        pytest.param("1", "a \"scalar\"; wanted an instant vector", id="a number"),
+    ],
+)  # fmt: skip
+async def test_a_query_that_gives_no_vector_is_said(
+    prometheus: Prometheus, exporter: Exporter, query: str, says: str
+) -> None:
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
+    asking = Asking(prometheus.url, queries={"temperature": query})
+    async with http_session() as http:
+        with pytest.raises(SourceFailed) as error:
+            await PrometheusSource(asking.settings, http).poll(asking.sink)
+    assert says in str(error.value)
+    assert not await asking.poll()
+    assert asking.told == {}, "half a round is none"
+
+
+async def test_when_prometheus_goes_nothing_is_lost_until_it_is_stale(
+    prometheus: Prometheus, exporter: Exporter
+) -> None:
+    """The last test here: what was stored before a crash lives on for five minutes, Prometheus' look-back."""
+    asking = Asking(prometheus.url)
+    await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
+    assert await asking.poll()
+    prometheus.program.stop(patience=0)
+    assert not await asking.poll(after=30)
+    assert asking.told[NODE].idle == 8
+    assert not await asking.poll(after=151)
+    assert asking.told[NODE] == UNKNOWN
+    prometheus.program.start()
+    await until(prometheus, "DCGM_FI_DEV_FB_USED", 8)
+    assert await asking.poll(after=30)
+    assert asking.told[NODE].idle == 8
