@@ -67,8 +67,7 @@ class Snapshot:
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
             capacity = self.state.nodes.columns.capacity
-            most = {name: int(column.max(initial=0)) for name, column in sorted(capacity.items()) if "/" in name}
-            return {name: amount for name, amount in most.items() if amount > 0}
+            return {name: int(column.max(initial=0)) for name, column in sorted(capacity.items()) if "/" in name}
 
         return self._kept(("resources",), answer)
 

@@ -10,14 +10,14 @@ from webhook.cluster.pods import demand_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
 from webhook.gpus import Gpus
-from webhook.interface import Context, Placement
+from webhook.interface import Context, Placement, Rejected
 from webhook.placement.eligible import ineligible
 from webhook.placement.ranker import Ranker
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.pod import Pod, claims_devices
 
-__all__ = ["choose", "demand_of", "place"]
+__all__ = ["choose", "demand_of", "fits_empty", "place"]
 
 _RANKERS = 16
 
@@ -47,6 +47,22 @@ def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: s
     if not gpus.among(name for name, _ in demand.requests):
         return Placement((), strategy, "GPUs only through DRA" if claims_devices(pod) else "no GPU is asked for")
     return _ranker(snapshot, settings, gpus).place(pod, demand, strategy)
+
+
+def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Rejected:
+    """Why no node could take `pod` even if all of them were up and empty.
+
+    () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
+    """
+    if not snapshot.fresh or ineligible(pod):
+        return ()
+    try:
+        demand = demand_of(pod)
+    except QuantityError:
+        return ()
+    if not gpus.among(name for name, _ in demand.requests):
+        return ()
+    return _ranker(snapshot, settings, gpus).fits_empty(pod, demand)
 
 
 def _ranker(snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Ranker:

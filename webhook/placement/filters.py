@@ -10,11 +10,12 @@ import numpy as np
 from webhook.cluster.columns import Demand, Rows
 from webhook.cluster.nodes import Conditions, Interned, Nodes
 from webhook.gpus import Gpus
-from webhook.interface import Taint
+from webhook.interface import Rejected, Taint
 from webhook.placement.constraints import Constraints, Mask, matches
 from webhook.placement.settings import Health
 
 T = TypeVar("T")
+_UNTOLERATED = "taint not tolerated"
 Check = tuple[str, Mask]
 """A reason, and the rows that it does not apply to."""
 
@@ -24,6 +25,13 @@ _INSUFFICIENT = {
     "pods": "too many pods",
     "ephemeral-storage": "too little ephemeral storage",
 }
+
+
+_PASSING = (
+    *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
+    *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
+)
+"""Taints that come and go with the state of a node begin with one of these."""
 
 
 class _Answers(Generic[T]):
@@ -56,6 +64,9 @@ class Filter:
         self._tolerated: _Answers[tuple[Taint, ...]] = _Answers(
             lambda taints: all(constraints.tolerate(taint) for taint in taints)
         )
+        self._tolerated_in_the_end: _Answers[tuple[Taint, ...]] = _Answers(
+            lambda taints: all(t.key.startswith(_PASSING) or constraints.tolerate(t) for t in taints)
+        )
         self._ready: _Answers[Conditions] = _Answers(lambda found: not any(kind == "Ready" for kind, _ in found))
         self._healthy: _Answers[Conditions] = _Answers(bad.isdisjoint)
         self._tolerate_cordon = constraints.tolerate_cordon
@@ -73,15 +84,26 @@ class Filter:
         yield "not ready", self._ready.of(nodes.conditions)[condition]
         if not self._tolerate_cordon:
             yield "cordoned", ~nodes.cordoned[rows]
-        yield "taint not tolerated", self._tolerated.of(nodes.taints)[nodes.taint[rows]]
+        yield _UNTOLERATED, self._tolerated.of(nodes.taints)[nodes.taint[rows]]
+        yield from self._selects(nodes, rows)
+        yield "GPUs are not healthy", self._sound(nodes, rows)
+
+    def lasting_checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
+        """As `checks`, without what may pass by itself: a node that is down, cordoned or repaired now."""
+        yield _UNTOLERATED, self._tolerated_in_the_end.of(nodes.taints)[nodes.taint[rows]]
+        yield from self._selects(nodes, rows)
+
+    def _selects(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         if self.constraints.selector:
             yield "node selector does not match", matches(self.constraints.selector, nodes, rows)
         if self.constraints.required is not None:
-            mask = np.zeros(condition.shape, bool)
+            mask = np.zeros(nodes.order[rows].shape, bool)
             for term in self.constraints.required:
                 mask |= matches(term, nodes, rows)
             yield "node affinity does not match", mask
-        healthy = self._healthy.of(nodes.conditions)[condition]
+
+    def _sound(self, nodes: Nodes, rows: Rows) -> Mask:
+        healthy = self._healthy.of(nodes.conditions)[nodes.condition[rows]]
         for key, values in self._health.labels.items():
             column = nodes.labels.column(key)
             if column is not None:
@@ -90,7 +112,7 @@ class Filter:
                     fine[1:] = False
                 fine[[column.ids[value] for value in values if value in column.ids]] = False
                 healthy &= fine[column.padded(nodes.columns.size)[rows]]
-        yield "GPUs are not healthy", healthy
+        return healthy
 
 
 def fits(nodes: Nodes, rows: Rows, demand: Demand) -> Mask:
@@ -104,21 +126,25 @@ def fits(nodes: Nodes, rows: Rows, demand: Demand) -> Mask:
     return mask
 
 
-def histogram(nodes: Nodes, static: Filter, demand: Demand, gpus: Gpus) -> tuple[tuple[str, int], ...]:
-    """How many nodes each reason keeps away, most first. A node counts for the first reason that applies to it."""
+def histogram(nodes: Nodes, static: Filter, demand: Demand, gpus: Gpus, *, empty: bool = False) -> Rejected:
+    """How many nodes each reason keeps away, most first. A node counts for the first reason that applies to it.
+
+    `empty`: as if no pods were there and every node were up. () where some node can take the pod.
+    """
     rows = slice(0, nodes.columns.rows)
     left = nodes.columns.alive[rows].copy()
     found: dict[str, int] = {}
-    for reason, passes in _checks(nodes, rows, static, demand, gpus):
+    for reason, passes in _checks(nodes, rows, static, demand, gpus, empty):
         count = int(np.count_nonzero(left & ~passes))
         if count:
             found[reason] = found.get(reason, 0) + count
             left &= passes
-    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return () if left.any() else tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _checks(nodes: Nodes, rows: slice, static: Filter, demand: Demand, gpus: Gpus) -> Iterator[Check]:
-    capacity, free = nodes.columns.capacity, nodes.columns.free
+def _checks(nodes: Nodes, rows: slice, static: Filter, demand: Demand, gpus: Gpus, empty: bool) -> Iterator[Check]:
+    capacity = nodes.columns.capacity
+    offered = capacity if empty else nodes.columns.free
     none = np.zeros(nodes.columns.rows, bool)
     asked = gpus.among(name for name, _ in demand.requests)
     has = ~none if asked else none.copy()
@@ -128,7 +154,8 @@ def _checks(nodes: Nodes, rows: slice, static: Filter, demand: Demand, gpus: Gpu
     by_claim[[row for name in nodes.dra if (row := nodes.row_of.get(name)) is not None]] = True
     yield "GPUs only through DRA", has | ~by_claim
     yield "no such GPU", has
-    yield from static.checks(nodes, rows)
+    yield from static.lasting_checks(nodes, rows) if empty else static.checks(nodes, rows)
+    few = "too few GPUs" if empty else "too few free GPUs"
     for resource, amount in demand.requests:
-        reason = "too few free GPUs" if resource in asked else _INSUFFICIENT.get(resource, "too little of a resource")
-        yield reason, free[resource][rows] >= amount if resource in free else none
+        reason = few if resource in asked else _INSUFFICIENT.get(resource, "too little of a resource")
+        yield reason, offered[resource][rows] >= amount if resource in offered else none

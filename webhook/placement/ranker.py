@@ -12,7 +12,7 @@ from webhook.cluster.columns import Demand, View
 from webhook.cluster.pods import owner_key
 from webhook.cluster.state import ClusterState
 from webhook.gpus import Gpus
-from webhook.interface import Placement, Ranked
+from webhook.interface import Placement, Ranked, Rejected
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter, histogram
 from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
@@ -39,6 +39,7 @@ class Ranker:
         self._gpus = gpus
         self._shapes: dict[bytes, Shape | None] = {}
         self._scores: dict[tuple[bytes, Demand, str], Scores] = {}
+        self._possible: dict[tuple[bytes, Demand], tuple[int, Rejected]] = {}
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int] = (-1, -1, -1)
 
@@ -61,6 +62,19 @@ class Ranker:
             rejected = histogram(nodes, shape.filter, demand, self._gpus)
             return Placement((), strategy, "no node fits", total=total, rejected=rejected)
         return Placement(self._named(rows, scores, peers, demand), strategy, weights=WEIGHTS, total=total)
+
+    def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
+        """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
+        key = _shape_key(pod)
+        shape = self._shape(key, pod)
+        if shape is None:
+            return ()
+        nodes = self._state.nodes
+        known = _recent(self._possible, (key, demand))
+        if known is None or known[0] != nodes.version:
+            known = nodes.version, histogram(nodes, shape.filter, demand, self._gpus, empty=True)
+            _keep(self._possible, (key, demand), known, _MOST)
+        return known[1]
 
     def _named(self, rows: list[int], scores: Scores, peers: Peers, demand: Demand) -> tuple[Ranked, ...]:
         columns = self._state.nodes.columns
