@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import typer
-import yaml
 from rich.console import Console
 
 from webhook import offline
 from webhook.app import serve_forever
+from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.settings import ServeSettings
 from webhook.text import plural
@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 class Output(StrEnum):
@@ -194,11 +194,7 @@ def _print(result: offline.Result, output: Output, printed: int) -> None:
     elif output is Output.json:
         print(orjson.dumps(result.pod).decode())
     else:
-        print(("---\n" if printed else "") + _yaml(result.pod), end="")
-
-
-def _yaml(pod: dict[str, Any]) -> str:
-    return yaml.safe_dump(pod, sort_keys=False, allow_unicode=True, width=1000)
+        print(("---\n" if printed else "") + to_yaml(result.pod), end="")
 
 
 def _read(file: str) -> bytes:

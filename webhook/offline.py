@@ -13,17 +13,18 @@ from typing import Any, NamedTuple
 
 import jsonpatch
 import orjson
-import yaml
 
-from webhook import review
+from webhook import review, safe_yaml, workloads
 from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
-from webhook.errors import BadInput, BadReview
+from webhook.documents import parse
+from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
+from webhook.feeds.policy import KEY
 from webhook.handlers import encode
 from webhook.policy import Policy
 from webhook.shape import check
-from webhook.text import quoted
+from webhook.text import kind, quoted
 from webhook.tls.issue import make_ca, make_leaf
 
 _REVIEW = "AdmissionReview"
@@ -52,7 +53,24 @@ def load_policy(text: str | bytes | None = None) -> Policy:
     """A policy, or the ConfigMap that holds one; the shipped policy where `text` is None. Raises PolicyError."""
     if text is None:
         text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
-    return Policy.load(text)
+    return Policy.load(_unwrapped(text.encode() if isinstance(text, str) else text))
+
+
+def _unwrapped(text: bytes) -> bytes:
+    """The policy in a ConfigMap; the text itself where it is none."""
+    if b"ConfigMap" not in text:
+        return text
+    try:
+        found = list(parse(text))
+    except ValueError:
+        return text
+    if len(found) != 1 or not isinstance(found[0], dict) or found[0].get("kind") != "ConfigMap":
+        return text
+    data = found[0].get("data")
+    policy = data.get(KEY) if isinstance(data, dict) else None
+    if not isinstance(policy, str):
+        raise PolicyError([f"the ConfigMap has no key {KEY}: put the policy there"])
+    return policy.encode()
 
 
 def load_state(cluster: Path | None) -> ClusterState:
@@ -103,28 +121,27 @@ def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
 
 def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
     try:
-        yield from (found for found in yaml.load_all(text, Loader=_LOADER) if found is not None)
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise BadInput(f"{name}: neither YAML nor JSON: {' '.join(str(error).split())}") from None
-
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        yield from parse(text.encode() if isinstance(text, str) else text)
+    except ValueError as error:
+        raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
 
 
 def _items(found: Any) -> list[Any]:
-    if isinstance(found, dict) and str(found.get("kind", "")).endswith("List") and isinstance(found.get("items"), list):
-        return list(found["items"])
-    return [found]
+    if not isinstance(found, dict) or not isinstance(found.get("items"), list):
+        return [found]
+    if found.get("kind") == "PodList":  # the API leaves the kind of the items out
+        return [{"kind": "Pod", **item} if isinstance(item, dict) else item for item in found["items"]]
+    return list(found["items"]) if str(found.get("kind", "")).endswith("List") else [found]
 
 
 def _document(item: Any, where: str) -> Document:
-    kind = item.get("kind") if isinstance(item, dict) else None
-    if kind == _REVIEW:
+    said = item.get("kind") if isinstance(item, dict) else None
+    if said == _REVIEW:
         body = _json(item)
         request = review.parse(body)
         return Document(where, request, _json(request.object))
-    if kind != "Pod":
-        seen = f"kind {quoted(kind)}" if isinstance(item, dict) else type(item).__name__
+    if said != "Pod":
+        seen = f"kind {quoted(said)}" if isinstance(item, dict) else kind(item)
         raise BadReview(f"wanted a Pod or an AdmissionReview, saw {seen}")
     metadata = item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
@@ -159,6 +176,8 @@ Decide = Callable[[Document, Policy, ClusterState, float], Decision]
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
     request = document.request
+    if request.resource != "pods":
+        return workloads.mutate(request, policy, state.snapshot(now))
     decision = mutate(request, policy, state.snapshot(now), lambda: orjson.loads(document.original))
     if decision.reserve and decision.placement is not None and request.object is not None:
         state.reserve(request.object, decision.placement, now)
@@ -166,13 +185,17 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    return validate(document.request, policy, state.snapshot(now))
+    request = document.request
+    decide = validate if request.resource == "pods" else workloads.validate
+    return decide(request, policy, state.snapshot(now))
 
 
 def run(document: Document, decide: Decide, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
     """Decide for one document. Raises BadInput where it is not the pod that it says it is."""
+    request = document.request
     try:
-        check(document.request.object)
+        if request.resource == "pods" and request.subresource in ("", "ephemeralcontainers") and request.object:
+            check(request.object)
         decision = decide(document, policy, state, now)
     except BadReview as error:
         raise BadInput(f"{document.where}: {error}") from None

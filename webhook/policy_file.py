@@ -7,6 +7,8 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from webhook.documents import line_of, unsafe
+from webhook import safe_yaml
 from webhook.errors import PolicyError
 from webhook.text import bare, kind, nearest, quoted
 
@@ -15,9 +17,6 @@ Key = str | int
 _LARGEST = 1 << 20
 """A ConfigMap holds at most 1 MiB (etcd's limit on a request)."""
 _DEEPEST = 32
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 def read(text: str | bytes, model: type[Model]) -> Model:
     """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem."""
     root = _compose(text)
@@ -38,37 +37,14 @@ def _compose(text: str | bytes) -> yaml.Node | None:
     if len(text) > _LARGEST:
         raise PolicyError([f"the policy has {len(text)} bytes; a ConfigMap holds at most {_LARGEST}"])
     try:
-        if problem := unsafe(text):
+        if problem := unsafe(text, _DEEPEST, aliases=False):
             raise PolicyError([problem])
-        return yaml.compose(text, Loader=_LOADER)
+        return safe_yaml.compose(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise PolicyError([f"line {line}: not YAML: {error.problem or error.context}"]) from None
     except (yaml.YAMLError, ValueError) as error:
         raise PolicyError([f"not YAML: {' '.join(str(error).split())}"]) from None
-
-
-def unsafe(text: str | bytes, deepest: int = _DEEPEST, *, aliases: bool = False) -> str | None:
-    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none.
-
-    The parser's own recursion ends the process where the nesting is deep, and a few nested aliases grow to any size.
-    """
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > deepest:
-            return f"line {_line_of(event)}: more than {deepest} levels are refused"
-        if not aliases and isinstance(event, yaml.AliasEvent):
-            return f"line {_line_of(event)}: an alias is refused: write it out"
-    return None
-
-
-def _line_of(place: yaml.Event | yaml.Node | None) -> int:
-    mark = place.start_mark if place else None
-    return mark.line + 1 if mark else 1
 
 
 class _Plain:
@@ -108,7 +84,7 @@ class _Plain:
             return None
 
     def _problem(self, node: yaml.Node, path: str, what: str) -> None:
-        self._problems.append(f"line {_line_of(node)}: {path + ': ' if path else ''}{what}")
+        self._problems.append(f"line {line_of(node)}: {path + ': ' if path else ''}{what}")
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -177,16 +153,16 @@ def _line(node: yaml.Node | None, location: tuple[Key, ...]) -> int:
 
 
 def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
-    line, depth = _line_of(node), 0
+    line, depth = line_of(node), 0
     for part in location:
         if isinstance(node, yaml.MappingNode):
             found = next(((k, v) for k, v in node.value if k.value == part), None)
             if found is None:
                 break
-            line, node = _line_of(found[0]), found[1]
+            line, node = line_of(found[0]), found[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
-            line = _line_of(node)
+            line = line_of(node)
         else:
             break
         depth += 1
