@@ -20,7 +20,7 @@ from typing import Any
 from webhook.cluster.nodes import MODEL_LABELS
 from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers, gpu_counts
+from webhook.pod import Container, Pod, containers, gpu_counts
 from webhook.text import bare, listed, matches, nearest, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/"
@@ -44,21 +44,23 @@ class GpuNames(Rule):
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
         offered = context.cluster.resources()
         for container in containers(pod):
-            resources = container.spec.get("resources")
-            if not resources:
-                continue
-            where = f" in container {quoted(container.name)}"
-            for name in gpu_counts(container.spec, context.gpus):
-                if name not in offered and not name.startswith(_DRA) and not self._is_extra(name):
-                    wanted, fix = _instead(name, context)
-                    path = f"{container.field}.resources.limits[{bare(name)}]"
-                    yield Finding(path, bare(name) + where, wanted, fix, may_come)
-            for name in resources.get("limits") or ():
-                if meant := _misspelt(name, offered, context):
-                    path = f"{container.field}.resources.limits[{bare(name)}]"
-                    wanted = f"{meant}: what stands there is no GPU to this cluster"
-                    yield Finding(path, bare(name) + where, wanted, f"Write {meant}", True)
+            limits = (container.spec.get("resources") or {}).get("limits") or ()
+            names = [name for name in limits if "/" in name and name not in offered]
+            if names:
+                yield from self._unknown(container, names, context, may_come)
         yield from self._models(pod["spec"], context, may_come)
+
+    def _unknown(self, container: Container, names: list[str], context: Context, may_come: bool) -> Iterator[Finding]:
+        counts = gpu_counts(container.spec, context.gpus)
+        for name in names:
+            path = f"{container.field}.resources.limits[{bare(name)}]"
+            seen = f"{bare(name)} in container {quoted(container.name)}"
+            if name in counts:
+                if not name.startswith(_DRA) and not self._is_extra(name):
+                    yield Finding(path, seen, *_instead(name, context), may_come)
+            elif meant := _misspelt(name, context):
+                wanted = f"{meant}: what stands there is no GPU to this cluster"
+                yield Finding(path, seen, wanted, f"Write {meant}", True)
 
     def _is_extra(self, name: str) -> bool:
         return any(matches(pattern, name) for pattern in self.extra)
@@ -104,12 +106,12 @@ def _instead(name: str, context: Context) -> tuple[str, str]:
     return f"a GPU resource that some node has: {listed(map(bare, offered))}", fix
 
 
-def _misspelt(name: str, offered: Mapping[str, int], context: Context) -> str | None:
+def _misspelt(name: str, context: Context) -> str | None:
     """The GPU resource that is meant by one that only looks like it: `nvidia.com/gpus`, `nvidia.com/GPU`."""
-    if context.gpus.kind(name) is not None or "/" not in name or name in offered:
-        return None
     meant = name.lower().removesuffix("s")
-    return meant if context.gpus.kind(meant) is not None and meant in offered else None
+    if meant == name or context.gpus.kind(meant) is None:
+        return None
+    return meant if meant in context.cluster.resources() else None
 
 
 def _model(path: str, seen: str, key: str, known: tuple[str, ...], may_come: bool) -> Finding:

@@ -33,7 +33,8 @@ class GpuQuantity(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in containers(pod) if context.gpu_names else ():
-            if resources := container.spec.get("resources"):
+            resources = container.spec.get("resources")
+            if resources and not _is_plain(resources, context):
                 yield from _resources(resources, container.field, f" in container {quoted(container.name)}", context)
         for part in ("limits", "requests"):
             for name in context.gpus.among((pod["spec"].get("resources") or {}).get(part) or ()):
@@ -43,6 +44,18 @@ class GpuQuantity(Rule):
                     wanted="GPUs in the resources of a container",
                     fix="Move it to the container that uses the GPU",
                 )
+
+
+def _is_plain(resources: dict[str, Any], context: Context) -> bool:
+    """Whether all is as the API server writes what is right: digits, and the same in requests and limits. The fast way."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for name in context.gpu_names:
+        limit = limits.get(name)
+        if limit != requests.get(name) or not (
+            limit is None or (isinstance(limit, str) and limit.isascii() and limit.isdigit())
+        ):
+            return False
+    return True
 
 
 def _resources(resources: dict[str, Any], field: str, where: str, context: Context) -> Iterator[Finding]:
