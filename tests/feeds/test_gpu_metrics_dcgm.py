@@ -154,6 +154,14 @@ async def test_never_more_than_so_many_exporters_are_asked_at_once() -> None:
     assert most == dcgm._AT_ONCE
 
 
+async def test_exporters_that_use_up_the_time_are_not_waited_for_and_the_rest_counts() -> None:
+    async with exporters(*[silent] * 10, *[page(IDLE)] * 20, limit="60s") as source:
+        source._settings = source._settings.model_copy(update={"stale_after": 6.0})
+        into = Utilisation(source._settings)
+        await source.poll(into)
+    assert (source.failed, into.gpus) == (10, 160)
+
+
 async def test_a_ca_that_cannot_be_read_is_said_at_once() -> None:
     with pytest.raises(OSError, match="No such file"):
         http_session("/nowhere/ca.crt")

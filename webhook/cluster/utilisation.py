@@ -173,7 +173,7 @@ class Utilisation:
     def changes(self) -> list[tuple[str, NodeUse]]:
         """The nodes whose numbers are not what they were at the last call, UNKNOWN for those that are gone."""
         names = self._rows.node_names
-        changed = [(name, UNKNOWN) for name in self._gone if name not in self._rows.nodes]
+        changed = [(name, UNKNOWN) for name in self._gone]
         self._gone.clear()
         told = np.full_like(self._table, UNKNOWN)
         told[: len(self._told)] = self._told
@@ -203,7 +203,7 @@ class Utilisation:
         bucket = int(now // (self._settings.window / (_BUCKETS - 1)))
         for passed in range(max(self._bucket + 1, bucket - _BUCKETS + 1), bucket + 1):
             self._rows.utilisation[passed % _BUCKETS] = self._rows.memory[passed % _BUCKETS] = 0
-        self._bucket = max(bucket, self._bucket)
+        self._bucket = bucket
 
     def _aggregate(self, oldest: float) -> NDArray[np.float32]:
         rows, n, settings = self._rows, self._rows.used, self._settings

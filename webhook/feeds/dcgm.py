@@ -16,7 +16,7 @@ from yarl import URL
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
-from webhook.feeds.gpu_source import READINGS, SourceFailed, get, put, read
+from webhook.feeds.gpu_source import READINGS, SourceFailed, ask_all, get, put, read
 from webhook.feeds.gpu_targets import Target
 from webhook.text import plural
 
@@ -72,22 +72,14 @@ class DcgmSource:
                 f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted DCGM exporters. "
                 "Set gpuMetrics.dcgm.namespace and .selector"
             )
-        errors: list[str] = []
-        waiting = iter(targets)
 
-        async def work() -> None:
-            for target in waiting:
-                try:
-                    await self._scrape(target, into)
-                except (SourceFailed, TimeoutError, aiohttp.ClientError, OSError) as error:
-                    errors.append(f"{type(error).__name__}: {error}")
+        async def scrape(target: Target) -> None:
+            await self._scrape(target, into)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(_AT_ONCE, len(targets))):
-                group.create_task(work())
+        errors = await ask_all(targets, scrape, _AT_ONCE, self._settings.stale_after / 3)
         self.failed = len(errors)
         if self.failed == len(targets):
-            raise SourceFailed(f"none of {plural(self.failed, 'DCGM exporter')} answered; the first: {errors[0][:300]}")
+            raise SourceFailed(f"none of {plural(self.failed, 'DCGM exporter')} answered; the first: {errors[0]}")
 
     async def _scrape(self, target: Target, into: Utilisation) -> None:
         url = URL.build(scheme="http", host=target.address, port=self._settings.dcgm.port, path="/metrics")

@@ -6,12 +6,14 @@ and what does not fit is counted in `Utilisation.ignored`.
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 
@@ -37,6 +39,9 @@ _LONGEST_LABEL = 128
 _LONGEST_NODE = 300
 _NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 MOST_CONNECTIONS = 32
+_CONNECT_SECONDS = 3.0
+"""A node that is gone does not even refuse: hundreds of them must not use up the time of the others."""
+T = TypeVar("T")
 
 
 class SourceFailed(GpuAdmissionError):
@@ -86,6 +91,33 @@ def _host(value: str) -> tuple[str, str | None]:
     return host, host if _NODE.fullmatch(host) else None
 
 
+async def ask_all(targets: Iterable[T], ask: Callable[[T], Awaitable[None]], at_once: int, seconds: float) -> list[str]:
+    """Ask every target, so many at once, within so many seconds in all: what those said that failed.
+
+    In random order, so that many targets that do not answer are not always in the way of the same others.
+    """
+    waiting = list(targets)
+    random.shuffle(waiting)
+    errors: list[str] = []
+    silent = len(waiting)
+
+    async def work() -> None:
+        nonlocal silent
+        while waiting:
+            try:
+                await ask(waiting.pop())
+                silent -= 1
+            except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
+                errors.append(f"{type(error).__name__}: {error}"[:300])
+                silent -= 1
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            for _ in range(min(at_once, len(waiting))):
+                group.create_task(work())
+    return errors + [f"no answer within the {seconds:g} s that all of them have"] * silent
+
+
 def http_session(ca_file: str | None = None) -> aiohttp.ClientSession:
     """A session for `get`: no cookies, no proxy of the environment, no decompression. Raises OSError for a bad CA."""
     context: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
@@ -111,7 +143,7 @@ async def get(
     Raises SourceFailed for another status or a compressed body, TimeoutError after so many seconds for all of it.
     """
     wanted = {"Accept-Encoding": "identity", **(headers or {})}
-    timeout = aiohttp.ClientTimeout(total=seconds)
+    timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
     async with http.get(url, params=params, headers=wanted, timeout=timeout, allow_redirects=False) as response:
         if response.status != 200:
             said = await read(response, 1000, cut=True)

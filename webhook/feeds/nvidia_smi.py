@@ -22,7 +22,7 @@ from aiohttp import hdrs
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.access import Access
-from webhook.feeds.gpu_source import SourceFailed
+from webhook.feeds.gpu_source import SourceFailed, ask_all
 from webhook.feeds.gpu_targets import Target
 from webhook.text import plural, quoted
 
@@ -88,27 +88,18 @@ class NvidiaSmiSource:
         """Ask every pod, some at a time. Fails only if there were pods and none answered."""
         targets = list(self._targets())
         access = await self._access()
-        errors: list[str] = []
-        waiting = iter(targets)
 
-        async def work() -> None:
-            for target in waiting:
-                try:
-                    async with asyncio.timeout(self._settings.timeout):
-                        text = await self._run(access, target)
-                except (SourceFailed, TimeoutError, aiohttp.ClientError, OSError) as error:
-                    errors.append(f"{type(error).__name__}: {error}")
-                    continue
-                for index, reading, value in parse(text, target.gpus, into.ignored):
-                    into.add(target.node, f"{target.uid}/{index}", reading, value)
+        async def ask(target: Target) -> None:
+            async with asyncio.timeout(self._settings.timeout):
+                text = await self._run(access, target)
+            for index, reading, value in parse(text, target.gpus, into.ignored):
+                into.add(target.node, f"{target.uid}/{index}", reading, value)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(_AT_ONCE, len(targets))):
-                group.create_task(work())
+        errors = await ask_all(targets, ask, _AT_ONCE, self._settings.stale_after / 3)
         self.failed = len(errors)
         if targets and self.failed == len(targets):
             raise SourceFailed(
-                f"nvidia-smi ran in none of {plural(self.failed, 'pod')}; the first: {errors[0][:300]}. "
+                f"nvidia-smi ran in none of {plural(self.failed, 'pod')}; the first: {errors[0]}. "
                 "Is manifests/optional/nvidia-smi-rbac.yaml applied?"
             )
 
