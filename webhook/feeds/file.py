@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-import yaml
-
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
+from webhook.documents import parse
 from webhook.errors import BadInput
 from webhook.text import listed, quoted
 
@@ -20,7 +18,6 @@ _KINDS: Final[Mapping[str, ListKind]] = {
     "PriorityClass": "priorityclasses",
     "ResourceSlice": "resourceslices",
 }
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def fill(state: ClusterState, path: Path, now: float) -> None:
@@ -55,27 +52,23 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
     return found
 
 
-def _documents(text: bytes, path: Path) -> Iterable[Any]:
+def _documents(text: bytes, path: Path) -> list[Any]:
     try:
-        return [orjson.loads(text)]
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return [found for found in yaml.load_all(text, Loader=_LOADER) if found is not None]
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: neither JSON nor YAML: {' '.join(str(error).split())}") from None
+        return list(parse(text))
+    except ValueError as error:
+        raise BadInput(f"{path}: neither JSON nor YAML: {error}") from None
 
 
 def _objects(document: Any, path: Path) -> Iterable[tuple[str, Any]]:
     """Kind and object. The items of a NodeList have no kind of their own."""
     if not isinstance(document, dict):
-        raise BadInput(f"{path}: saw {type(document).__name__}, wanted a List of Kubernetes objects")
+        raise BadInput(f"{path}: saw {quoted(document)}, wanted a List of Kubernetes objects")
     kind = str(document.get("kind"))
     if not kind.endswith("List"):
         return [(kind, document)]
     items = document.get("items")
     if not isinstance(items, list):
-        raise BadInput(f"{path}: {kind}: items: saw {type(items).__name__}, wanted a list")
+        raise BadInput(f"{path}: {kind}: items: saw {quoted(items)}, wanted a list")
     default = kind.removesuffix("List")
     return [(str(item.get("kind") or default) if isinstance(item, dict) else default, item) for item in items]
 
@@ -87,4 +80,4 @@ def _check(obj: Any, where: str) -> None:
         raise BadInput(f"{where}: metadata.name: saw {quoted(name)}, wanted the name of the object")
     for key in ("spec", "status"):
         if not isinstance(obj.setdefault(key, {}), dict):
-            raise BadInput(f"{where} {quoted(name)}: {key}: saw {type(obj[key]).__name__}, wanted a map")
+            raise BadInput(f"{where} {quoted(name)}: {key}: saw {quoted(obj[key])}, wanted a map")

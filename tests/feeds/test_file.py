@@ -1,0 +1,85 @@
+"""A file as the cluster: every form that kubectl prints, and what is wrong with the others."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadInput
+from webhook.feeds.file import fill, load_cluster
+
+NODE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "a"},
+    "spec": {},
+    "status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
+}
+NAMESPACE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+CLASS: dict[str, Any] = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 5}
+BOTH = {"apiVersion": "v1", "kind": "List", "items": [NODE, NAMESPACE, CLASS]}
+BARE = {k: v for k, v in NODE.items() if k not in ("kind", "apiVersion")}
+
+FORMS = [
+    pytest.param(orjson.dumps(BOTH), id="a List as JSON"),
+    pytest.param(yaml.safe_dump(BOTH).encode(), id="a List as YAML"),
+    pytest.param(yaml.safe_dump_all([NODE, NAMESPACE, CLASS]).encode(), id="several documents"),
+    pytest.param(b"---\n" + yaml.safe_dump_all([NODE, None, BOTH]).encode(), id="documents and Lists and an empty one"),
+    pytest.param(
+        yaml.safe_dump_all([{"kind": "NodeList", "items": [BARE]}, NAMESPACE, CLASS]).encode(),
+        id="a NodeList, whose items have no kind",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_every_form_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "cluster").write_bytes(text)
+    state = ClusterState(max_age=math.inf)
+    fill(state, tmp_path / "cluster", 0.0)
+    snapshot = state.snapshot(1e9)
+    assert snapshot.fresh, "a file never gets old, also for kinds that it does not have"
+    assert snapshot.largest("nvidia.com/gpu", 1) == (("a", 8),)
+    assert snapshot.namespace_labels("team") == {}
+    assert snapshot.priority_classes["high"].value == 5
+
+
+WRONG = [
+    pytest.param(None, "cannot be read: No such file or directory. Give what kubectl", id="missing"),
+    pytest.param(b"a: [", "neither JSON nor YAML: while parsing", id="neither"),
+    pytest.param(b"\xff\xfe\x00", "neither JSON nor YAML", id="binary"),
+    pytest.param(b"[" * 100_000, "neither JSON nor YAML", id="deep"),
+    pytest.param(b'"text"', 'saw "text", wanted a List of Kubernetes objects', id="text"),
+    pytest.param(b"kind: List", "List: items: saw nothing, wanted a list", id="a List of nothing"),
+    pytest.param(b"kind: Service", 'object 1: saw kind "Service", wanted Node, Pod, Namespace', id="another kind"),
+    pytest.param(b"a: b", 'object 1: saw kind "None"', id="no kind"),
+    pytest.param(b"kind: List\nitems: [3]", 'object 1: saw kind ""', id="a number"),
+    pytest.param(b"kind: Node", "object 1, Node: metadata.name: saw nothing, wanted the name", id="no name"),
+    pytest.param(b"{kind: Node, metadata: {name: [a]}}", "metadata.name: saw ", id="a name that is none"),
+    pytest.param(b"{kind: Pod, metadata: {name: a}, spec: 3}", 'Pod "a": spec: saw "3", wanted a map', id="a spec"),
+    pytest.param(
+        b"{kind: Node, metadata: {name: a}, status: {allocatable: 7}}", "nodes: ", id="what only the state notices"
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_a_file_that_is_no_cluster_says_what_is_wrong_with_it(tmp_path: Path, text: bytes | None, message: str) -> None:
+    path = tmp_path / "cluster"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(BadInput) as caught:
+        fill(ClusterState(), path, 0.0)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_kinds_that_the_file_does_not_have_are_listed_and_empty(tmp_path: Path) -> None:
+    (tmp_path / "cluster").write_text("kind: List\nitems: []")
+    assert load_cluster(tmp_path / "cluster") == {"nodes": [], "pods": [], "priorityclasses": [], "namespaces": []}

@@ -1,0 +1,116 @@
+"""The log: one JSON line for each thing that happens, whatever a tenant writes, and never a tenant's secret."""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import Any
+
+import orjson
+import pytest
+
+from webhook import logs, review
+from webhook.admission import Decision
+from webhook.interface import Finding
+
+SECRET = "canary-4b1d"
+POD: dict[str, Any] = {
+    "metadata": {"generateName": "web-", "annotations": {"note": SECRET}},
+    "spec": {"containers": [{"name": "c", "env": [{"name": "PASSWORD", "value": SECRET}]}]},
+}
+
+
+def request(**changes: Any) -> review.Request:
+    body = {
+        "uid": "u-1",
+        "operation": "CREATE",
+        "resource": {"resource": "pods"},
+        "namespace": "team",
+        "object": POD,
+        **changes,
+    }
+    return review.parse(orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}))
+
+
+def line(decision: Decision, **changes: Any) -> Any:
+    out = io.BytesIO()
+    logs.decided(logs.configure(out), "mutate", request(**changes), decision, 0.000123)
+    (found,) = out.getvalue().splitlines()
+    return orjson.loads(found)
+
+
+def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
+    record = '{"policy":"1f0c","units":{}}'
+    found = line(Decision("patched", "default", "inference", record=record))
+    assert found.pop("time").endswith("Z")
+    assert found == {
+        "level": "info",
+        "event": "patched",
+        "hook": "mutate",
+        "uid": "u-1",
+        "namespace": "team",
+        "pod": "web-*",
+        "profile": "default",
+        "us": 123,
+        "record": {"policy": "1f0c", "units": {}},
+    }
+
+
+def test_a_refusal_names_rule_action_and_field() -> None:
+    finding = Finding("spec.containers[0].resources", "2", "1", "Ask for less")
+    found = line(Decision("denied", "default", findings=[("gpuLimit", "deny", finding)]))
+    assert found["event"] == "denied"
+    assert found["findings"] == [["gpuLimit", "deny", "spec.containers[0].resources"]]
+
+
+def test_what_is_none_of_our_business_is_no_line() -> None:
+    out = io.BytesIO()
+    logs.decided(logs.configure(out), "mutate", request(), Decision("ignored"), 0.1)
+    assert out.getvalue() == b""
+
+
+def test_a_dry_run_is_told_apart() -> None:
+    assert line(Decision("patched"), dryRun=True)["dryRun"] is True
+    assert "dryRun" not in line(Decision("patched"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\nb", 'a"}\n{"level":"error"', "a\x1b[31m", "\u2028", "ä" * 300],
+    ids=["newline", "forged", "escape", "separator", "long"],
+)
+def test_no_name_of_a_tenant_ends_a_line_or_forges_one(name: str) -> None:
+    found = line(Decision("patched"), name=name, namespace=name)
+    assert (found["pod"], found["namespace"]) == (name, name)
+
+
+def test_nothing_of_the_pod_but_its_name_is_in_the_log() -> None:
+    assert SECRET not in str(line(Decision("patched", message=SECRET, patch=SECRET.encode(), warnings=[SECRET])))
+
+
+def test_an_exception_is_told_by_type_and_place_and_not_by_its_text() -> None:
+    out = io.BytesIO()
+    log = logs.configure(out)
+    try:
+        raise ValueError(SECRET)
+    except ValueError as error:
+        log.error("task crashed", **logs.cause(error))
+    found = orjson.loads(out.getvalue())
+    assert found["error"] == "ValueError"
+    assert found["trace"][-1].startswith("test_logs.py:") or "test_logs.py:" in found["trace"][-1]
+    assert SECRET not in out.getvalue().decode()
+
+
+def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
+    out = io.BytesIO()
+    logs.configure(out)
+    logging.getLogger("asyncio").error("task %s\nfailed", "x" * 10_000)
+    try:
+        raise KeyError(SECRET)
+    except KeyError:
+        logging.getLogger("aiohttp.server").exception("Unhandled")
+    logging.getLogger("aiohttp.access").info("not worth a line")
+    first, second = (orjson.loads(one) for one in out.getvalue().splitlines())
+    assert (first["level"], first["source"], len(first["event"])) == ("error", "asyncio", 500)
+    assert (second["event"], second["error"]) == ("Unhandled", "KeyError")
+    assert SECRET not in out.getvalue().decode()

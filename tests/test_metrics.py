@@ -1,0 +1,124 @@
+"""What Prometheus reads after decisions, and that nobody from outside can make it grow."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from webhook.admission import Decision
+from webhook.interface import Finding, Outcome, Placement, Ranked
+from webhook.metrics import MOST_SERIES, Metrics
+
+FINDING = Finding("spec.containers[0]", "2", "1", "Ask for less")
+CHOSEN = Placement((Ranked("node-of-a-tenant", 8, 0, 1.0),), "spread", total=1)
+NONE_FITS = Placement((), "pack", "no node fits", 3, (("too few free GPUs", 3),))
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Every sample by name and labels, read as Prometheus reads it."""
+    families = text_string_to_metric_families(metrics.text().decode())
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return samples(metrics).get((f"gpu_admission_{name}", tuple(sorted(labels.items()))))
+
+
+DECISIONS = [
+    pytest.param(Decision("ignored"), {}, id="one that is none of our business"),
+    pytest.param(
+        Decision(
+            "patched", outcomes={"gpuResources": Outcome("filled"), "tolerations": Outcome("none")}, placement=CHOSEN
+        ),
+        {
+            ("injections_total", ("injector", "gpuResources"), ("result", "filled")),
+            ("injections_total", ("injector", "tolerations"), ("result", "none")),
+            ("placements_total", ("strategy", "spread"), ("result", "chosen")),
+        },
+        id="a patch",
+    ),
+    pytest.param(
+        Decision("unchanged", placement=NONE_FITS),
+        {("placements_total", ("strategy", "pack"), ("result", "no node fits"))},
+        id="no node",
+    ),
+    pytest.param(
+        Decision("denied", findings=[("gpuLimit", "deny", FINDING), ("deviceEnv", "warn", FINDING)]),
+        {
+            ("findings_total", ("rule", "gpuLimit"), ("action", "deny")),
+            ("findings_total", ("rule", "deviceEnv"), ("action", "warn")),
+        },
+        id="a refusal",
+    ),
+    pytest.param(Decision("patched", unknown_profile=True), {("unknown_profile_total",)}, id="an unknown profile"),
+]
+
+
+@pytest.mark.parametrize(("decision", "counted"), DECISIONS)
+def test_a_decision_counts_once_in_each_place_it_belongs(
+    decision: Decision, counted: set[tuple[str | tuple[str, str], ...]]
+) -> None:
+    metrics = Metrics()
+    metrics.decided("mutate", decision, 0.0004)
+    found = {key: v for key, v in samples(metrics).items() if v and key[0].startswith("gpu_admission_")}
+    by_rest = {(name.removeprefix("gpu_admission_"), frozenset(labels)) for name, labels in found}
+    for name, *labels in counted:
+        assert (name, frozenset(labels)) in by_rest
+    plain = {(name, labels) for name, labels in by_rest if not str(name).startswith("review_seconds")}
+    assert len(plain) == len(counted)
+    assert value(metrics, "review_seconds_count", hook="mutate", result=decision.result) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first"), [(0.0, "5e-05"), (0.00005, "5e-05"), (0.0004, "0.0005"), (1.0, "1.0"), (9.0, "+Inf")]
+)
+def test_a_time_counts_in_the_first_bucket_that_holds_it_and_in_all_after(seconds: float, first: str) -> None:
+    metrics = Metrics()
+    metrics.decided("validate", Decision("allowed"), seconds)
+    buckets = {
+        dict(labels)["le"]: v
+        for (name, labels), v in samples(metrics).items()
+        if name == "gpu_admission_review_seconds_bucket"
+    }
+    assert next(le for le, v in buckets.items() if v) == first
+    assert list(buckets.values()) == sorted(buckets.values())
+    assert value(metrics, "review_seconds_sum", hook="validate", result="allowed") == seconds
+
+
+def test_no_stranger_makes_a_metric_grow_without_end() -> None:
+    metrics = Metrics()
+    for i in range(10_000):
+        metrics.injections.add(f"injector {i}", "x")
+        metrics.decided("mutate", Decision(f"result {i}"), 0.1)
+    found = samples(metrics)
+    assert sum(name == "gpu_admission_injections_total" for name, _ in found) == MOST_SERIES
+    assert sum(name == "gpu_admission_review_seconds_count" for name, _ in found) == MOST_SERIES
+    assert value(metrics, "injections_total", injector="other", result="other") == 10_000 - MOST_SERIES + 1
+    total = sum(v for (name, _), v in found.items() if name == "gpu_admission_injections_total")
+    assert total == 10_000, "what is folded together is not lost"
+
+
+def test_names_of_nodes_and_pods_are_in_no_label() -> None:
+    metrics = Metrics()
+    metrics.decided("mutate", Decision("patched", placement=CHOSEN, message="tenant"), 0.1)
+    assert b"tenant" not in metrics.text()
+
+
+def test_what_others_know_is_read_only_when_asked() -> None:
+    metrics, asked = Metrics(), []
+
+    def left() -> float:
+        asked.append(1)
+        return 42.0
+
+    metrics.gauge("certificate_seconds_left", "Left.", left)
+    metrics.gauges("feed_age_seconds", "Age.", "feed", lambda: {"pods": 1.5, "nodes": 2.5})
+    metrics.counters("choices", "Choices.", "outcome", lambda: {"first": 3})
+    assert asked == []
+    assert value(metrics, "certificate_seconds_left") == 42
+    assert value(metrics, "feed_age_seconds", feed="nodes") == 2.5
+    assert value(metrics, "choices_total", outcome="first") == 3
+
+
+def test_the_process_itself_is_measured() -> None:
+    assert b"process_resident_memory_bytes" in Metrics().text()
