@@ -24,7 +24,7 @@ test-unit: $(READY) ## Run the tests that need no control plane; under a minute
 	$(BIN)/pytest -q -m "not controlplane"
 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
-	@$(BIN)/python -m tests.controlplane up --cluster $(CLUSTER)
+	@$(BIN)/python -m tests.up --cluster $(CLUSTER)
 
 check: $(READY) ## Check format, lint, types and import layers
 	$(BIN)/ruff format --check .
@@ -40,7 +40,7 @@ certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
 manifests: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
-	@$(BIN)/python -m tests.controlplane kubectl kustomize manifests
+	@$(BIN)/python -m tests.manifests_printed
 
 bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement
 	@$(BIN)/python -m bench

@@ -32,15 +32,26 @@ class Decision:
     workload: str = ""
     patch: bytes | None = None
     message: str = ""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str | None] = field(default_factory=list)
+    """What the caller is told besides findings. None stands for nothing."""
     record: str = ""
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     findings: list[tuple[str, str, Finding]] = field(default_factory=list)
-    """Unit, action, finding."""
+    """Unit, action, finding. The action is `deny`, `warn`, or `foretold`: the pods of this workload will be refused."""
     placement: Placement | None = None
     reserve: bool = False
     """A node was chosen by this very call, and the pod may come: the caller promises it the GPUs."""
     unknown_profile: bool = False
+
+    def told(self) -> list[str]:
+        """The warnings as the API server takes them: few, short, one line each."""
+        refused = "its pods will be refused: "
+        briefs = [
+            f"{unit}: {refused if action == 'foretold' else ''}{finding.brief}"
+            for unit, action, finding in self.findings
+            if action != "deny"
+        ]
+        return explain.warnings((*self.warnings, *briefs))
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,26 +79,25 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
         return IGNORED
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster)
-    if not context.gpu_names:
+    injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
+    if not injectors:
         return IGNORED
     edit = Edit(pod)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
+    decision.warnings = [home.warning, context.workload.warning]
     context.strategy = home.settings.placement.strategy(context.workload.name)
     before = explain.previous(pod, _named_nodes(edit), context.strategy)
     try:
-        for name, injector in policy.injectors(home.profile):
+        for name, injector in injectors:
             if name in _AFTER_PLACEMENT and context.placement is None:
                 context.placement = before or choose(pod, context, home.settings.placement)
             outcome = decision.outcomes[name] = injector.inject(edit, context)
-            if outcome.warning:
-                decision.warnings.append(outcome.warning)
+            decision.warnings.append(outcome.warning)
     except Refusal as refusal:
         decision.findings = [(name, "deny", finding) for finding in refusal.findings]
-        decision.warnings = explain.warnings((home.warning, context.workload.warning, *decision.warnings))
         return refused(decision, pod, policy, shadow=home.settings.shadow)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
-    decision.warnings = explain.warnings((home.warning, context.workload.warning, *decision.warnings))
     if decision.patch is not None and not _holds(decision.patch, original, pod):
         decision.result, decision.patch = "gated", None
         decision.warnings = ["gpu-admission: internal error, the pod was left as it was: please report this"]
@@ -156,10 +166,8 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
             before = set(rule.check(old, context))
             found = [finding for finding in found if finding not in before]
         decision.findings.extend((name, "warn" if f.only_warn else rule.action, f) for f in found)
-    warned = [f"{finding.message} [{name}]" for name, action, finding in decision.findings if action == "warn"]
     if any(action == "deny" for _, action, _ in decision.findings):
         refused(decision, pod, policy, shadow=home.settings.shadow)
-    decision.warnings = explain.warnings((*decision.warnings, *warned))
     return decision
 
 

@@ -178,12 +178,13 @@ def _decide(file: str, cluster: Path | None, policy: str | None, output: Output 
 
 
 def _report(result: offline.Result) -> None:
-    decision = result.decision
+    decision, where = result.decision, result.document.where
     if decision.message and decision.result in ("denied", "shadow"):
         verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
-        console.print(f"{result.document.where}: {verb}: {decision.message}", markup=False, style="red")
-    for warning in decision.warnings:
-        console.print(f"{result.document.where}: warning: {warning}", markup=False, style="yellow")
+        console.print(f"{where}: {verb}: {decision.message}", markup=False, style="red")
+    told = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action != "deny"]
+    for warning in filter(None, (*decision.warnings, *told)):
+        console.print(f"{where}: warning: {warning}", markup=False, style="yellow")
 
 
 def _print(result: offline.Result, output: Output, printed: int) -> None:

@@ -95,8 +95,9 @@ class Handlers:
 def encode(uid: str, decision: Decision) -> bytes:
     """The answer to a decision, as the API server wants it."""
     audit = {"decision": decision.record} if decision.record else None
+    warnings = decision.told()
     if decision.result == "denied":
-        return review.denied(uid, decision.message, warnings=decision.warnings, audit=audit)
+        return review.denied(uid, decision.message, warnings=warnings, audit=audit)
     if decision.patch is not None:
-        return review.patched(uid, decision.patch, decision.warnings, audit)
-    return review.allowed(uid, decision.warnings, audit)
+        return review.patched(uid, decision.patch, warnings, audit)
+    return review.allowed(uid, warnings, audit)

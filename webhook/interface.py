@@ -54,6 +54,11 @@ class Finding(NamedTuple):
     def message(self) -> str:
         return f"{self.path}: saw {self.seen}, wanted {self.wanted}. {self.fix}."
 
+    @property
+    def brief(self) -> str:
+        """For a warning, which the API server wants short: `seen` names the container, so the path can go."""
+        return f"{self.seen}; wanted {self.wanted}"
+
 
 class Refusal(Exception):
     """Raised by an injector that cannot repair a pod without guessing: the pod is refused with these findings."""
@@ -196,6 +201,11 @@ class Injector(Settings):
     """Changes a pod. Applied twice it equals applied once; it touches only its own paths."""
 
     enabled: bool = True
+
+    @property
+    def every_pod(self) -> bool:
+        """Whether it also changes pods that name no GPU."""
+        return False
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         """Change `edit.object` through `edit`, and say what was done. May raise Refusal."""

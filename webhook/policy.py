@@ -22,6 +22,7 @@ from webhook.injectors.node_affinity import NodeAffinity
 from webhook.injectors.priority_class import PriorityClassName
 from webhook.injectors.tolerations import Tolerations
 from webhook.injectors.topology_spread import TopologySpread
+from webhook.injectors.void_devices import VoidDevices
 from webhook.interface import Injector, Rule, Settings, Workload
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import Owner, Pod, labels_of
@@ -65,6 +66,7 @@ class Injectors(Settings):
     gpu_resources: GpuResources = GpuResources()
     tolerations: Tolerations = Tolerations()
     priority_class: PriorityClassName = PriorityClassName()
+    void_devices: VoidDevices = VoidDevices()
     topology_spread: TopologySpread = TopologySpread()
     node_affinity: NodeAffinity = NodeAffinity()
 
@@ -217,6 +219,10 @@ class Policy:
     def injectors(self, profile: str) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors of a profile, by name, in run order."""
         return self._injectors[profile]
+
+    def injectors_for_every_pod(self, profile: str) -> tuple[tuple[str, Injector], ...]:
+        """Those of them that also change pods without a GPU."""
+        return tuple([(name, unit) for name, unit in self._injectors[profile] if unit.every_pod])
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that are not off, by name, in run order."""

@@ -7,7 +7,6 @@ scales must not be stopped by what was admitted before.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import orjson
 
@@ -64,13 +63,14 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         context.template, context.replicas = True, template.replicas
         decision.workload = context.workload.name
         decision.findings += _findings(template, context, policy, home, changes)
+    deny = home.settings.templates.mode == "deny"
     denials = [(unit, finding) for unit, action, finding in decision.findings if action == "deny"]
-    if denials and home.settings.templates.mode == "deny":
+    if denials and deny:
         decision.message = explain.refusal(_title(request), denials, policy.hash)
         decision.result = "shadow" if home.settings.shadow else "denied"
-    verbs = {"deny": "its pods will be refused: ", "warn": ""}
-    said = [f"{verbs[action]}{finding.message} [{unit}]" for unit, action, finding in decision.findings]
-    decision.warnings = explain.warnings((home.warning, *said, *changes))
+    if not deny:
+        decision.findings = [(u, "foretold" if action == "deny" else action, f) for u, action, f in decision.findings]
+    decision.warnings = [home.warning, *changes]
     return decision
 
 
@@ -106,9 +106,9 @@ def _findings(
                 yield from ((name, "deny", _moved(finding, template)) for finding in refusal.findings)
                 break
             if outcome.result in ("filled", "added", "set"):
-                done.append(name if outcome.detail is None else f"{name} ({_short(outcome.detail)})")
+                done.append(name)
         if done:
-            changes.append(f"its pods will get: {', '.join(done)}, and a node when they are created")
+            changes.append(f"its pods will get: {', '.join(done)}")
     for name, rule in policy.rules(home.profile):
         for finding in rule.check(template.pod, context):
             yield name, "warn" if finding.only_warn else rule.action, _moved(finding, template)
@@ -117,10 +117,6 @@ def _findings(
 def _title(request: Request) -> str:
     metadata = (request.object or {}).get("metadata") or {}
     return f"{request.kind} {quoted(metadata.get('name') or metadata.get('generateName') or '')}"
-
-
-def _short(detail: Any) -> str:
-    return ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
 
 
 def _moved(finding: Finding, template: Template) -> Finding:

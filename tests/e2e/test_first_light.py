@@ -144,7 +144,8 @@ async def test_a_missing_class_leaves_the_pod_alone(api: Api, team: str, nodes: 
         await wait_until(left_as_it_was, 10, "a pod without the missing class")
     finally:
         metadata = {"name": kept["metadata"]["name"]}
-        await api.create({k: v for k, v in kept.items() if k != "metadata"} | {"metadata": metadata})
+        named = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata}
+        await api.create({k: v for k, v in kept.items() if k != "metadata"} | named)
 
 
 @pytest.mark.parametrize("run", range(10))
