@@ -1,0 +1,74 @@
+"""`make up`: a control plane, simulated GPU nodes and the webhook on this machine, for your own kubectl, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.controlplane import clusters
+from tests.controlplane.__main__ import until_interrupted
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.process import Failed
+from tests.controlplane.programs import KUBERNETES, MAIN, Unavailable, find
+from tests.installed import PROFILE_LABEL, Installed
+
+TRY = """
+In another shell:
+
+    export KUBECONFIG={kubeconfig}
+    alias kubectl={kubectl}
+
+1. An inference Deployment that only says «one GPU»; what became of its pods, where they run, and why:
+
+    kubectl -n team create deployment chat --image=vllm/vllm-openai --replicas=2 --dry-run=client -o yaml |
+      kubectl set resources -f - --local --limits=nvidia.com/gpu=1 -o yaml | kubectl -n team apply -f -
+    kubectl -n team get pods -o wide
+    kubectl -n team get pods -o jsonpath='{{.items[0].metadata.annotations.gpu-admission\\.io/decision}}'
+
+2. A pod that would wait for ever, and one that would take every GPU of its node, are refused:
+
+    kubectl -n team run big --image=cuda --overrides='{{"spec":{{"containers":[{{"name":"big","image":"cuda","resources":{{"limits":{{"nvidia.com/gpu":"64"}}}}}}]}}}}'
+    kubectl -n team run thief --image=cuda --env=NVIDIA_VISIBLE_DEVICES=all
+
+3. The policy is a ConfigMap; a change is in force a moment later, a mistake never is:
+
+    kubectl -n gpu-admission edit configmap gpu-admission-policy
+
+Its log: {log}
+Ctrl-C ends all of it and removes everything.
+"""
+
+
+def main() -> int:
+    """Exit status: 0 ended by Ctrl-C; 1 a program failed; 2 no control plane can be had, or a wrong argument."""
+    parser = argparse.ArgumentParser(prog="make up", description=__doc__)
+    parser.add_argument("--k8s", default=MAIN, help=f"{' or '.join(KUBERNETES)}; default %(default)s")
+    parser.add_argument("--cluster", default="pools", help=f"{', '.join(clusters.NAMES)}; default %(default)s")
+    given = parser.parse_args()
+    started = time.monotonic()
+    try:
+        programs = find(given.k8s)
+        clusters.cluster(given.cluster)
+        with ControlPlane(programs) as plane, Installed(plane) as webhook:
+            nodes = clusters.apply_to(plane.kubeconfig, given.cluster)
+            plane.kubectl("create", "namespace", "team")
+            plane.kubectl("label", "namespace", "team", f"{PROFILE_LABEL}=default")
+            took = time.monotonic() - started
+            print(f"Kubernetes {programs.version}, {len(nodes)} simulated nodes and the webhook: ready in {took:.0f} s.")
+            paths = {"kubeconfig": plane.kubeconfig, "kubectl": programs.path("kubectl"), "log": webhook.members[0].log}
+            print(TRY.format(**paths), flush=True)
+            until_interrupted(plane)
+    except (Unavailable, ValueError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    except Failed as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Containers without a GPU get `NVIDIA_VISIBLE_DEVICES=void`, so that an image cannot take what the pod did not ask for.
+
+CUDA images carry `NVIDIA_VISIBLE_DEVICES=all`. Where the NVIDIA runtime is the node's default and hands out devices by that
+variable, a container without a GPU limit then sees every GPU of the node. What the image says cannot be seen here, but
+the pod's own environment wins over the image's and over `envFrom`, and `void` means: none. A container that sets the
+variable itself is left alone; the rule `deviceEnv` judges it.
+
+`everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these to us: the component
+`manifests/components/every-pod` changes that.
+
+Fields: env of spec.containers and spec.initContainers without a GPU limit. Source: NVIDIA/nvidia-container-toolkit
+internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from webhook.interface import Context, Injector, Outcome
+from webhook.patch import Edit
+from webhook.pod import containers, has_gpu
+
+
+class VoidDevices(Injector):
+    """Containers without a GPU are given none by their image either."""
+
+    variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    value: str = "void"
+    all_pods: bool = Field(default=False, alias="everyPod")
+
+    @property
+    def every_pod(self) -> bool:
+        return self.all_pods
+
+    def inject(self, edit: Edit, context: Context) -> Outcome:
+        count = 0
+        for container in containers(edit.object):
+            if container.kind == "ephemeralContainers" or has_gpu(container.spec, context.gpus):
+                continue
+            if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
+                continue
+            edit.extend((*container.path, "env"), [{"name": self.variable, "value": self.value}])
+            count += 1
+        return Outcome("added", count) if count else Outcome("none")
