@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jsonpatch
 import orjson
 
-from webhook import review, safe_yaml, workloads
+from webhook import review, workloads
 from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.documents import parse

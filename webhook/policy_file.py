@@ -8,7 +8,6 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from webhook.documents import line_of, unsafe
-from webhook import safe_yaml
 from webhook.errors import PolicyError
 from webhook.text import bare, kind, nearest, quoted
 
@@ -17,6 +16,9 @@ Key = str | int
 _LARGEST = 1 << 20
 """A ConfigMap holds at most 1 MiB (etcd's limit on a request)."""
 _DEEPEST = 32
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def read(text: str | bytes, model: type[Model]) -> Model:
     """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem."""
     root = _compose(text)
@@ -39,7 +41,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
     try:
         if problem := unsafe(text, _DEEPEST, aliases=False):
             raise PolicyError([problem])
-        return safe_yaml.compose(text)
+        return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise PolicyError([f"line {line}: not YAML: {error.problem or error.context}"]) from None

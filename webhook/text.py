@@ -48,7 +48,7 @@ _KINDS: dict[type, str] = {str: "a string", list: "a list", dict: "a map"}
 
 def bare(value: object) -> str:
     """As `quoted`, without the quotes: for a name inside a field path, `limits[nvidia.com/gpu]`."""
-    return quoted(value)[1:-1]
+    return quoted(value)[1:-1] if isinstance(value, str) else quoted(value)
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:

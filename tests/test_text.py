@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.text import LONGEST_QUOTE, bare, kind, listed, matches, nearest, plural, quoted
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param("gpu", '"gpu"', id="a plain word"),
+        pytest.param("größe 日本", '"größe 日本"', id="letters of any language stay"),
+        pytest.param("", '""', id="an empty string is seen"),
+        pytest.param('a" b', r'"a\" b"', id="a quote cannot end the quotes"),
+        pytest.param("a\\n", r'"a\\n"', id="a backslash is not taken for an escape"),
+        pytest.param("a\nb\r\t\0", r'"a\nb\r\t\x00"', id="control characters are spelt out: a line stays a line"),
+        pytest.param("\x1b[31m", r'"\x1b[31m"', id="terminal colours do not reach a terminal"),
+        pytest.param("a\u202eb\u2028", r'"a\u202eb\u2028"', id="text direction and line separators are spelt out"),
+        pytest.param("\ud800", r'"\ud800"', id="half a surrogate pair can be encoded"),
+        pytest.param("x" * 81, f'"{"x" * 80}…"', id="long text is cut"),
+        pytest.param("x" * 80, f'"{"x" * 80}"', id="text of just the right length is not cut"),
+        pytest.param(1.5, '"1.5"', id="a number"),
+        pytest.param(True, '"true"', id="a truth value as YAML writes it"),
+        pytest.param(None, "nothing", id="nothing has no quotes"),
+        pytest.param({"a": 1}, "a map", id="a map is not written out"),
+        pytest.param([1], "a list", id="a list is not written out"),
+        pytest.param(1 << 20000, '"20001-bit number"', id="a number of thousands of digits is not written out"),
+    ],
+)
+def test_quoted(value: object, want: str) -> None:
+    assert quoted(value) == want
+    assert bare(value) == (want[1:-1] if isinstance(value, str) else want)
+
+
+@given(st.one_of(st.text(), st.text(alphabet=st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp"])), st.integers()))
+def test_quoted_text_is_one_short_line_of_printable_characters_and_cannot_leave_its_quotes(value: object) -> None:
+    said = quoted(value)
+    assert said.isprintable()
+    assert said.startswith('"')
+    assert said.endswith('"')
+    assert len(said) <= LONGEST_QUOTE * len("\\U0010ffff") + 3
+    inside = said[1:-1].replace("\\\\", "")
+    assert inside.count('"') == inside.count('\\"')
+    said.encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (None, "nothing"),
+        (True, "true"),
+        (False, "false"),
+        (0, "a number"),
+        (1.5, "a number"),
+        ("", "a string"),
+        ([], "a list"),
+        ({}, "a map"),
+        ((), "tuple"),
+    ],
+    ids=str,
+)
+def test_kinds_are_said_in_the_words_of_json(value: object, want: str) -> None:
+    assert kind(value) == want
+
+
+@pytest.mark.parametrize(
+    ("count", "want"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")], ids=["none", "one", "more"]
+)
+def test_plural(count: int, want: str) -> None:
+    assert plural(count, "node") == want
+
+
+def test_an_irregular_plural_is_given() -> None:
+    assert plural(2, "class", "classes") == "2 classes"
+
+
+@pytest.mark.parametrize(
+    ("values", "want"),
+    [([], ""), (["a"], "a"), (list("abcde"), "a, b, c, d, e"), (list("abcdefg"), "a, b, c, d, e and 2 more")],
+    ids=["none", "one", "as many as are named", "more than are named"],
+)
+def test_listed(values: list[str], want: str) -> None:
+    assert listed(values) == want
+    assert listed(iter(values)) == want
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "want"),
+    [
+        pytest.param("quartz", ["shadow", "rules"], None, id="nothing is like it"),
+        pytest.param("x", [], None, id="nothing is known"),
+        pytest.param("shaddow", ["rules", "shadow"], "shadow", id="a letter too many"),
+        pytest.param("gpu_resources", ["gpuResources", "tolerations"], "gpuResources", id="another way of writing"),
+        pytest.param("s" * 100_000, ["shadow"], None, id="a huge word takes no time"),
+    ],
+)
+def test_nearest(word: str, known: list[str], want: str | None) -> None:
+    assert nearest(word, known) == want
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "want"),
+    [
+        pytest.param("nvidia.com/gpu", "nvidia.com/gpumem", False, id="an exact name is no prefix"),
+        pytest.param("nvidia.com/gpu", "nvidia.com/GPU", False, id="case counts"),
+        pytest.param("a.c", "abc", False, id="a dot is a dot"),
+        pytest.param("a*c", "abc", False, id="a star in the middle is a star"),
+        pytest.param("(a+)+$", "a" * 50, False, id="never a regular expression"),
+        pytest.param("", "", True, id="empty is empty"),
+        pytest.param("nvidia.com/mig-*", "nvidia.com/mig-1g.10gb", True, id="a trailing star is a prefix"),
+        pytest.param("team-*", "team-", True, id="nothing after the prefix"),
+        pytest.param("*", "anything", True, id="a star alone is everything"),
+    ],
+)
+def test_matches(pattern: str, text: str, want: bool) -> None:
+    assert matches(pattern, text) is want
