@@ -21,9 +21,9 @@ def applied(control_plane: ControlPlane) -> ControlPlane:
     return control_plane
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hooks(applied: ControlPlane) -> Iterator[ControlPlane]:
-    """With both webhook configurations: those of a running webhook, or else the shipped ones for the time of a test."""
+    """With both webhook configurations: those of a running webhook, or else the shipped ones for the time of a file of tests."""
     found = applied.kubectl("get", ",".join(HOOKS), "gpu-admission", "--ignore-not-found", "-o", "name").stdout
     if found:
         yield applied

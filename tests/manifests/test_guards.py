@@ -1,0 +1,203 @@
+"""The guards that the API server evaluates by itself. Everything here is a dry run: it passes admission, and leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.plane import ControlPlane
+from tests.manifests.files import HOOKS, Json
+from webhook.admission import PROFILE_LABEL
+
+pytestmark = pytest.mark.controlplane
+
+AUTHORITY = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJsVENDQVR1Z0F3SUJBZ0lVRT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
+
+
+# --- Our own webhook configurations -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def our_kubeconfig(hooks: ControlPlane) -> Path:
+    """With the token of the ServiceAccount of the installation."""
+    return hooks.kubeconfig_for("gpu-admission", "gpu-admission")
+
+
+@pytest.fixture
+async def us(our_kubeconfig: Path) -> AsyncIterator[Api]:
+    async with Api.of(our_kubeconfig) as client:
+        yield client
+
+
+def hook(field: str) -> str:
+    return f"/webhooks/0/{field}"
+
+
+SECRETS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"], "operations": ["*"], "scope": "*"}
+NOT_OURS: list[tuple[str, list[Json]]] = [
+    ("the objects it is asked about", [{"op": "add", "path": hook("rules/-"), "value": SECRETS}]),
+    ("the namespaces it is asked about", [{"op": "remove", "path": hook("namespaceSelector")}]),
+    ("one value of the namespaces", [{"op": "remove", "path": hook("namespaceSelector/matchExpressions/0")}]),
+    ("a label of the objects", [{"op": "add", "path": hook("objectSelector"), "value": {"matchLabels": {"a": "b"}}}]),
+    ("the conditions", [{"op": "remove", "path": hook("matchConditions")}]),
+    ("the failure policy", [{"op": "replace", "path": hook("failurePolicy"), "value": "FLIP"}]),
+    ("the time-out", [{"op": "replace", "path": hook("timeoutSeconds"), "value": 30}]),
+    ("the match policy", [{"op": "replace", "path": hook("matchPolicy"), "value": "Exact"}]),
+    ("the name of a webhook", [{"op": "replace", "path": hook("name"), "value": "another.gpu-admission.io"}]),
+    ("the number of webhooks", [{"op": "remove", "path": "/webhooks/0"}]),
+    ("all webhooks", [{"op": "remove", "path": "/webhooks"}]),
+    ("a label of the configuration", [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
+    ("an owner", [{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/stay"]}]),
+    ("another server", [{"op": "add", "path": hook("clientConfig"), "value": {"url": "https://198.51.100.7/"}}]),
+]
+
+
+def put(change: list[Json], before: Json) -> list[Json]:
+    """The change, with FLIP as the failure policy that is not there now."""
+    flipped = "Fail" if before["webhooks"][0]["failurePolicy"] == "Ignore" else "Ignore"
+    return [{**each, "value": flipped} if each.get("value") == "FLIP" else each for each in change]
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+@pytest.mark.parametrize("change", [pytest.param(change, id=what) for what, change in NOT_OURS])
+async def test_our_account_may_not_change(us: Api, api: Api, kind: str, change: list[Json]) -> None:
+    change = put(change, await api.get(kind, "gpu-admission"))
+    with pytest.raises(
+        ApiError, match="gpu-admission changes nothing in its webhook configurations but caBundle"
+    ) as refused:
+        await us.patch(kind, "gpu-admission", change, dryRun="All")
+    assert refused.value.status == 403
+    await api.patch(kind, "gpu-admission", change, dryRun="All")  # it is the guard that said no, and only to us
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+async def test_our_account_may_write_ca_bundle_in_every_webhook(us: Api, kind: str) -> None:
+    before = await us.get(kind, "gpu-admission")
+    change = [
+        {"op": "add", "path": f"/webhooks/{number}/clientConfig/caBundle", "value": AUTHORITY}
+        for number in range(len(before["webhooks"]))
+    ]
+    after = await us.patch(kind, "gpu-admission", change, dryRun="All")
+    assert {each["clientConfig"]["caBundle"] for each in after["webhooks"]} == {AUTHORITY}
+    for each in before["webhooks"]:
+        each["clientConfig"]["caBundle"] = AUTHORITY
+    await us.replace(before, dryRun="All")
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+async def test_our_account_may_neither_make_nor_delete_a_configuration(us: Api, kind: str) -> None:
+    with pytest.raises(ApiError, match="cannot delete resource"):
+        await us.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/gpu-admission", dryRun="All")
+    made: dict[str, Any] = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "new"}}
+    with pytest.raises(ApiError, match="cannot create resource"):
+        await us.create(made, dryRun="All")
+
+
+# --- The label that opts in -------------------------------------------------------------------------------------------
+
+HOME = "guard-people"
+EDITOR, ASSIGNER, OF_DEFAULT = "namespace-editor", "profile-assigner", "assigner-of-default"
+RULES: dict[str, list[Json]] = {
+    EDITOR: [],
+    ASSIGNER: [{"apiGroups": ["gpu-admission.io"], "resources": ["profiles"], "verbs": ["assign"]}],
+    OF_DEFAULT: [
+        {
+            "apiGroups": ["gpu-admission.io"],
+            "resources": ["profiles"],
+            "verbs": ["assign"],
+            "resourceNames": ["default"],
+        }
+    ],
+}
+BEFORE = {None: "guard-outside", "default": "guard-default", "": "guard-empty", "strict": "guard-strict"}
+"""The value of the label: a namespace that has it."""
+
+
+@pytest.fixture(scope="module")
+def people(applied: ControlPlane) -> Iterator[dict[str, Path]]:
+    """Three accounts that may change namespaces, by name: a kubeconfig each. And the namespaces of BEFORE."""
+    objects = [namespace(HOME, None), *(namespace(name, value) for value, name in BEFORE.items())]
+    resources = ["namespaces", "namespaces/status", "namespaces/finalize"]
+    edit = {"apiGroups": [""], "resources": resources, "verbs": ["get", "create", "update", "patch"]}
+    for person, rules in RULES.items():
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": f"guard-{person}"}}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"guard-{person}"}
+        subject = {"kind": "ServiceAccount", "name": person, "namespace": HOME}
+        objects += [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": person, "namespace": HOME}},
+            {**role, "kind": "ClusterRole", "rules": [edit, *rules]},
+            {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]},
+        ]
+    applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    yield {person: applied.kubeconfig_for(HOME, person) for person in RULES}
+    applied.kubectl("delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(objects))
+
+
+def namespace(name: str, profile: str | None) -> Json:
+    labels = {} if profile is None else {PROFILE_LABEL: profile}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+async def relabel(person: Api, before: str | None, after: str | None, subresource: str = "") -> Json:
+    """As a dry run; the whole object, since `finalize` takes no patch."""
+    found = await person.get("Namespace", BEFORE[before])
+    labels = found["metadata"]["labels"] | {"team": "a", PROFILE_LABEL: after}
+    found["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
+    return await person.replace(found, subresource=subresource, dryRun="All")
+
+
+REFUSED = [
+    (EDITOR, "default", None, "leaves"),
+    (EDITOR, "default", "lax", "changes"),
+    (EDITOR, None, "default", "opts in"),
+    (EDITOR, None, "", "opts in with an empty value"),
+    (OF_DEFAULT, "default", "lax", "changes to a profile that is not theirs"),
+    (OF_DEFAULT, "strict", None, "leaves a profile that is not theirs"),
+    (OF_DEFAULT, "strict", "default", "takes away from a profile that is not theirs"),
+]
+ACCEPTED = [
+    (EDITOR, "default", "default", "changes another label"),
+    (EDITOR, None, None, "changes another label of a namespace outside"),
+    (EDITOR, "", "default", "writes out the empty value"),
+    (ASSIGNER, "default", None, "leaves"),
+    (ASSIGNER, "strict", "lax", "changes"),
+    (ASSIGNER, None, "anything", "opts in"),
+    (OF_DEFAULT, None, "default", "opts in to the profile that is theirs"),
+    (OF_DEFAULT, "default", None, "leaves the profile that is theirs"),
+]
+
+
+def cases(table: list[tuple[str, str | None, str | None, str]]) -> list[Any]:
+    return [pytest.param(*row[:3], id=f"{row[0]} {row[3]}") for row in table]
+
+
+@pytest.mark.parametrize("subresource", ["", "status", "finalize"], ids=["object", "status", "finalize"])
+@pytest.mark.parametrize(("person", "before", "after"), cases(REFUSED))
+async def test_the_label_is_not_for(
+    people: dict[str, Path], person: str, before: str | None, after: str | None, subresource: str
+) -> None:
+    async with Api.of(people[person]) as client:
+        with pytest.raises(ApiError, match="gpu-admission-profile-assigner") as refused:
+            await relabel(client, before, after, subresource)
+    assert refused.value.status == 403
+    assert BEFORE[before] in refused.value.message
+
+
+@pytest.mark.parametrize(("person", "before", "after"), cases(ACCEPTED))
+async def test_the_label_is_for(people: dict[str, Path], person: str, before: str | None, after: str | None) -> None:
+    async with Api.of(people[person]) as client:
+        found = await relabel(client, before, after)
+    assert found["metadata"]["labels"].get(PROFILE_LABEL) == after
+
+
+async def test_a_new_namespace_opts_in_only_by_who_may(people: dict[str, Path]) -> None:
+    async with Api.of(people[EDITOR]) as editor, Api.of(people[ASSIGNER]) as assigner:
+        with pytest.raises(ApiError, match="may not give it the profile default"):
+            await editor.create(namespace("new", "default"), dryRun="All")
+        await assigner.create(namespace("new", "default"), dryRun="All")
+        await editor.create(namespace("new", None), dryRun="All")

@@ -1,0 +1,275 @@
+"""Which requests the shipped hooks are asked about: the selectors and conditions of both configurations, on a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.plane import ControlPlane
+from tests.manifests.files import HOOKS, Json, only
+from tests.manifests.recorder import Recorder
+from webhook.admission import PROFILE_LABEL
+
+pytestmark = pytest.mark.controlplane
+
+MUTATE, VALIDATE = "mutate.gpu-admission.io", "validate.gpu-admission.io"
+FIX, TELL = "templates.mutate.gpu-admission.io", "templates.validate.gpu-admission.io"
+POLICY = "policy.gpu-admission.io"
+INSIDE, OUTSIDE = "matching-inside", "matching-outside"
+
+
+@pytest.fixture(scope="module")
+def recorder(applied: ControlPlane) -> Iterator[Recorder]:
+    """Both configurations in force under another name, and two namespaces: one has opted in."""
+    with Recorder() as found:
+        objects = [found.configuration(only(kind)) for kind in HOOKS]
+        for name, labels in ((INSIDE, {PROFILE_LABEL: "matching"}), (OUTSIDE, {})):
+            objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+        applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+        try:
+            yield found
+        finally:
+            applied.kubectl("delete", "--wait=false", "-f", "-", input=yaml.safe_dump_all(objects))
+
+
+@pytest.fixture
+async def asked(recorder: Recorder, api: Api) -> Recorder:
+    """The recorder, once every hook is in force (the API server takes up a configuration by a watch)."""
+
+    async def all_asked() -> bool:
+        await try_it(api, pod("probe"), INSIDE)
+        await try_it(api, deployment("probe"), INSIDE)
+        await try_it(api, configmap("gpu-admission-policy"), "gpu-admission")
+        seen = {path.split("-", 1)[1] for path, _ in recorder.reviews}
+        return seen == {MUTATE, VALIDATE, FIX, TELL, POLICY}
+
+    if not recorder.reviews:
+        await wait_until(all_asked, 30, "all webhooks to be asked")
+    return recorder
+
+
+def configmap(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"policy.yaml": "profiles: {}"},
+    }
+
+
+async def try_it(api: Api, body: Json, namespace: str) -> None:
+    """As a dry run. Another webhook may refuse it; ours has been asked by then, or at the same time."""
+    where = {"Pod": "pods", "ConfigMap": "configmaps"}.get(body["kind"], f"{body['kind'].lower()}s")
+    prefix = {"v1": "/api/v1", "apps/v1": "/apis/apps/v1", "batch/v1": "/apis/batch/v1"}[body["apiVersion"]]
+    path = f"{prefix}/namespaces/{namespace}/{where}"
+    try:
+        await api.request("POST", path, body, dryRun="All")
+    except ApiError as error:
+        if error.status == 409:
+            await api.request("PUT", f"{path}/{body['metadata']['name']}", body, dryRun="All")
+        elif "admission webhook" not in error.message:
+            raise
+
+
+def resources(**parts: dict[str, str]) -> Json:
+    return {"resources": parts}
+
+
+PODS: list[tuple[str, Json, list[str]]] = [
+    ("without-resources", pod("p", 0), [VALIDATE]),
+    ("cpu-and-memory", pod("p", 0, container=resources(limits={"cpu": "1", "memory": "1Gi"})), [VALIDATE]),
+    (
+        "hugepages",
+        pod("p", 0, container=resources(limits={"hugepages-2Mi": "2Mi", "memory": "1Gi", "cpu": "1"})),
+        [VALIDATE],
+    ),
+    ("ephemeral-storage", pod("p", 0, container=resources(limits={"ephemeral-storage": "1Gi"})), [VALIDATE]),
+    ("gpu-limit", pod("p"), [MUTATE, VALIDATE]),
+    ("mig-slice", pod("p", resource="nvidia.com/mig-1g.10gb"), [MUTATE, VALIDATE]),
+    ("a-name-of-tomorrow", pod("p", resource="example.com/npu"), [MUTATE, VALIDATE]),
+    (
+        "gpu-of-an-init-container",
+        pod("p", 0, initContainers=[{"name": "i", "image": "i", **resources(limits={"nvidia.com/gpu": "1"})}]),
+        [MUTATE, VALIDATE],
+    ),
+    (
+        "device-claim",
+        pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
+        [MUTATE, VALIDATE],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "wanted"), PODS, ids=[row[0] for row in PODS])
+async def test_a_pod_is_asked_about(asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]) -> None:
+    body = {**body, "metadata": {"name": name}}
+    await try_it(api, body, INSIDE)
+    await try_it(api, {**body, "metadata": {"name": f"{name}-outside"}}, OUTSIDE)
+    assert sorted(set(asked.asked(name))) == wanted
+    assert asked.asked(f"{name}-outside") == []
+
+
+async def test_a_gpu_request_without_a_limit_is_asked_about(asked: Recorder, api: Api) -> None:
+    """The API server would refuse it, but only after us."""
+    body = pod("request-alone", 0, container=resources(requests={"nvidia.com/gpu": "1"}))
+    with pytest.raises(ApiError, match="Limit must be set"):
+        await api.request("POST", f"/api/v1/namespaces/{INSIDE}/pods", body, dryRun="All")
+    assert asked.asked("request-alone") == [MUTATE]
+
+
+async def test_labels_of_a_pod_are_no_way_out(asked: Recorder, api: Api) -> None:
+    await try_it(api, pod("labelled", labels={"skip": "true", "gpu-admission.io/profile": "none"}), INSIDE)
+    assert set(asked.asked("labelled")) == {MUTATE, VALIDATE}
+
+
+@pytest.mark.parametrize("where", ["gpu-admission", "kube-system"])
+async def test_pods_of_the_system_and_of_our_own_namespace_are_never_asked_about(
+    asked: Recorder, api: Api, where: str
+) -> None:
+    """Even with the label: or we could not start again once no replica runs."""
+    before = (await api.get("Namespace", where))["metadata"]["labels"].get(PROFILE_LABEL)
+    await api.patch("Namespace", where, {"metadata": {"labels": {PROFILE_LABEL: "default"}}})
+    try:
+        await asyncio.sleep(1)  # the API server sees labels of namespaces by a watch
+        hardened = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        body = pod(f"in-{where}", container={"securityContext": hardened})
+        body["spec"]["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+        await api.create(body, where, dryRun="All")
+        assert asked.asked(f"in-{where}") == []
+    finally:
+        await api.patch("Namespace", where, {"metadata": {"labels": {PROFILE_LABEL: before}}})
+
+
+@pytest.mark.parametrize("groups", [["system:nodes"], ["teams"]], ids=["by a kubelet", "by anybody else"])
+def test_a_mirror_pod_is_not_asked_about_if_it_is_registered(
+    asked: Recorder, applied: ControlPlane, groups: list[str]
+) -> None:
+    """The annotation alone does not make it one: anybody can write that."""
+    name = f"mirror-{groups[0].split(':')[-1]}"
+    body = pod(name, annotations={"kubernetes.io/config.mirror": "a"}, nodeName="node-1")
+    as_whom = ["--as=system:node:node-1", *(f"--as-group={group}" for group in [*groups, "system:masters"])]
+    answer = applied.kubectl(
+        "create",
+        f"--namespace={INSIDE}",
+        "--dry-run=server",
+        "-f",
+        "-",
+        *as_whom,
+        input=yaml.safe_dump(body),
+        check=False,
+    )
+    wanted = {MUTATE, VALIDATE} if groups == ["teams"] else set()
+    assert set(asked.asked(name)) == wanted, answer.stderr
+
+
+async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Recorder, api: Api) -> None:
+    name = "later"
+    await api.create(pod(name), INSIDE)
+    asked.reviews.clear()
+    await api.patch("Pod", name, {"metadata": {"labels": {"a": "b"}}}, INSIDE)
+    await api.patch("Pod", name, {"status": {"message": "hello"}}, INSIDE, subresource="status")
+    change = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1m"}}}]}}
+    with suppress(ApiError):  # a pod that does not run yet may not be resized: the hooks come before that or after
+        await api.patch("Pod", name, change, INSIDE, subresource="resize", strategy="strategic-merge")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    await api.create(eviction, INSIDE, name=name, subresource="eviction", dryRun="All")
+    assert asked.asked(name) == []
+    debugger = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}}
+    await api.patch("Pod", name, debugger, INSIDE, subresource="ephemeralcontainers", strategy="strategic-merge")
+    assert asked.asked(name) == [VALIDATE]
+    await api.delete("Pod", name, INSIDE, grace=0)
+
+
+# --- Templates --------------------------------------------------------------------------------------------------------
+
+
+def cron_job(name: str, gpus: int) -> Json:
+    spec = {"schedule": "@daily", "jobTemplate": {"spec": job(name, gpus=gpus)["spec"]}}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}
+
+
+def replica_set(name: str, owner: str) -> Json:
+    found = deployment(name)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "1", "controller": True}
+    metadata = {"name": name} | ({"ownerReferences": [reference]} if owner else {})
+    return found | {"kind": "ReplicaSet", "metadata": metadata}
+
+
+WORKLOADS: list[tuple[str, Json, list[str]]] = [
+    ("deployment-without-gpu", deployment("w", gpus=0), [TELL]),
+    ("cron-job-without-gpu", cron_job("w", 0), [TELL]),
+    ("replica-set-of-a-deployment", replica_set("w", "app"), []),
+    ("deployment", deployment("w"), [FIX, TELL]),
+    ("job", job("w"), [FIX, TELL]),
+    ("cron-job", cron_job("w", 1), [FIX, TELL]),
+    ("replica-set-of-nobody", replica_set("w", ""), [FIX, TELL]),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "wanted"), WORKLOADS, ids=[row[0] for row in WORKLOADS])
+async def test_a_workload_is_asked_about(asked: Recorder, api: Api, name: str, body: Json, wanted: list[str]) -> None:
+    for suffix, where in (("", INSIDE), ("-outside", OUTSIDE)):
+        await try_it(api, {**body, "metadata": {**body["metadata"], "name": f"{name}{suffix}"}}, where)
+    assert asked.asked(name) == wanted
+    assert asked.asked(f"{name}-outside") == []
+
+
+async def test_a_workload_is_asked_about_again_only_when_its_template_changes(asked: Recorder, api: Api) -> None:
+    name = "changing"
+    await api.create(deployment(name, 0), INSIDE)
+    asked.reviews.clear()
+    await api.patch("Deployment", name, {"metadata": {"annotations": {"a": "b"}}}, INSIDE)
+    await api.patch("Deployment", name, {"spec": {"replicas": 0}}, INSIDE, subresource="scale")
+    await api.patch("Deployment", name, {"status": {"replicas": 0}}, INSIDE, subresource="status")
+    assert asked.asked(name) == []
+    await api.patch("Deployment", name, {"spec": {"replicas": 1}}, INSIDE, dryRun="All")
+    assert asked.asked(name) == [TELL]
+    change: Any = [
+        {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/app:2"}
+    ]
+    await api.patch("Deployment", name, change, INSIDE, dryRun="All")
+    assert asked.asked(name) == [FIX, TELL, TELL]
+    await api.delete("Deployment", name, INSIDE)
+
+
+# --- The policy -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "wanted"),
+    [
+        pytest.param("another", "gpu-admission", [], id="another ConfigMap"),
+        pytest.param("gpu-admission-policy", INSIDE, [], id="the same name elsewhere"),
+        pytest.param("gpu-admission-policy", "gpu-admission", [POLICY], id="the policy"),
+    ],
+)
+async def test_a_config_map_is_asked_about(asked: Recorder, api: Api, name: str, where: str, wanted: list[str]) -> None:
+    asked.reviews.clear()
+    await try_it(api, configmap(name), where)
+    assert sorted(set(asked.asked(name))) == wanted
+
+
+# --- Cost -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")
+async def test_a_pod_cannot_grow_out_of_the_conditions(asked: Recorder, api: Api) -> None:
+    """CEL has a budget. Above it a condition is an error, and the mutating hook would be skipped."""
+    padding = {"env": [{"name": "PADDING", "value": "x" * 2000}]}
+    small = [
+        {"name": f"c{n}", "image": "i", **padding, **resources(limits={"cpu": "1", "memory": "1Gi"})}
+        for n in range(600)
+    ]
+    body = pod("large")
+    body["spec"]["containers"] = [*small, *body["spec"]["containers"]]
+    assert len(json.dumps(body)) > 1_200_000
+    await try_it(api, body, INSIDE)
+    assert set(asked.asked("large")) == {MUTATE, VALIDATE}
