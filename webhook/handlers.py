@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import review, workloads
+from webhook import policy_guard, review, workloads
 from webhook.admission import Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
@@ -88,8 +88,15 @@ class Handlers:
         return decision
 
     def _validate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
-        decide = validate if request.resource == "pods" else workloads.validate
-        return decide(request, policy, self._state.snapshot(self._clock()))
+        snapshot = self._state.snapshot(self._clock())
+        if request.resource == "configmaps":
+            return policy_guard.validate(request, snapshot)
+        if request.resource != "pods":
+            return workloads.validate(request, policy, snapshot)
+        decision = validate(request, policy, snapshot)
+        if decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
+            self._state.release(request.object)
+        return decision
 
 
 def encode(uid: str, decision: Decision) -> bytes:

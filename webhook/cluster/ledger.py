@@ -8,12 +8,14 @@
      └──────────┘ ─────────► └────────┘  gone    deleted or finished before it was bound
          │   seen bound at once   │ ───────►
          │ expire                 │ expire       ttl passed, or the scheduler said that it fits nowhere
+         │ release                │              our own validating hook refused the pod
          ▼                        ▼
       nothing                  nothing held; remembered until bound or gone
 
 Both states hold the pod's demand on the first of its ranked nodes. Admission runs before names and uids exist, so a
-reservation is known by what stays true: namespace, owner or generated name, first node and demand. Reservations with
-the same key are alike; a pod that is seen uses up the oldest. A pod that another replica admitted is recognised by its
+reservation is known by what stays true: namespace, owner or generated name, first node and GPUs; not by CPU and memory,
+which a webhook after ours may add to with a sidecar. Reservations with the same key are alike; a pod that is seen uses
+up the oldest, and from then on its own demand is held. A pod that another replica admitted is recognised by its
 decision annotation in the same way, without a reservation.
 """
 
@@ -22,11 +24,10 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from webhook.cluster.columns import Demand
 from webhook.cluster.pods import PodKey
 from webhook.cluster.usage import Kind, Usage
 
-Key = tuple[PodKey, str, Demand]
+Key = tuple[PodKey, str, tuple[tuple[str, int], ...]]
 
 
 class _Held:
@@ -56,7 +57,7 @@ class Ledger:
         self.ttl = ttl
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a promise were bound: on their first choice, on another of their ranked nodes, elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
         """How promises ended."""
         self._usage = usage
         self._reserved: dict[Key, deque[_Held]] = {}
@@ -70,17 +71,28 @@ class Ledger:
 
     def reserve(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> None:
         """Admitted here, with these ranked nodes."""
-        held = self._hold((pod, nodes[0], kind.demand), nodes, kind, now)
+        held = self._hold(_key(pod, nodes, kind), nodes, kind, now)
         self._reserved.setdefault(held.key, deque()).append(held)
         self._counts[0] += 1
+
+    def release(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> None:
+        """Refused after it was admitted: the pod will not come."""
+        held = self._use_up(_key(pod, nodes, kind))
+        if held is not None:
+            self.ended["refused"] += 1
+            self._let_go(held)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> bool:
         """The pod exists and is not bound. False where that was known."""
         if uid in self._seen:
             return False
-        held = self._use_up((pod, nodes[0], kind.demand))
+        key = _key(pod, nodes, kind)
+        held = self._use_up(key)
         if held is None:
-            held = self._hold((pod, nodes[0], kind.demand), nodes, kind, now)
+            held = self._hold(key, nodes, kind, now)
+        elif held.kind is not kind:
+            before, held.kind = held.kind, self._usage.take(held.row, kind)
+            self._usage.give_back(held.row, before)
         self._counts[1] += 1
         self._seen[uid] = held
         return True
@@ -100,7 +112,7 @@ class Ledger:
             if held.row >= 0:
                 self._counts[1] -= 1
         else:
-            held = self._use_up((pod, nodes[0], kind.demand)) if nodes else None
+            held = self._use_up(_key(pod, nodes, kind)) if nodes else None
             if held is None:
                 return False
         where = "first" if node == held.nodes[0] else "ranked" if node in held.nodes else "other"
@@ -161,3 +173,7 @@ class Ledger:
             del self._reserved[key]
         self._counts[0] -= 1
         return held
+
+
+def _key(pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> Key:
+    return pod, nodes[0], tuple([request for request in kind.demand.requests if "/" in request[0]])

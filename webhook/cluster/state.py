@@ -17,6 +17,7 @@ from webhook.cluster.pods import (
     demand_of,
     is_gpu_like,
     key_of,
+    owner_key,
     pinned_models,
     pod_id,
     promised_nodes,
@@ -89,7 +90,7 @@ class ClusterState:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
         key = key_of(pod)
-        kind = self.usage.kind(demand, key.owner)
+        kind = self.usage.kind(demand, owner_key(pod))
         if node := spec.get("nodeName"):
             if uid not in self._pods:
                 promised = self.ledger.bound(uid, key, promised_nodes(pod), kind, node)
@@ -145,8 +146,14 @@ class ClusterState:
         `pod` is as it was admitted: name and uid may be missing. Raises QuantityError.
         """
         if placement.nodes:
-            key, nodes = key_of(pod), tuple([ranked.node for ranked in placement.nodes])
-            self.ledger.reserve(key, nodes, self.usage.kind(demand_of(pod), key.owner), now)
+            nodes = tuple([ranked.node for ranked in placement.nodes])
+            self.ledger.reserve(key_of(pod), nodes, self.usage.kind(demand_of(pod), owner_key(pod)), now)
+
+    def release(self, pod: dict[str, Any]) -> None:
+        """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
+        if nodes := promised_nodes(pod):
+            key = key_of(pod)
+            self.ledger.release(key, nodes, self.usage.kind(demand_of(pod), key.owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

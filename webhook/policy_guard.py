@@ -1,0 +1,70 @@
+"""The policy ConfigMap at `kubectl apply`: a bad one is refused with path and line, a good one is compared with the cluster.
+
+No I/O, no clock. What the cluster lacks is only warned about: classes and nodes may come after the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.admission import IGNORED, Decision
+from webhook.errors import PolicyError
+from webhook.interface import Cluster
+from webhook.policy import Policy
+from webhook.review import Request
+from webhook.text import listed, nearest, plural, quoted
+
+KEY = "policy.yaml"
+_MOST_PROBLEMS = 20
+
+
+def validate(request: Request, cluster: Cluster) -> Decision:
+    """Whether the ConfigMap of `request` holds a policy that could take effect. The caller knows that it is the policy's."""
+    if request.operation not in ("CREATE", "UPDATE") or request.object is None:
+        return IGNORED
+    data = request.object.get("data")
+    text = data.get(KEY) if isinstance(data, dict) else None
+    decision = Decision("allowed")
+    if not isinstance(text, str):
+        keys = listed(sorted(map(quoted, data))) if isinstance(data, dict) and data else "no data"
+        return _refused(decision, [f"saw {keys}, wanted the key {quoted(KEY)} with the policy as text"])
+    try:
+        policy = Policy.load(text)
+    except PolicyError as error:
+        return _refused(decision, error.problems)
+    decision.warnings = list(_lacking(policy, cluster))
+    return decision
+
+
+def _refused(decision: Decision, problems: list[str]) -> Decision:
+    shown = problems[:_MOST_PROBLEMS]
+    if len(problems) > len(shown):
+        shown.append(f"… and {len(problems) - len(shown)} more")
+    head = f"{plural(len(problems), 'problem')} in {KEY}; the policy in force stays"
+    decision.result, decision.message = "denied", "\n- ".join([head + ":", *shown])
+    return decision
+
+
+def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
+    """What the policy names and the cluster has not."""
+    if cluster.knows_priority_classes:
+        known = list(cluster.priority_classes)
+        wanted = {
+            name
+            for profile in policy.file.profiles.values()
+            if profile.injectors.priority_class.enabled
+            for name in profile.injectors.priority_class.classes.values()
+        }
+        for name in sorted(wanted.difference(known)):
+            near = nearest(name, known)
+            hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
+            yield f"the cluster has no PriorityClass {quoted(name)}{hint}"
+    if cluster.fresh and (offered := cluster.resources()):
+        if not policy.gpus.among(offered):
+            yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"
+        tainted = {taint.key for taint in cluster.gpu_taints(policy.gpus)}
+        for name, profile in policy.file.profiles.items():
+            tolerations = profile.injectors.tolerations
+            unknown = [t.key for t in tolerations.taints if t.vendor is None and t.key not in tainted]
+            if tolerations.enabled and unknown:
+                yield f"profile {name}: no GPU node carries the taint {listed(sorted(unknown))}"
