@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Columns
+from webhook.cluster.interned import Interned
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -19,7 +20,6 @@ from webhook.interface import Taint
 from webhook.quantity import milli, whole
 
 Conditions = frozenset[tuple[str, str]]
-T = TypeVar("T")
 
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
 """Resources that every node has."""
@@ -34,34 +34,6 @@ MODEL_LABELS = (
 _SPARE = 256
 _STEPS = 20  # utilisation in steps of 5 %: a smaller change is not worth ranking anew
 _MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
-
-
-class Interned(Generic[T]):
-    """Small numbers for values that many rows share. `epoch` rises when the numbers are given out anew."""
-
-    __slots__ = ("epoch", "ids", "values")
-
-    def __init__(self, first: T) -> None:
-        self.epoch = 0
-        self.values: list[T] = [first]
-        self.ids: dict[T, int] = {first: 0}
-
-    def id(self, value: T) -> int:
-        found = self.ids.get(value)
-        if found is None:
-            found = self.ids[value] = len(self.values)
-            self.values.append(value)
-        return found
-
-    def compact(self, codes: NDArray[np.int32]) -> None:
-        """Forget the values that no row has any more (a taint's value may be a time), and renumber `codes`."""
-        kept = sorted({0, *np.unique(codes).tolist()})
-        renumbered = np.zeros(len(self.values), np.int32)
-        renumbered[kept] = np.arange(len(kept))
-        codes[:] = renumbered[codes]
-        self.values = [self.values[code] for code in kept]
-        self.ids = {value: code for code, value in enumerate(self.values)}
-        self.epoch += 1
 
 
 def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:

@@ -15,6 +15,9 @@ from webhook.pod import DECISION, Pod, annotations_of, labels_of, total_requests
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
 _LONGEST = 8192
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
+JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
+GROUP_LABELS = (LWS_GROUP, JOBSET)
+"""Set by the controllers of workloads whose pods belong to several smaller ones."""
 _ALONE = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -25,8 +28,6 @@ class PodKey(NamedTuple):
     namespace: str
     identity: str
     """The controller's uid; else generateName; else the name."""
-    owner: str
-    """What its peers share: see `owner_key`."""
 
 
 def demand_of(pod: Pod) -> Demand:
@@ -50,29 +51,32 @@ def namespace_of(pod: Pod) -> str:
 
 
 def owner_key(pod: Pod) -> str:
-    """What pods of one workload share: the controller's uid, else their app labels. "" for a pod on its own."""
-    return _controller(pod) or _app(pod)
+    """What pods of one workload share; "" for a pod on its own.
+
+    The labels of a group of workloads (JobSet, LeaderWorkerSet), else the controller's uid, else an app label.
+    """
+    labels = labels_of(pod)
+    for key in GROUP_LABELS:
+        if value := labels.get(key):
+            return f"{namespace_of(pod)}/{key}={value}"
+    if controller := _controller(pod):
+        return controller
+    for key in _APP_LABELS:
+        if value := labels.get(key):
+            return f"{namespace_of(pod)}/{key}={value}"
+    return ""
 
 
 def key_of(pod: Pod) -> PodKey:
     """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
-    metadata, controller = pod["metadata"], _controller(pod)
-    identity = controller or metadata.get("generateName") or metadata.get("name") or ""
-    return PodKey(namespace_of(pod), identity, controller or _app(pod))
+    metadata = pod["metadata"]
+    return PodKey(namespace_of(pod), _controller(pod) or metadata.get("generateName") or metadata.get("name") or "")
 
 
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return str(reference.get("uid") or "")
-    return ""
-
-
-def _app(pod: Pod) -> str:
-    labels = labels_of(pod)
-    for key in _APP_LABELS:
-        if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value}"
     return ""
 
 

@@ -152,8 +152,7 @@ class ClusterState:
     def release(self, pod: dict[str, Any]) -> None:
         """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
         if nodes := promised_nodes(pod):
-            key = key_of(pod)
-            self.ledger.release(key, nodes, self.usage.kind(demand_of(pod), key.owner))
+            self.ledger.release(key_of(pod), nodes, self.usage.kind(demand_of(pod), owner_key(pod)))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

@@ -23,6 +23,7 @@ Mask = NDArray[np.bool_]
 
 _MOST_EXPRESSIONS = 256
 _MOST_VALUES = 4096
+_HEAVIEST = 100  # the API server refuses other weights, after us
 _MOST_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -81,7 +82,7 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
     for term in weighed:
         found = _term(term.get("preference") or {})
         weight = term.get("weight")
-        if found is not None and isinstance(weight, int):
+        if found is not None and isinstance(weight, int) and 0 < weight <= _HEAVIEST:
             preferred.append((found, weight))
     return Constraints(
         tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),

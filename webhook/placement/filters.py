@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from webhook.cluster.columns import Demand, Rows
-from webhook.cluster.nodes import Conditions, Interned, Nodes
+from webhook.cluster.interned import Interned
+from webhook.cluster.nodes import Conditions, Nodes
 from webhook.gpus import Gpus
 from webhook.interface import Rejected, Taint
 from webhook.placement.constraints import Constraints, Mask, matches

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.pods import owner_key
@@ -15,6 +16,7 @@ from webhook.gpus import Gpus
 from webhook.interface import Placement, Ranked, Rejected
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter, histogram
+from webhook.placement.gangs import closeness, is_gang, size_of
 from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
@@ -28,6 +30,7 @@ _BYTES_PER_ROW = 9
 _FEWEST, _MOST = 64, 512
 Peers = dict[int, int]
 _NO_PEERS: Peers = {}
+_NO_ROWS: NDArray[np.intp] = np.zeros(0, np.intp)
 
 
 class Ranker:
@@ -56,7 +59,7 @@ class Ranker:
             _keep(self._scores, (key, demand, strategy), scores, self._limit())
         scores.refresh(nodes, usage, self._current_view())
         peers = usage.peers.get(owner_key(pod), _NO_PEERS)
-        rows = self._ordered(scores, peers)
+        rows = self._ordered(pod, scores, peers)
         total = nodes.count
         if not rows:
             rejected = histogram(nodes, shape.filter, demand, self._gpus)
@@ -87,31 +90,43 @@ class Ranker:
             ]
         )
 
-    def _ordered(self, scores: Scores, peers: Peers) -> list[int]:
-        """The best rows. The user's own wish comes first, then nodes that GPU metrics do not advise against, then
-        fewest peers where the strategy says so, then the score."""
+    def _ordered(self, pod: Pod, scores: Scores, peers: Peers) -> list[int]:
+        """The best rows. The user's own wish comes first, then the domain of the pod's gang, then nodes that GPU metrics
+        do not advise against, then fewest peers where the strategy says so, then the score."""
         nodes, count = self._state.nodes, self._settings.nodes
-        if not scores.strategy.peers_first:
-            peers = _NO_PEERS
-        crowded = np.fromiter(peers, np.intp, len(peers))
-        if scores.shape.wish is None:
+        crowd = peers if scores.strategy.peers_first else _NO_PEERS
+        crowded = np.fromiter(crowd, np.intp, len(crowd))
+        fitting, tiers = self._tiers(pod, scores, peers)
+        if tiers is None:
             found = scores.best_without(nodes, count, crowded)
-            if not peers or (len(found) == count and scores.score[found[-1]] > -AVOIDED / 2):
+            if not crowd or (len(found) == count and scores.score[found[-1]] > -AVOIDED / 2):
                 return found
-            return self._merged(scores, [*found, *peers], peers)[:count]
-        fitting = np.nonzero(scores.score > -np.inf)[0]
-        wishes = scores.shape.wish[fitting]
+            return self._merged(scores, [*found, *crowd], crowd)[:count]
         found = []
-        for level in np.unique(wishes)[::-1]:
-            rows = fitting[wishes == level]
-            alone = rows[~np.isin(rows, crowded)] if peers else rows
+        for tier in np.flatnonzero(np.bincount(tiers))[::-1]:
+            rows = fitting[tiers == tier]
+            alone = rows[~np.isin(rows, crowded)] if crowd else rows
             best = best_of(alone, scores.score[alone], nodes.order[alone], count - len(found))
-            if peers:
-                best = self._merged(scores, [*best, *np.intersect1d(rows, crowded).tolist()], peers)
+            if crowd:
+                best = self._merged(scores, [*best, *np.intersect1d(rows, crowded).tolist()], crowd)
             found += best
             if len(found) >= count:
                 break
         return found[:count]
+
+    def _tiers(self, pod: Pod, scores: Scores, peers: Peers) -> tuple[NDArray[np.intp], NDArray[np.int64] | None]:
+        """The rows that fit, and for each a number: higher ones go before any lower one. None: all are alike."""
+        gangs, wish = self._settings.gangs, scores.shape.wish
+        gang = is_gang(pod, gangs) and (peers or size_of(pod) > 1)
+        if wish is None and not gang:
+            return _NO_ROWS, None
+        nodes = self._state.nodes
+        fitting = np.nonzero(scores.score > -np.inf)[0]
+        close = closeness(nodes, fitting, scores.demand, peers, size_of(pod), gangs.keys) if gang else None
+        if wish is None:
+            return fitting, close
+        tiers = wish[fitting] * 2 ** len(gangs.keys)
+        return fitting, tiers if close is None else tiers + close
 
     def _merged(self, scores: Scores, rows: list[int], peers: Peers) -> list[int]:
         """Rows that fit, in order; some of them have peers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -44,7 +44,11 @@ class Gangs(Settings):
         *("RayCluster", "RayJob"),
     )
     """Kinds of the owner whose pods work together."""
-    keys: tuple[str, ...] = ("nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone")
+    keys: Annotated[tuple[str, ...], Field(max_length=8)] = (
+        "nvidia.com/gpu.clique",
+        "topology.kubernetes.io/rack",
+        "topology.kubernetes.io/zone",
+    )
     """Node labels, closest first."""
 
 

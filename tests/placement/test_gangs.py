@@ -1,0 +1,159 @@
+"""Pods that work together go to one domain while it has room; everybody else is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import GPU, admitted, node, pod, state
+from webhook.cluster.state import ClusterState
+from webhook.placement import place
+from webhook.placement.gangs import size_of
+from webhook.placement.settings import Gangs, PlacementSettings
+
+CLIQUE, RACK, ZONE = "nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
+DEFAULTS = PlacementSettings()
+
+
+def racks(*gpus: int) -> ClusterState:
+    """Racks r0, r1, … of two nodes each, with so many GPUs; two racks to a zone."""
+    return state(
+        node(f"{rack}{half}", amount, labels={RACK: f"r{rack}", ZONE: f"z{rack // 2}"})
+        for rack, amount in enumerate(gpus)
+        for half in "ab"
+    )
+
+
+def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = None, **made: Any) -> dict[str, Any]:
+    found = pod(name, gpus, owner="gang", **made)
+    found["metadata"]["ownerReferences"][0]["kind"] = kind
+    if size is not None:
+        found["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/size": str(size)}
+    return found
+
+
+def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS) -> str:
+    """Admit a pod, and give the node that was chosen for it."""
+    placement = place(admitted(made), of.snapshot(0), settings, strategy, GPUS)
+    of.reserve(admitted(made), placement, 0)
+    return placement.nodes[0].node
+
+
+def labelled(name: str, key: str, value: str) -> dict[str, Any]:
+    made = pod(name, 8, owner=f"own-{name}")
+    made["metadata"]["labels"] = {key: value}
+    return made
+
+
+# --- what must not change ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        pytest.param("ReplicaSet", DEFAULTS, id="pods of a ReplicaSet do not work together"),
+        pytest.param("Job", PlacementSettings(gangs=Gangs(enabled=False)), id="gangs are off"),
+        pytest.param(
+            "Job", PlacementSettings(gangs=Gangs(kinds=("PyTorchJob",))), id="a kind that the policy leaves out"
+        ),
+        pytest.param("Job", PlacementSettings(gangs=Gangs(keys=("no/such",))), id="a label that no node has"),
+    ],
+)
+def test_no_domain_is_preferred(kind: str, settings: PlacementSettings) -> None:
+    of = racks(8, 8, 8)
+    of.pod_seen(member("first", kind=kind, on="2a"), 0)
+    assert run(of, member("p", kind=kind), settings=settings) == "0a"
+
+
+def test_the_first_pod_of_a_gang_of_unknown_size_goes_where_any_pod_goes() -> None:
+    of = racks(8, 8)
+    assert run(of, member("p")) == run(racks(8, 8), pod("q", 8))
+
+
+def test_the_users_own_wish_comes_before_the_domain() -> None:
+    of = racks(8, 8, 8)
+    of.pod_seen(member("first", on="2a"), 0)
+    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}
+    wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}}
+    assert run(of, member("p", affinity=wish)) == "1a"
+
+
+# --- what must --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["pack", "spread"])
+def test_a_gang_stays_in_the_rack_of_its_first_pod_then_in_the_zone(strategy: str) -> None:
+    of = racks(8, 8, 8, 8)
+    of.pod_seen(member("first", on="2a"), 0)
+    assert [run(of, member(f"p{i}"), strategy) for i in range(5)] == ["2b", "3a", "3b", "0a", "0b"]
+
+
+def test_the_rack_where_most_of_the_gang_is_counts() -> None:
+    of = racks(16, 16, 16)
+    for name, on in (("x", "0a"), ("y", "2a"), ("z", "2b")):
+        of.pod_seen(member(name, on=on), 0)
+    assert run(of, member("p"))[0] == "2"
+
+
+def test_the_closest_label_counts_first() -> None:
+    of = racks(8, 8, 8)
+    for name in ("1b", "2b"):
+        row = of.nodes.row_of[name]
+        of.node_seen(node(name, labels={**of.nodes.labels.get(row), CLIQUE: "c"}))
+    of.pod_seen(member("first", on="1b"), 0)
+    assert run(of, member("p")) == "2b"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("jobset.sigs.k8s.io/jobset-uid", "u-1", id="the Jobs of one JobSet"),
+        pytest.param("leaderworkerset.sigs.k8s.io/group-key", "abc", id="leader and workers of one group"),
+    ],
+)
+def test_a_gang_over_several_controllers_is_known_by_its_label(key: str, value: str) -> None:
+    of = racks(8, 8, 8)
+    first = labelled("first", key, value)
+    first["spec"]["nodeName"] = "2a"
+    of.pod_seen(first, 0)
+    assert run(of, labelled("p", key, value)) == "2b"
+    assert run(of, labelled("q", key, "other")) == "0a"
+
+
+def test_a_gang_of_known_size_begins_in_the_smallest_rack_that_holds_it() -> None:
+    of = racks(4, 16, 8)
+    assert [run(of, member(f"p{i}", 8, size=2)) for i in range(2)] == ["2a", "2b"]
+
+
+def test_a_rack_without_room_for_the_rest_is_passed_over_for_the_zone() -> None:
+    of = racks(8, 8, 8, 16)
+    of.pod_seen(member("first", on="2a"), 0)
+    assert run(of, member("p", size=4))[0] in "23"
+    of.pod_seen(pod("other", 8, on="2b"), 0)
+    assert run(of, member("q", size=4))[0] == "3"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4", 4), ("", 1), ("-1", 1), ("four", 1), ("9" * 50, 1)],
+    ids=["4", "empty", "minus", "word", "huge"],
+)
+def test_the_size_of_a_gang_is_what_the_pod_says_if_it_makes_sense(text: str, size: int) -> None:
+    made = pod("p")
+    made["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/size": text}
+    assert size_of(made) == size
+    elastic = pod("p")
+    elastic["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": text}]
+    assert size_of(elastic) == size
+
+
+def test_a_weight_that_the_api_server_refuses_does_not_count() -> None:
+    of = racks(8, 8)
+    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}
+    for weight in (10**12, -1, 0):
+        preferred = [{"weight": weight, "preference": term}]
+        wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        assert place(pod("p", affinity=wish), of.snapshot(0), DEFAULTS, "pack", GPUS).nodes[0].node == "0a"
+    assert GPU in of.nodes.columns.free
