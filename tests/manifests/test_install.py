@@ -75,6 +75,15 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
     applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump_all(ours))
 
 
+def test_every_pod_takes_away_the_condition_on_devices_and_nothing_else(applied: ControlPlane, tmp_path: Path) -> None:
+    (changed,) = (f for f in composed(applied, tmp_path, "every-pod") if f["kind"] == "MutatingWebhookConfiguration")
+    (shipped,) = (f for f in kustomized(applied) if f["kind"] == "MutatingWebhookConfiguration")
+    conditions = shipped["webhooks"][0]["matchConditions"]
+    assert conditions.pop()["name"] == "asks-for-a-device"
+    assert changed == shipped
+    applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump(changed))
+
+
 def test_cert_manager_writes_what_the_server_reads(control_plane: ControlPlane, tmp_path: Path) -> None:
     found = {
         (each["kind"], each["metadata"]["name"]): each for each in composed(control_plane, tmp_path, "cert-manager")
