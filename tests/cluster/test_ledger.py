@@ -116,6 +116,22 @@ def test_a_snapshot_gives_back_what_expired() -> None:
     assert gpus(of) == (8, 8, 8)
 
 
+def test_a_pod_that_is_refused_after_all_gives_back_its_reservation_and_no_other() -> None:
+    made = pod("p", owner="o", promised=[A])
+    of = reserved(made, A)
+    of.reserve(admitted(pod("q", owner="r")), chosen(A), 0)
+    of.release(
+        {
+            "metadata": {**admitted(made)["metadata"], "annotations": made["metadata"]["annotations"]},
+            "spec": made["spec"],
+        }
+    )
+    assert of.ledger.counts == Counts(1, 0)
+    assert gpus(of) == (7, 8, 8)
+    of.release(made)
+    assert of.ledger.counts == Counts(1, 0)
+
+
 # --- reserved -> seen -------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +173,18 @@ def test_alike_reservations_are_used_up_one_by_one() -> None:
     of.pod_seen(pod("p2", owner="o", promised=[A]), 2)  # the same again
     assert of.ledger.counts == Counts(1, 2)
     assert gpus(of) == (5, 8, 8)
+
+
+def test_a_sidecar_that_came_in_after_us_is_held_and_the_reservation_used_up() -> None:
+    made = pod("p", owner="o", promised=[A])
+    of = reserved(made, A)
+    grown = pod("p", owner="o", promised=[A], asks={"cpu": "5"})
+    of.pod_seen(grown, 1)
+    assert of.ledger.counts == Counts(0, 1)
+    assert gpus(of) == (7, 8, 8)
+    assert free(of, A, "cpu") == 91_000
+    of.pod_seen({**grown, "spec": {**grown["spec"], "nodeName": A}}, 2)
+    assert free(of, A, "cpu") == 91_000
 
 
 def test_a_required_node_is_a_promise_as_well() -> None:
