@@ -1,0 +1,301 @@
+"""Edits and their patches, held against the jsonpatch library."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jsonpatch
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.patch import Edit, Path, apply, pointer
+
+
+def operations(edit: Edit) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = orjson.loads(edit.patch())
+    return found
+
+
+# --- what must not change ---------------------------------------------------------------------------------------------
+
+UNCHANGED = {
+    "metadata": {"labels": {"a": "b"}, "annotations": None},
+    "spec": {"containers": [{"name": "c"}], "tolerations": [], "text": "x"},
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(("metadata", "nothing"), id="a missing key"),
+        pytest.param(("metadata", "annotations", "x"), id="a key of null"),
+        pytest.param(("status", "conditions"), id="a missing parent"),
+        pytest.param(("spec", "containers", 7, "name"), id="past the end of a list"),
+        pytest.param(("spec", "containers", "name"), id="a key of a list"),
+        pytest.param(("spec", "text", "x"), id="a key of a string"),
+    ],
+)
+def test_removing_what_is_not_there_changes_nothing(path: Path) -> None:
+    edit = Edit(copy.deepcopy(UNCHANGED))
+    edit.remove(path)
+    assert not edit
+    assert edit.patch() == b"[]"
+    assert edit.object == UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        pytest.param((), UNCHANGED, id="the whole object"),
+        pytest.param(("metadata", "labels", "a"), "b", id="a value"),
+        pytest.param(("spec", "containers", 0, "name"), "c", id="through a list"),
+        pytest.param(("spec", "containers", 1), None, id="past the end of a list"),
+        pytest.param(("spec", "containers", "0"), None, id="a key of a list"),
+        pytest.param(("metadata", "annotations", "x"), None, id="a key of null"),
+        pytest.param(("nothing", "at", "all"), None, id="a missing parent"),
+        pytest.param(("spec", "text", 0), None, id="a letter of a string"),
+    ],
+)
+def test_reading_changes_nothing(path: Path, want: object) -> None:
+    edit = Edit(copy.deepcopy(UNCHANGED))
+    assert edit.get(path) == want
+    assert not edit
+    assert edit.object == UNCHANGED
+
+
+# --- what must --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "value", "after", "want"),
+    [
+        pytest.param(
+            {"a": 1}, ("b",), 2, {"a": 1, "b": 2}, [{"op": "add", "path": "/b", "value": 2}], id="a new key is added"
+        ),
+        pytest.param(
+            {"a": 1}, ("a",), 2, {"a": 2}, [{"op": "replace", "path": "/a", "value": 2}], id="a known key is replaced"
+        ),
+        pytest.param(
+            {"a": None}, ("a",), 2, {"a": 2}, [{"op": "replace", "path": "/a", "value": 2}], id="null is replaced"
+        ),
+        pytest.param(
+            {},
+            ("a", "b", "c"),
+            1,
+            {"a": {"b": {"c": 1}}},
+            [{"op": "add", "path": "/a", "value": {"b": {"c": 1}}}],
+            id="missing parents come into being in one operation",
+        ),
+        pytest.param(
+            {"a": {"b": None, "x": 1}},
+            ("a", "b", "c"),
+            1,
+            {"a": {"b": {"c": 1}, "x": 1}},
+            [{"op": "replace", "path": "/a/b", "value": {"c": 1}}],
+            id="a null parent is replaced in one operation",
+        ),
+        pytest.param(
+            {"a": [{}, {}]},
+            ("a", 1, "b"),
+            1,
+            {"a": [{}, {"b": 1}]},
+            [{"op": "add", "path": "/a/1/b", "value": 1}],
+            id="through a list",
+        ),
+        pytest.param(
+            {"a": [1, 2]},
+            ("a", 1),
+            3,
+            {"a": [1, 3]},
+            [{"op": "replace", "path": "/a/1", "value": 3}],
+            id="an item of a list",
+        ),
+        pytest.param(
+            {},
+            ("annotations", "a/b~c"),
+            "x",
+            {"annotations": {"a/b~c": "x"}},
+            [{"op": "add", "path": "/annotations", "value": {"a/b~c": "x"}}],
+            id="a key that is not in the path needs no escape",
+        ),
+        pytest.param(
+            {"annotations": {}},
+            ("annotations", "a/b~c~1"),
+            "x",
+            {"annotations": {"a/b~c~1": "x"}},
+            [{"op": "add", "path": "/annotations/a~1b~0c~01", "value": "x"}],
+            id="a key in the path is escaped",
+        ),
+        pytest.param(
+            {"": {}}, ("", ""), 1, {"": {"": 1}}, [{"op": "add", "path": "//", "value": 1}], id="empty keys are keys"
+        ),
+    ],
+)
+def test_set(before: dict[str, Any], path: Path, value: object, after: dict[str, Any], want: list[Any]) -> None:
+    edit = Edit(copy.deepcopy(before))
+    edit.set(path, value)
+    assert edit
+    assert edit.object == after
+    assert operations(edit) == want
+    assert apply(edit.patch(), copy.deepcopy(before)) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        pytest.param(
+            {"t": [1]},
+            {"t": [1, 2, 3]},
+            [{"op": "add", "path": "/t/-", "value": 2}, {"op": "add", "path": "/t/-", "value": 3}],
+            id="at the end of a list",
+        ),
+        pytest.param(
+            {"t": []},
+            {"t": [2, 3]},
+            [{"op": "add", "path": "/t/-", "value": 2}, {"op": "add", "path": "/t/-", "value": 3}],
+            id="into an empty list",
+        ),
+        pytest.param(
+            {"t": None}, {"t": [2, 3]}, [{"op": "replace", "path": "/t", "value": [2, 3]}], id="null is no list"
+        ),
+        pytest.param({}, {"t": [2, 3]}, [{"op": "add", "path": "/t", "value": [2, 3]}], id="a missing list"),
+    ],
+)
+def test_extend(before: dict[str, Any], after: dict[str, Any], want: list[Any]) -> None:
+    edit = Edit(copy.deepcopy(before))
+    edit.extend(("t",), [2, 3])
+    assert edit.object == after
+    assert operations(edit) == want
+
+
+def test_remove() -> None:
+    edit = Edit({"spec": {"priority": 0, "preemptionPolicy": None}})
+    edit.remove(("spec", "priority"))
+    edit.remove(("spec", "preemptionPolicy"))
+    edit.remove(("spec", "priority"))
+    assert edit.object == {"spec": {}}
+    assert operations(edit) == [
+        {"op": "remove", "path": "/spec/priority"},
+        {"op": "remove", "path": "/spec/preemptionPolicy"},
+    ]
+
+
+def test_a_prefix_says_where_the_edited_part_stands() -> None:
+    deployment: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [{}]}}}}
+    edit = Edit(deployment["spec"]["template"], ("spec", "template"))
+    edit.set(("spec", "containers", 0, "name"), "a")
+    edit.remove(("spec", "nothing"))
+    assert [o["path"] for o in operations(edit)] == ["/spec/template/spec/containers/0/name"]
+
+
+def test_what_is_recorded_does_not_change_with_the_object() -> None:
+    edit = Edit({})
+    edit.set(("a",), {"x": []})
+    edit.set(("a", "x"), [1])
+    edit.extend(("a", "x"), [2])
+    assert operations(edit)[0] == {"op": "add", "path": "/a", "value": {"x": []}}
+    assert apply(edit.patch(), {}) == {"a": {"x": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [((), ""), (("a", 0, "b"), "/a/0/b"), (("a/b", "~"), "/a~1b/~0"), (("~1",), "/~01"), (("",), "/")],
+    ids=["the whole", "keys and numbers", "slash and tilde", "what looks escaped", "an empty key"],
+)
+def test_pointers_are_those_of_rfc_6901(path: Path, want: str) -> None:
+    assert pointer(path) == want
+
+
+# --- the gate's apply against the library -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "operation"),
+    [
+        pytest.param({}, {"op": "remove", "path": "/a"}, id="removing a missing key"),
+        pytest.param({}, {"op": "replace", "path": "/a", "value": 1}, id="replacing a missing key"),
+        pytest.param({}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under a missing parent"),
+        pytest.param({"a": None}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under null"),
+        pytest.param({"a": None}, {"op": "add", "path": "/a/-", "value": 1}, id="appending to null"),
+        pytest.param({"a": {}}, {"op": "remove", "path": "/a/0"}, id="removing an item of a map"),
+        pytest.param({"a": []}, {"op": "remove", "path": "/a/0"}, id="removing past the end"),
+        pytest.param({"a": []}, {"op": "replace", "path": "/a/0", "value": 1}, id="replacing past the end"),
+        pytest.param({"a": []}, {"op": "add", "path": "/a/x", "value": 1}, id="a word as position"),
+        pytest.param({"a": "text"}, {"op": "add", "path": "/a/b", "value": 1}, id="adding under a string"),
+        pytest.param({"a": 5}, {"op": "add", "path": "/a/b/c", "value": 1}, id="adding far under a number"),
+        pytest.param({"a": [1]}, {"op": "remove", "path": "/a/-"}, id="removing what comes after the end"),
+    ],
+)
+def test_a_patch_that_the_api_server_would_refuse_does_not_apply(
+    before: dict[str, Any], operation: dict[str, Any]
+) -> None:
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        apply(orjson.dumps([operation]), copy.deepcopy(before))
+    with pytest.raises((jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError)):
+        jsonpatch.apply_patch(before, [operation])
+
+
+KEYS = st.sampled_from(["a", "b", "a/b", "~", "~1", "", "metadata", "-", "0"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=4),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
+
+
+def _editable(obj: Any, path: Path) -> bool:
+    """Whether `path` leads through maps, lists and what is not there: what units do to an object of the right shape."""
+    for part in path[:-1]:
+        if obj is None:
+            return not any(isinstance(p, int) for p in path)
+        if isinstance(obj, dict) and isinstance(part, str):
+            obj = obj.get(part)
+        elif isinstance(obj, list) and isinstance(part, int) and part < len(obj):
+            obj = obj[part]
+            if not isinstance(obj, (dict, list)):
+                return False
+        else:
+            return False
+    last = path[-1]
+    if isinstance(obj, list):
+        return isinstance(last, int) and last < len(obj)
+    return (obj is None or isinstance(obj, dict)) and isinstance(last, str)
+
+
+PATHS = st.lists(st.one_of(KEYS, KEYS, st.integers(0, 2)), min_size=1, max_size=4).map(tuple)
+EDITS = st.lists(
+    st.tuples(st.sampled_from(["set", "extend", "remove"]), PATHS, st.lists(JSON, min_size=1, max_size=2)), max_size=6
+)
+
+
+@given(OBJECTS, EDITS)
+def test_the_library_and_the_gate_make_of_the_original_what_was_edited(obj: dict[str, Any], edits: Any) -> None:
+    edit = Edit(copy.deepcopy(obj))
+    for kind, path, values in edits:
+        if not _editable(edit.object, path):
+            continue
+        if kind == "set":
+            edit.set(path, copy.deepcopy(values[0]))
+        elif kind == "extend":
+            if edit.get(path) is None or isinstance(edit.get(path), list):
+                edit.extend(path, copy.deepcopy(values))
+        else:
+            edit.remove(path)
+    patch = edit.patch()
+    assert {o["op"] for o in orjson.loads(patch)} <= {"add", "replace", "remove"}
+    assert apply(patch, copy.deepcopy(obj)) == edit.object
+    assert jsonpatch.apply_patch(obj, orjson.loads(patch)) == edit.object
+
+
+@given(OBJECTS, OBJECTS)
+def test_the_gate_applies_what_the_library_diffs(before: dict[str, Any], after: dict[str, Any]) -> None:
+    diff = [o for o in jsonpatch.make_patch(before, after).patch if o["op"] in ("add", "replace", "remove")]
+    try:
+        want = jsonpatch.apply_patch(before, diff)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        return  # moves were left out
+    assert apply(orjson.dumps(diff), copy.deepcopy(before)) == want
