@@ -26,9 +26,10 @@ In another shell:
     kubectl -n team get pods -o wide
     kubectl -n team get pods -o jsonpath='{{.items[0].metadata.annotations.gpu-admission\\.io/decision}}'
 
-2. A pod that would wait for ever, and one that would take every GPU of its node, are refused:
+2. A Job whose pods would wait for ever is told so at once; a pod that would take every GPU of its node is refused:
 
-    kubectl -n team run big --image=cuda --overrides='{{"spec":{{"containers":[{{"name":"big","image":"cuda","resources":{{"limits":{{"nvidia.com/gpu":"64"}}}}}}]}}}}'
+    kubectl -n team create job big --image=cuda --dry-run=client -o yaml |
+      kubectl set resources -f - --local --limits=nvidia.com/gpu=64 -o yaml | kubectl -n team apply -f -
     kubectl -n team run thief --image=cuda --env=NVIDIA_VISIBLE_DEVICES=all
 
 3. The policy is a ConfigMap; a change is in force a moment later, a mistake never is:
@@ -55,7 +56,9 @@ def main() -> int:
             plane.kubectl("create", "namespace", "team")
             plane.kubectl("label", "namespace", "team", f"{PROFILE_LABEL}=default")
             took = time.monotonic() - started
-            print(f"Kubernetes {programs.version}, {len(nodes)} simulated nodes and the webhook: ready in {took:.0f} s.")
+            print(
+                f"Kubernetes {programs.version}, {len(nodes)} simulated nodes and the webhook: ready in {took:.0f} s."
+            )
             paths = {"kubeconfig": plane.kubeconfig, "kubectl": programs.path("kubectl"), "log": webhook.members[0].log}
             print(TRY.format(**paths), flush=True)
             until_interrupted(plane)

@@ -1,0 +1,156 @@
+"""Real manifests through the API server, with us and without: `python -m tests.corpus FOLDER [--prereqs FILE]`.
+
+Every pod in FOLDER, and the pod of every template, is created as a dry run in two namespaces that are alike but for the
+opt-in. What is admitted without us must be admitted with us, or be refused by a rule that is named here. Prints what each rule
+said, what was refused with us alone, and what we repaired. The nodes are generous: they offer every resource that the
+manifests name, so that the size of one cluster says nothing here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.nodes import node
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import find
+from tests.installed import Installed, opt_in
+from webhook.templates import Templates, templates
+
+Json = dict[str, Any]
+_RULE = re.compile(r"\[(\w+)\](?:$| \(policy|\n)", re.MULTILINE)
+
+
+@dataclass
+class Tally:
+    """What came of a folder. Names are `file kind/name`."""
+
+    both: list[str] = field(default_factory=list)
+    neither: list[tuple[str, str, str]] = field(default_factory=list)
+    """Refused either way: name, the API server's words, ours."""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """Refused with us alone: name, our words."""
+    repaired: list[tuple[str, str]] = field(default_factory=list)
+    """Refused without us, admitted with us: name, the API server's words."""
+    rules: Counter[str] = field(default_factory=Counter)
+
+
+def documents(folder: Path) -> Iterator[tuple[str, Json]]:
+    """Every document of every YAML file, with the file's name."""
+    for path in sorted(folder.glob("*.yaml")):
+        for found in yaml.safe_load_all(path.read_text()):
+            if isinstance(found, dict) and found.get("kind"):
+                yield path.name, found
+
+
+def pods(name: str, found: Json) -> Iterator[tuple[str, Json]]:
+    """The pods that a document makes, with nothing of its namespace."""
+    kind, metadata = found["kind"], found.get("metadata") or {}
+    title = f"{name} {kind}/{metadata.get('name')}"
+    if kind == "Pod":
+        kept = {k: v for k, v in metadata.items() if k in ("labels", "annotations", "name", "generateName")}
+        yield title, {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": found["spec"]}
+    else:
+        group = str(found.get("apiVersion", "")).rpartition("/")[0]
+        for template in templates(found, group, kind, Templates()):
+            (owner,) = template.pod["metadata"]["ownerReferences"]
+            owned = owner | {"uid": "00000000-0000-0000-0000-000000000001", "apiVersion": found["apiVersion"]}
+            written = {k: v for k, v in template.pod["metadata"].items() if k in ("labels", "annotations")}
+            metadata = written | {"generateName": "corpus-", "ownerReferences": [owned]}
+            yield title, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.pod["spec"]}
+
+
+def resources(found: Json) -> set[str]:
+    """The extended resources that a pod names."""
+    spec = found["spec"]
+    containers = [c for key in ("containers", "initContainers") for c in spec.get(key) or ()]
+    parts = [(c.get("resources") or {}).get(part) or {} for c in containers for part in ("limits", "requests")]
+    return {name for part in parts for name in part if "/" in name}
+
+
+async def tried(api: Api, found: Json, namespace: str) -> str:
+    """Empty where the pod is admitted, else what the user is told."""
+    try:
+        await api.request("POST", f"/api/v1/namespaces/{namespace}/pods", found, dryRun="All")
+    except ApiError as error:
+        return str(error.body.get("message", error))
+    return ""
+
+
+async def compare(api: Api, found: list[tuple[str, Json]], plain: str, ours: str) -> Tally:
+    """Create every pod in both namespaces, and count."""
+    tally = Tally()
+    for name, pod in found:
+        without, with_us = await tried(api, pod, plain), await tried(api, pod, ours)
+        tally.rules.update(_RULE.findall(with_us))
+        if without and with_us:
+            tally.neither.append((name, without, with_us))
+        elif with_us:
+            tally.refused.append((name, with_us))
+        elif without:
+            tally.repaired.append((name, without))
+        else:
+            tally.both.append(name)
+    return tally
+
+
+def generous(found: list[tuple[str, Json]]) -> list[Json]:
+    """Four nodes that offer all that the pods name."""
+    offered = {name: "64" for _, pod in found for name in resources(pod) if re.fullmatch(r"[a-z0-9.-]+/[\w.-]+", name)}
+    offered = {name: count for name, count in offered.items() if "kubernetes.io/" not in name}
+    return [node(f"generous-{i}", cpu="4000", memory="64Ti", resources=offered) for i in range(4)]
+
+
+def show(tally: Tally) -> None:
+    total = len(tally.both) + len(tally.neither) + len(tally.refused) + len(tally.repaired)
+    print(f"{total} pods: {len(tally.both)} admitted either way, {len(tally.refused)} refused with us alone,")
+    print(f"{len(tally.repaired)} repaired, {len(tally.neither)} refused either way")
+    for rule, count in tally.rules.most_common():
+        print(f"  {count:4} {rule}")
+    for title, entries in (("refused with us alone", tally.refused), ("repaired", tally.repaired)):
+        print(f"\n# {title}")
+        for name, words in entries:
+            print(f"{name}\n    {words[:700]}")
+    print("\n# refused either way")
+    for name, without, with_us in tally.neither:
+        print(f"{name}\n    without: {without[:400]}\n    with us: {with_us[:700]}")
+
+
+async def _run(plane: ControlPlane, folder: Path, prereqs: Path | None) -> Tally:
+    if prereqs is not None:
+        plane.kubectl("apply", "-f", str(prereqs))
+    found = [pod for name, document in documents(folder) for pod in pods(name, document)]
+    async with Api.of(plane.kubeconfig) as api:
+        await clusters.apply(api, generous(found))
+        for namespace in ("plain", "ours"):
+            await api.namespace(namespace)
+            for account in sorted({p["spec"].get("serviceAccountName") for _, p in found} - {None, "default"}):
+                body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
+                await api.create(body, namespace)
+        await opt_in(api, "ours")
+        return await compare(api, found, "plain", "ours")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--prereqs", type=Path, help="what the manifests expect to be there")
+    given = parser.parse_args()
+    with ControlPlane(find()) as plane, Installed(plane):
+        show(asyncio.run(_run(plane, given.folder, given.prereqs)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
