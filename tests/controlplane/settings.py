@@ -115,15 +115,18 @@ def write_private(path: Path, content: str | bytes) -> Path:
 
 
 def etcd(folder: Path, socket_path: Path) -> list[str]:
-    """Client and peer over sockets in our folder: no port to lose, and nobody else can connect."""
-    client, peer = f"unix://{socket_path}", f"unix://{folder / 'peer.sock'}"
+    """Client and peer over sockets in our folder: no port to lose, and nobody else can connect.
+
+    etcd before 3.7 takes no socket as an address that it advertises; nobody reads those of a single member.
+    """
+    advertised = "http://127.0.0.1:2380"
     return [
         f"--data-dir={folder / 'etcd'}",
-        f"--listen-client-urls={client}",
-        f"--advertise-client-urls={client}",
-        f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=default={peer}",
+        f"--listen-client-urls=unix://{socket_path}",
+        f"--advertise-client-urls={advertised}",
+        f"--listen-peer-urls=unix://{folder / 'peer.sock'}",
+        f"--initial-advertise-peer-urls={advertised}",
+        f"--initial-cluster=default={advertised}",
         "--unsafe-no-fsync",
         "--log-level=warn",
     ]
