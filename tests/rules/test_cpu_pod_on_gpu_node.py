@@ -29,6 +29,8 @@ ALLOWED: dict[str, Case] = {
         )
     ),
     "a taint of something else": case(tolerating({"key": "team", "value": "ml"})),
+    "any taint of something else": case(tolerating({"key": "team", "operator": "Exists"})),
+    "a toleration that tolerates nothing": case(tolerating({"value": "present"})),
     "everything, but only against eviction": case(tolerating(EVERYTHING | {"effect": "NoExecute"})),
 }
 

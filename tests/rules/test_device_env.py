@@ -65,6 +65,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'spec.containers[0].env[1]: saw HABANA_VISIBLE_DEVICES="all" in container "main", {_WANTED} {_FIX}',
         ],
     ),
+    "a CUDA version beside a variable that does not close it": (
+        case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""}))),
+        [
+            'spec.containers[0].env[0]: saw CUDA_VERSION="12.4" in container "main", which asks for no GPU, wanted no such variable: alone it stands for all GPUs of the node. '
+            "Remove it, or set NVIDIA_VISIBLE_DEVICES to void beside it."
+        ],
+    ),
     "a CUDA version without a GPU": (
         case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4"}))),
         [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import GPU, POOLS, TWO_NODES, UNKNOWN, Case, case, container, pod, sidecar
+from tests.builders import GPU, POOLS, TWO_NODES, Case, case, container, pod, sidecar
 from webhook.interface import Rejected
 from webhook.pod import Pod
 from webhook.rules.gpu_fits import GpuFits
@@ -25,7 +25,9 @@ def fits(pod: Pod) -> Rejected:
 
 ALLOWED: dict[str, Case] = {
     "all GPUs of the largest node": case(pod(container(gpu=8))),
-    "more than any node, while the cluster is not known": case(pod(container(gpu=16)), cluster=UNKNOWN),
+    "more than any node, while the cluster is not known": case(
+        pod(container(gpu=16)), cluster=replace(TWO_NODES, fresh=False)
+    ),
     "a resource that no node has, which is for another rule to judge": case(
         pod(container(gpu=None, limits={"amd.com/gpu": "16"}))
     ),
@@ -38,6 +40,7 @@ ALLOWED: dict[str, Case] = {
     "a gated pod, which may change": case(pod(schedulingGates=[{"name": "kueue"}]), fits_empty=too_little),
     "a pod that a node was named for": case(pod(nodeName="gpu-a1"), fits_empty=too_little),
     "a pod of a DaemonSet": case(pod(owned_by="DaemonSet"), fits_empty=too_little),
+    "GPUs by name beside a claim, which may bring them": case(pod(container(gpu=16), resourceClaims=[{"name": "gpu"}])),
     "a quantity that is none, which is for another rule to judge": case(pod(container(limits={"cpu": "many"}))),
 }
 

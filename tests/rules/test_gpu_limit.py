@@ -41,6 +41,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container("a", gpu=4), container("b", gpu=4), init=[sidecar(gpu=1)])),
         [f"spec: saw 9 GPUs in 3 containers, wanted at most 8 in a pod. {_FIX}"],
     ),
+    "only the containers that are counted": (
+        case(
+            pod(container("a", gpu=9), container("b", gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"})),
+            rule=GpuLimit(per_container=None, per_pod=8),
+        ),
+        [f"spec: saw 9 GPUs in 1 container, wanted at most 8 in a pod. {_FIX}"],
+    ),
     "an init container beside a sidecar needs more than the containers do": (
         case(pod(container(gpu=1), init=[sidecar("s", gpu=4), sidecar("t", gpu=3), container("setup", gpu=2)])),
         [f"spec: saw 9 GPUs in 4 containers, wanted at most 8 in a pod. {_FIX}"],

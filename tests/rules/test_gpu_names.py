@@ -46,6 +46,9 @@ ALLOWED: dict[str, Case] = {
     "a label that is no model": case(pod(nodeSelector={"team": "ml"}), cluster=POOLS),
     "one model of two": case(pod(affinity=required([model("NVIDIA-B200", H100)])), cluster=POOLS),
     "one alternative of two": case(pod(affinity=required([model("NVIDIA-B200")], [model(H100)])), cluster=POOLS),
+    "a label that is no model, in affinity": case(
+        pod(affinity=required([{"key": "team", "operator": "In", "values": ["ml"]}])), cluster=POOLS
+    ),
     "a model that is to be avoided": case(
         pod(affinity=required([model("NVIDIA-B200", operator="NotIn")])), cluster=POOLS
     ),
@@ -82,6 +85,20 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [
             f'spec.nodeSelector[nvidia.com/gpu.product]: saw "NVIDIA-A100-SXM4-40GB", wanted a model that some node has: {_MODELS}. '
             f"Choose {A100}, which is the nearest that exists."
+        ],
+    ),
+    "a model where nodes do not say theirs": (
+        case(pod(nodeSelector={"nvidia.com/gpu.product": A100}), cluster=replace(POOLS, labels={})),
+        [
+            f'spec.nodeSelector[nvidia.com/gpu.product]: saw "{A100}", wanted a label that nodes with GPUs have; none has this one. '
+            "Remove it, or choose the model by a label that nodes have."
+        ],
+    ),
+    "a profile that is not offered, where two vendors are": (
+        case(pod(slices("7g.80gb")), cluster=GONE),
+        [
+            f'{_LIMITS}[nvidia.com/mig-7g.80gb]: saw nvidia.com/mig-7g.80gb in container "main", wanted a GPU resource that some node has: {_OFFERED}, amd.com/gpu. '
+            "Ask for nvidia.com/mig-3g.40gb, which is the nearest that exists."
         ],
     ),
     "the label of another cloud": (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import EMPTY, GPU, POOLS, UNKNOWN, Case, case, container, pod, sidecar
@@ -17,6 +19,7 @@ def only(**resources: dict[str, object]) -> dict[str, object]:
 
 ALLOWED: dict[str, Case] = {
     "one GPU, as the API server writes it": case(pod()),
+    "none of another vendor beside it": case(pod(only(limits={GPU: "1000m", "amd.com/gpu": "0"}))),
     "eight GPUs": case(pod(container(gpu=8))),
     "limits alone: the API server copies them into requests": case(pod(only(limits={GPU: "1"}))),
     "a whole number in thousandths": case(pod(only(limits={GPU: "2000m"}))),
@@ -67,6 +70,19 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             'spec.containers[0].resources.limits[amd.com/gpu]: saw "500m", the API server\'s spelling of 0.5, in container '
             '"main", wanted a whole number of GPUs. Ask for 1, or for a part of a GPU that this cluster offers: '
             "nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb."
+        ],
+    ),
+    "half a GPU, where the parts of GPUs are away for the moment": (
+        case(pod(container(gpu="500m")), cluster=replace(POOLS, offers={"a": {"nvidia.com/gpu.shared": 0}})),
+        [
+            f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
+            "Ask for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs."
+        ],
+    ),
+    "a digit of another script": (
+        case(pod(container(gpu="\u0661"))),
+        [
+            f'{_WHERE}: saw "\u0661" in container "main", wanted a whole number of GPUs. Write a number without a unit, as 1.'
         ],
     ),
     "fewer than none": (
@@ -135,3 +151,7 @@ def test_what_is_allowed(allowed: Case) -> None:
 @pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
+
+
+def test_it_is_asked_in_the_mutating_hook_too_since_the_api_server_would_refuse_the_pod_before_it_validates() -> None:
+    assert RULE.early

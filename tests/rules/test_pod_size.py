@@ -79,3 +79,7 @@ def test_what_is_allowed(allowed: Case) -> None:
 def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
     assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+def test_nothing_else_is_asked_about_a_pod_that_is_too_large() -> None:
+    assert RULE.gate

@@ -30,6 +30,13 @@ ALLOWED: dict[str, Case] = {
 }
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "as few as the policy calls many": (
+        template(2),
+        [
+            "spec.topologySpreadConstraints: saw 2 replicas without topology spread or pod anti-affinity, wanted replicas on several nodes: one node that fails would take all of them. "
+            "Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods."
+        ],
+    ),
     "four replicas": (
         template(),
         [

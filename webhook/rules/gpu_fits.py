@@ -43,7 +43,7 @@ class GpuFits(Rule):
         for name in context.gpus.among(asked):
             largest = cluster.largest(name, _NAMED + 1)
             count = asked[name]
-            if largest and count > largest[0][1] and isinstance(count, int) and not claims_devices(pod):
+            if largest and count > largest[0][1] and not claims_devices(pod):
                 too_large = True
                 yield self._larger(pod, context, name, count, largest, may_come)
         if too_large or context.fits_empty is None:

@@ -30,8 +30,6 @@ class GpuZero(Rule):
     """No container asks for 0 GPUs without being kept from the GPUs of the node."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.gpu_names:
-            return
         for container in containers(pod):
             resources = container.spec.get("resources")
             limits = resources.get("limits") if resources else None
