@@ -228,6 +228,10 @@ class Policy:
         """The rules of a profile that are not off, by name, in run order."""
         return self._rules[profile]
 
+    def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
+        """Those of them that the mutating hook asks too."""
+        return tuple([(name, unit) for name, unit in self._rules[profile] if unit.early])
+
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of a pod: the first rule that matches and whose namespaces include this one."""
         labels = labels_of(pod)
