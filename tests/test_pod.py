@@ -1,0 +1,354 @@
+"""What is read of a pod. Totals follow k8s.io/component-helpers resource/helpers_test.go (TestPodRequests)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPU, GPUS, container, pod
+from webhook.errors import QuantityError
+from webhook.pod import (
+    Owner,
+    claims_devices,
+    clean_path,
+    containers,
+    display_name,
+    gpu_counts,
+    gpu_names,
+    has_gpu,
+    owner,
+    requests_of,
+    tolerates,
+    total_requests,
+    uses_gpu,
+)
+
+
+def asks(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """One container that asks for just this."""
+    resources = {k: v for k, v in (("limits", limits), ("requests", requests)) if v is not None}
+    return {"name": "c", "resources": resources, **fields}
+
+
+def sidecar(requests: dict[str, Any]) -> dict[str, Any]:
+    return asks(requests, restartPolicy="Always")
+
+
+def cpu(number: str) -> dict[str, Any]:
+    return {"cpu": number}
+
+
+def gpu(number: str) -> dict[str, Any]:
+    return {GPU: number}
+
+
+def spec(*normal: dict[str, Any], init: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
+    body = {"containers": list(normal), **fields}
+    if init:
+        body["initContainers"] = init
+    return {"metadata": {}, "spec": body}
+
+
+TOTALS = [
+    # What counts nothing.
+    ("no containers", spec(), {}),
+    ("a container without resources", spec({"name": "c"}), {}),
+    ("resources that are null", spec({"name": "c", "resources": None}), {}),
+    ("limits and requests that are null", spec({"name": "c", "resources": {"limits": None, "requests": None}}), {}),
+    ("ephemeral containers", spec(asks(cpu("1")), ephemeralContainers=[asks(cpu("8"))]), {"cpu": 1000}),
+    ("overhead that is empty", spec(asks(cpu("1")), overhead={}), {"cpu": 1000}),
+    ("pod-level resources that are empty", spec(asks(cpu("1")), resources={}), {"cpu": 1000}),
+    ("GPUs in pod-level resources",
+     spec(asks(gpu("1")), resources={"limits": gpu("8"), "requests": gpu("8")}), {GPU: 1}),
+    # Containers.
+    ("a request", spec(asks(cpu("1"))), {"cpu": 1000}),
+    ("a limit stands in for a missing request", spec(asks(limits=gpu("2"))), {GPU: 2}),
+    ("a request is not replaced by its limit", spec(asks(cpu("1"), cpu("4"))), {"cpu": 1000}),
+    ("one resource by request, another by limit", spec(asks(cpu("1"), gpu("1"))), {"cpu": 1000, GPU: 1}),
+    ("containers add up", spec(asks(gpu("1")), asks(gpu("2"))), {GPU: 3}),
+    ("sums are exact before they are rounded", spec(asks(cpu("1500u")), asks(cpu("1500u"))), {"cpu": 3}),
+    ("what is left of a sum is rounded up", spec(asks(cpu("1500u")), asks(cpu("1u"))), {"cpu": 2}),
+    ("memory is in bytes", spec(asks({"memory": "1.5Gi"}), asks({"memory": "100M"})), {"memory": 1710612736}),
+    # Init containers reuse what the containers after them need.
+    ("a small init container", spec(asks(gpu("2")), init=[asks(gpu("1"))]), {GPU: 2}),
+    ("a large init container", spec(asks(gpu("1")), init=[asks(gpu("4"))]), {GPU: 4}),
+    ("an init container of the same size", spec(asks(gpu("1")), init=[asks(gpu("1"))]), {GPU: 1}),
+    ("of several init containers the largest",
+     spec(asks(cpu("1")), init=[asks(cpu("5")), asks(cpu("3"))]), {"cpu": 5000}),
+    ("each resource for itself",
+     spec(asks({"cpu": "1", GPU: "2"}), init=[asks({"cpu": "4", GPU: "1"})]), {"cpu": 4000, GPU: 2}),
+    ("an init container alone names a resource", spec(asks(cpu("1")), init=[asks(gpu("1"))]), {"cpu": 1000, GPU: 1}),
+    # Sidecars keep running.
+    ("a sidecar adds up", spec(asks(gpu("1")), init=[sidecar(gpu("1"))]), {GPU: 2}),
+    ("sidecars add up", spec(asks(cpu("1")), init=[sidecar(cpu(n)) for n in "123"]), {"cpu": 7000}),
+    ("an init container beside a sidecar before it",
+     spec(asks(cpu("1")), init=[sidecar(cpu("1")), asks(cpu("5"))]), {"cpu": 6000}),
+    ("an init container before a sidecar",
+     spec(asks(cpu("1")), init=[asks(cpu("5")), sidecar(cpu("3"))]), {"cpu": 5000}),
+    ("sidecars outweigh an init container",
+     spec(asks(cpu("1")), init=[asks(cpu("5")), sidecar(cpu("2")), sidecar(cpu("3"))]), {"cpu": 6000}),
+    ("init containers and sidecars mixed",
+     spec(asks(cpu("1")),
+          init=[asks(cpu("5")), sidecar(cpu("1")), sidecar(cpu("2")), asks(cpu("5")), sidecar(cpu("3"))]), {"cpu": 8000}),
+    ("a sidecar, an init container, a container",
+     spec(asks(cpu("100")), init=[sidecar(cpu("10")), asks(cpu("200"))]), {"cpu": 210000}),
+    ("restartPolicy means nothing in a container",
+     spec(asks(gpu("1"), restartPolicy="Always"), init=[asks(gpu("1"), restartPolicy="OnFailure")]), {GPU: 1}),
+    # Overhead comes on top.
+    ("overhead", spec(asks(cpu("1")), overhead={"cpu": "250m", "memory": "64Mi"}), {"cpu": 1250, "memory": 2**26}),
+    ("overhead over an init container", spec(asks(cpu("1")), init=[asks(cpu("2"))], overhead=cpu("1")), {"cpu": 3000}),
+    # Pod-level resources.
+    ("a pod-level request replaces the sum",
+     spec(asks(cpu("1")), asks(cpu("2")), resources={"requests": cpu("5")}), {"cpu": 5000}),
+    ("…and the peak of init containers",
+     spec(asks(cpu("1")), init=[asks(cpu("9"))], resources={"requests": cpu("5")}), {"cpu": 5000}),
+    ("…even where it is smaller", spec(asks(cpu("4")), resources={"requests": cpu("2")}), {"cpu": 2000}),
+    ("…for what it names",
+     spec(asks({"cpu": "1", GPU: "1"}),
+          resources={"requests": {"memory": "1Gi"}}), {"cpu": 1000, GPU: 1, "memory": 2**30}),
+    ("a pod-level limit where containers ask", spec(asks(cpu("1")), resources={"limits": cpu("5")}), {"cpu": 1000}),
+    ("a pod-level limit where no container asks",
+     spec(asks(gpu("1")), resources={"limits": cpu("5")}), {"cpu": 5000, GPU: 1}),
+    ("a pod-level limit where a container asks for 0",
+     spec(asks(cpu("0")), resources={"limits": cpu("5")}), {"cpu": 0}),
+    ("a pod-level limit of huge pages",
+     spec(asks(limits={"hugepages-2Mi": "2Mi"}),
+          resources={"limits": {"hugepages-2Mi": "4Mi"}}), {"hugepages-2Mi": 2**22}),
+    ("overhead over pod-level resources",
+     spec(asks(cpu("1")), resources={"requests": cpu("5")}, overhead=cpu("1")), {"cpu": 6000}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "want"), [pytest.param(p, t, id=i) for i, p, t in TOTALS])
+def test_total_requests(layout: dict[str, Any], want: dict[str, int]) -> None:
+    total = total_requests(layout)
+    assert total == want
+    assert all(type(amount) is int for amount in total.values())
+
+
+def test_a_total_of_what_is_no_quantity_is_an_error() -> None:
+    with pytest.raises(QuantityError, match="is not a quantity"):
+        total_requests(spec(asks(cpu("much"))))
+
+
+def test_requests_of_a_container_are_not_a_copy_where_none_is_needed() -> None:
+    limits = {GPU: "1"}
+    assert requests_of({"resources": {"limits": limits}}) is limits
+
+
+# --- GPUs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param(pod(container(gpu=None)), id="no GPU"),
+        pytest.param(pod(container(gpu=0)), id="0 GPUs"),
+        pytest.param(pod(container(gpu="0m")), id="0 GPUs in another spelling"),
+        pytest.param(spec(asks({GPU: 0}, {GPU: 0.0})), id="0 GPUs as a number"),
+        pytest.param(pod(container(gpu=None, limits={"nvidia.com/gpumem": "4000"})), id="GPU memory is no GPU"),
+        pytest.param(pod({"name": "c", "resources": None}), id="resources that are null"),
+        pytest.param(spec(), id="no containers"),
+    ],
+)
+def test_this_pod_asks_for_no_gpu(layout: dict[str, Any]) -> None:
+    assert gpu_names(layout, GPUS) == frozenset()
+    assert not any(gpu_counts(c.spec, GPUS) or has_gpu(c.spec, GPUS) for c in containers(layout))
+
+
+@pytest.mark.parametrize(
+    ("layout", "names"),
+    [
+        pytest.param(pod(), {GPU}, id="limits and requests"),
+        pytest.param(spec(asks(limits={GPU: "1"})), {GPU}, id="only a limit"),
+        pytest.param(spec(asks({GPU: "1"})), {GPU}, id="only a request"),
+        pytest.param(spec(asks(), init=[asks({GPU: "1"})]), {GPU}, id="an init container"),
+        pytest.param(spec(asks(), ephemeralContainers=[asks({GPU: "1"})]), {GPU}, id="an ephemeral container"),
+        pytest.param(spec(asks({GPU: "-1"})), {GPU}, id="a negative number: a rule has to speak"),
+        pytest.param(spec(asks({GPU: "many"})), {GPU}, id="no number: a rule has to speak"),
+        pytest.param(spec(asks({GPU: "1"}), asks({"amd.com/gpu": "1"})), {GPU, "amd.com/gpu"}, id="two kinds"),
+        pytest.param(spec(asks({GPU: "1", "amd.com/gpu": "0"})), {GPU}, id="one kind, and 0 of another"),
+        pytest.param(spec(asks({"nvidia.com/mig-1g.10gb": 1})), {"nvidia.com/mig-1g.10gb"}, id="a slice"),
+    ],
+)
+def test_this_pod_asks_for_gpus(layout: dict[str, Any], names: set[str]) -> None:
+    assert gpu_names(layout, GPUS) == names
+
+
+@pytest.mark.parametrize(
+    ("resources", "want"),
+    [
+        pytest.param(None, {}, id="no resources"),
+        pytest.param({"limits": {"cpu": "8"}}, {}, id="no GPU"),
+        pytest.param({"limits": {GPU: "-1"}}, {}, id="less than none"),
+        pytest.param({"limits": {GPU: "x"}}, {}, id="no number"),
+        pytest.param({"limits": {GPU: "2"}, "requests": {GPU: "1"}}, {GPU: 2}, id="the limit comes first"),
+        pytest.param({"limits": {GPU: "0"}, "requests": {GPU: "1"}}, {GPU: 1}, id="the request where the limit is 0"),
+        pytest.param({"requests": {GPU: "1"}}, {GPU: 1}, id="the request alone"),
+        pytest.param({"limits": {GPU: "2000m"}}, {GPU: 2}, id="in thousandths"),
+        pytest.param({"limits": {GPU: "0.5"}}, {GPU: 1}, id="a part of a GPU is counted as one"),
+        pytest.param({"limits": {GPU: 3}}, {GPU: 3}, id="a number"),
+        pytest.param({"limits": {GPU: 1, "amd.com/gpu": 1}}, {GPU: 1, "amd.com/gpu": 1}, id="two kinds"),
+    ],
+)
+def test_gpu_counts(resources: dict[str, Any] | None, want: dict[str, int]) -> None:
+    counted = {"name": "c", "resources": resources}
+    assert gpu_counts(counted, GPUS) == want
+    assert has_gpu(counted, GPUS) == bool(want)
+
+
+def test_a_container_with_a_claim_may_have_a_gpu() -> None:
+    claiming = {"name": "c", "resources": {"claims": [{"name": "gpu"}]}}
+    assert has_gpu(claiming, GPUS)
+    assert not gpu_counts(claiming, GPUS)
+
+
+@pytest.mark.parametrize(
+    ("layout", "uses", "claims"),
+    [
+        pytest.param(pod(container(gpu=None)), False, False, id="no GPU"),
+        pytest.param(pod(container(gpu=0)), False, False, id="0 GPUs"),
+        pytest.param(pod(), True, False, id="a GPU"),
+        pytest.param(spec(asks(), resourceClaims=[{"name": "gpu"}]), True, True, id="a claim"),
+        pytest.param(
+            spec(asks({"volcano.sh/vgpu-number": "1"})), True, False, id="a GPU that the policy does not know"
+        ),
+    ],
+)
+def test_uses_gpu(layout: dict[str, Any], uses: bool, claims: bool) -> None:
+    assert uses_gpu(layout, GPUS) is uses
+    assert claims_devices(layout) is claims
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_container_is_visited_once_and_in_the_order_of_its_life() -> None:
+    layout = pod(
+        container("a"),
+        container("b"),
+        init=[container("i"), container("s", restartPolicy="Always"), container("o", restartPolicy="OnFailure")],
+        ephemeral=[container("e", restartPolicy="Always")],
+    )
+    assert [(c.name, c.field, c.path, c.sidecar) for c in containers(layout)] == [
+        ("i", "spec.initContainers[0]", ("spec", "initContainers", 0), False),
+        ("s", "spec.initContainers[1]", ("spec", "initContainers", 1), True),
+        ("o", "spec.initContainers[2]", ("spec", "initContainers", 2), False),
+        ("a", "spec.containers[0]", ("spec", "containers", 0), False),
+        ("b", "spec.containers[1]", ("spec", "containers", 1), False),
+        ("e", "spec.ephemeralContainers[0]", ("spec", "ephemeralContainers", 0), False),
+    ]
+
+
+def test_lists_of_containers_that_are_null_hold_none() -> None:
+    assert list(containers({"metadata": {}, "spec": {"containers": None, "initContainers": None}})) == []
+    assert list(containers({"metadata": {}, "spec": {}})) == []
+
+
+REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u"}
+
+
+@pytest.mark.parametrize(
+    ("references", "want"),
+    [
+        pytest.param(None, None, id="none"),
+        pytest.param([], None, id="an empty list"),
+        pytest.param([REPLICA_SET], None, id="an owner that is no controller"),
+        pytest.param([REPLICA_SET | {"controller": False}], None, id="an owner that says it is no controller"),
+        pytest.param(
+            [{"kind": "App", "name": "x"}, REPLICA_SET | {"controller": True}],
+            Owner("ReplicaSet", "web-1", "u", "apps/v1"),
+            id="the controller among owners",
+        ),
+        pytest.param([{"controller": True}], Owner("", "", "", ""), id="a controller that says nothing of itself"),
+    ],
+)
+def test_owner(references: list[Any] | None, want: Owner | None) -> None:
+    assert owner({"metadata": {"ownerReferences": references}, "spec": {}}) == want
+
+
+@pytest.mark.parametrize(
+    ("metadata", "want"),
+    [
+        pytest.param({"name": "a"}, '"a"', id="a name"),
+        pytest.param({"name": "a", "generateName": "a-"}, '"a"', id="a name comes first"),
+        pytest.param({"generateName": "web-1-"}, 'generateName "web-1-"', id="the beginning of a name"),
+        pytest.param({}, 'generateName ""', id="neither"),
+        pytest.param({"name": 'a" \n\x1b[31m'}, r'"a\" \n\x1b[31m"', id="a name that would forge a line"),
+    ],
+)
+def test_display_name(metadata: dict[str, Any], want: str) -> None:
+    assert display_name({"metadata": metadata, "spec": {}}) == want
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        ("/dev", "/dev"),
+        ("/dev/", "/dev"),
+        ("//dev//nvidia0", "/dev/nvidia0"),
+        ("/dev/../dev/./nvidia0", "/dev/nvidia0"),
+        ("/../../dev", "/dev"),
+        ("dev", "/dev"),
+        ("", "/"),
+        ("/", "/"),
+        ("/var/run/nvidia", "/run/nvidia"),
+        ("/var/run", "/run"),
+        ("/var/running", "/var/running"),
+        ("/var/../var/run/x", "/run/x"),
+    ],
+)
+def test_clean_path(path: str, want: str) -> None:
+    assert clean_path(path) == want
+
+
+# --- tolerations: the table of k8s.io/api core/v1/toleration_test.go --------------------------------------------------
+
+FOO = {"key": "foo", "value": "bar", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint"),
+    [
+        pytest.param(
+            {"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, id="another value"
+        ),
+        pytest.param(
+            {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"},
+            FOO | {"effect": "NoExecute"},
+            id="another effect",
+        ),
+        pytest.param({"key": "fox", "operator": "Exists"}, FOO, id="another key"),
+        pytest.param({"key": "foo"}, FOO, id="no value is not any value"),
+        pytest.param({"key": "foo", "operator": "exists"}, FOO, id="operators are spelt as they are"),
+        pytest.param({"key": "foo", "operator": "Lt", "value": "9"}, FOO | {"value": "5"}, id="a comparison"),
+        pytest.param({"key": "foo", "operator": "Gt", "value": "1"}, FOO | {"value": "5"}, id="another comparison"),
+        pytest.param({"operator": "Equal", "value": "bar"}, FOO, id="no key without Exists: the API refuses it"),
+        pytest.param({}, {"key": "foo", "effect": "NoSchedule"}, id="nothing at all"),
+    ],
+)
+def test_this_toleration_does_not_match(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
+    assert not tolerates(toleration, taint)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint"),
+    [
+        pytest.param(
+            {"key": "foo", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "foo", "effect": "NoSchedule"},
+            id="Exists on a taint without a value",
+        ),
+        pytest.param({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="Exists on any value"),
+        pytest.param({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="an empty key is every key"),
+        pytest.param({"operator": "Exists"}, FOO, id="no effect is every effect"),
+        pytest.param({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, id="all equal"),
+        pytest.param({"key": "foo", "value": "bar"}, FOO, id="no operator is Equal"),
+        pytest.param({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, id="null is nothing"),
+        pytest.param({"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value is none"),
+        pytest.param({"key": "foo"}, {"key": "foo", "value": None, "effect": "NoSchedule"}, id="no value on both"),
+    ],
+)
+def test_this_toleration_matches(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
+    assert tolerates(toleration, taint)
