@@ -223,6 +223,13 @@ def test_the_sickness_of_a_split_gpu_is_that_of_its_instances() -> None:
     assert (use.measured, use.sick, use.avoid) == (2, 2, 2)
 
 
+def test_a_split_gpu_inherits_nothing_from_a_gpu_that_had_its_row_before() -> None:
+    utilisation = seen(gpu("gone", temperature=99.0, sick=1.0))
+    utilisation.refresh(START + 181)
+    utilisation.observe(gpu("a", instance="1", engine=0.0, temperature=None), START + 200)
+    assert utilisation.node("a") == pytest.approx(NodeUse(1, 1, 0.0, NAN, 0, 0, 0), nan_ok=True)
+
+
 def test_a_gpu_without_utilisation_is_judged_by_its_engine() -> None:
     use = seen(gpu(utilisation=None, engine=0.75)).node("a")
     assert (use.measured, use.idle, use.utilisation) == (1, 0, 0.75)

@@ -54,6 +54,10 @@ async def zipped(request: web.Request) -> web.StreamResponse:
     return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
 
 
+async def zipped_error(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=500, body=BOMB, headers={"Content-Encoding": "gzip"})
+
+
 async def elsewhere(request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound("/good")
 
@@ -92,6 +96,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
         pytest.param(elsewhere, "answered 302", id="a redirect: never followed"),
         pytest.param(endless, f"more than {dcgm.MOST_BYTES} bytes", id="a page without an end"),
         pytest.param(zipped, "answered compressed though asked not to", id="8 MiB in 40 KiB"),
+        pytest.param(zipped_error, 'answered 500 "\\x1f', id="an error that unpacks to megabytes"),
         pytest.param(silent, "TimeoutError", id="silence"),
     ],
 )  # fmt: skip

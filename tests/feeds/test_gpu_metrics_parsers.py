@@ -194,6 +194,14 @@ def test_an_answer_that_is_written_otherwise_is_read_as_well(elements: list[Any]
     assert in_pieces(body, size) == orjson.loads(body)["data"]["result"]
 
 
+def test_series_are_given_back_as_they_come_in() -> None:
+    vector = Vector()
+    body = answer([{"metric": {}, "value": [1, "2"]}] * 3)
+    assert len(vector.feed(body[:-10])) == 2
+    assert len(vector.feed(body[-10:])) == 0
+    assert len(vector.close()) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -203,6 +211,11 @@ def test_an_answer_that_is_written_otherwise_is_read_as_well(elements: list[Any]
         pytest.param(b'{"status":"success","data":[]}', "without status success", id="another query of it"),
         pytest.param(
             b'{"status":"error","errorType":"timeout","error":"x"}', "without status success", id="an error with 200"
+        ),
+        pytest.param(
+            b'{"status":"error","data":{"resultType":"vector","result":[]},"errorType":"timeout","error":"x"}',
+            "without status success",
+            id="an error with a part of the data",
         ),
         pytest.param(
             b'{"status":"success","data":{"resultType":"matrix","result":[]}}',
