@@ -8,9 +8,10 @@ from functools import partial
 from itertools import chain, islice
 
 from webhook import explain
+from webhook.cluster.snapshot import Snapshot
 from webhook.errors import BadPod
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal
+from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal, Rejected, Rule
 from webhook.patch import Edit, apply
 from webhook.placement import choose, fits_empty
 from webhook.pod import DECISION, Pod, display_name, gpu_names, owner
@@ -117,7 +118,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
 
 def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> list[tuple[str, str, Finding]]:
     """What the API server would refuse in its own words before the validating hook is asked."""
-    found = [
+    found: list[tuple[str, str, Finding]] = [
         (name, rule.action, finding)
         for name, rule in policy.early_rules(home.profile)
         if rule.action == "deny"

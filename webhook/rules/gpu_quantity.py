@@ -31,10 +31,6 @@ class GpuQuantity(Rule):
 
     early: ClassVar[bool] = True
 
-    @property
-    def early(self) -> bool:
-        return True
-
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in containers(pod) if context.gpu_names else ():
             resources = container.spec.get("resources")
