@@ -245,6 +245,22 @@ async def test_another_control_plane_may_differ_and_takes_another_port_if_one_is
     assert not left(folder, pids.values())
 
 
+async def test_without_kwok_pods_are_bound_and_no_more(programs: Programs) -> None:
+    with ControlPlane(programs, Options(kwok=False)) as plane:
+        assert "kwok" not in plane.pids()
+        async with Api.of(plane.kubeconfig) as api:
+            await clusters.apply(api, [node("still", taints=[GPU_TAINT])], by_hand=True)
+            tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+            await api.create(pod("p", tolerations=tolerations), "default")
+
+            async def bound() -> bool:
+                (found,) = await api.pods("default")
+                assert found["status"]["phase"] == "Pending"
+                return bool(found["spec"].get("nodeName") == "still")
+
+            await wait_until(bound, 30, "the pod bound")
+
+
 def left(folder: Path, pids: Iterable[int]) -> list[Path]:
     """What there still is of a control plane."""
     return [path for path in (folder, *(Path(f"/proc/{pid}") for pid in pids)) if path.exists()]

@@ -69,16 +69,22 @@ def listed(*objects: Json) -> Json:
     return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 
 
-async def apply(api: Api, nodes: Iterable[Json], within: float = 60) -> list[str]:
-    """Creates the nodes with their status, and waits until pods can be bound to them: Ready (or, where a node is
-    meant not to be, not Ready), and with the taints that they are meant to have. Returns their names."""
+async def apply(api: Api, nodes: Iterable[Json], within: float = 60, by_hand: bool = False) -> list[str]:
+    """Creates the nodes, and waits until they are as they are meant to be: Ready (or not), and with their taints.
+
+    by_hand: for a control plane without kwok and so without node controllers, which leave a new node tainted.
+    Returns the names.
+    """
     wanted = {each["metadata"]["name"]: each for each in nodes}
     await asyncio.gather(*(_create(api, each) for each in wanted.values()))
+    if by_hand:
+        for name, each in wanted.items():
+            await api.patch("Node", name, {"spec": {"taints": each["spec"].get("taints", [])}})
 
     async def settled() -> bool:
         found = {each["metadata"]["name"]: each for each in await api.list("Node")}
         late = [name for name, each in wanted.items() if not _as_meant(found[name], each)]
-        assert not late, f"{len(late)} of {len(wanted)} not yet, such as {found[late[0]]['spec']} {late[0]}"
+        assert not late, f"{len(late)} of {len(wanted)} not yet, such as {late[0]}: {found[late[0]]['spec']}"
         return True
 
     await wait_until(settled, within, f"the {len(wanted)} nodes as they are meant to be")
@@ -121,11 +127,9 @@ async def set_ready(api: Api, name: str, ready: bool) -> None:
 
 
 async def _create(api: Api, wanted: Json) -> None:
-    """What a kubelet registers; conditions and the taints that follow come from kwok and the controllers."""
-    spec = {key: value for key, value in wanted["spec"].items() if key != "taints"}
-    spec["taints"] = [taint for taint in wanted["spec"].get("taints", ()) if taint["key"] not in SET_FOR_US]
-    status = {key: value for key, value in wanted["status"].items() if key != "conditions"}
-    await api.create({**wanted, "spec": spec, "status": status})
+    """Registers a node with its status, as a kubelet does; taints that follow from that come from the controllers."""
+    taints = [taint for taint in wanted["spec"].get("taints", ()) if taint["key"] not in SET_FOR_US]
+    await api.create({**wanted, "spec": {**wanted["spec"], "taints": taints}})
 
 
 def _as_meant(found: Json, wanted: Json) -> bool:
