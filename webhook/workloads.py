@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import orjson
 
 from webhook import explain
-from webhook.admission import IGNORED, Decision, Home, context_of, home_of
+from webhook.admission import IGNORED, Decision, Home, context_of, findings, fitting, home_of
 from webhook.interface import Cluster, Context, Finding, Refusal
 from webhook.patch import Edit
 from webhook.pod import Pod
@@ -61,6 +61,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
             continue
         context = context_of(request, template.pod, policy, cluster)
         context.template, context.replicas = True, template.replicas
+        context.fits_empty = fitting(cluster, policy, home)
         decision.workload = context.workload.name
         decision.findings += _findings(template, context, policy, home, changes)
     deny = home.settings.templates.mode == "deny"
@@ -95,7 +96,10 @@ def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home |
 def _findings(
     template: Template, context: Context, policy: Policy, home: Home, changes: list[str]
 ) -> Iterator[tuple[str, str, Finding]]:
-    """Refusals of the injectors, then findings of the rules. `changes` gets a line on what the injectors would do."""
+    """Refusals of the injectors, then findings of the rules on the pod as the injectors leave it.
+
+    `changes` gets a line on what they would do.
+    """
     pod: Pod = orjson.loads(orjson.dumps(template.pod))
     if context.gpu_names:
         edit, done = Edit(pod), []
@@ -109,9 +113,8 @@ def _findings(
                 done.append(name)
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
-    for name, rule in policy.rules(home.profile):
-        for finding in rule.check(template.pod, context):
-            yield name, "warn" if finding.only_warn else rule.action, _moved(finding, template)
+    for name, action, finding in findings(pod, context, policy.rules(home.profile)):
+        yield name, action, _moved(finding, template)
 
 
 def _title(request: Request) -> str:

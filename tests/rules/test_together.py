@@ -1,0 +1,68 @@
+"""All rules of the default policy on one pod, as the validating hook asks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.builders import GPU, TWO_NODES, container, pod
+from webhook.admission import validate
+from webhook.pod import Pod
+from webhook.policy import Policy, PolicyFile
+from webhook.review import Request
+
+POLICY = Policy.of(PolicyFile())
+
+
+def asked(new: Pod, old: Pod | None = None, subresource: str = "", **request: Any) -> Request:
+    operation = "CREATE" if old is None else "UPDATE"
+    fields = {"user": "jane", "groups": (), **request}
+    return Request("u", "Pod", "", "pods", subresource, operation, "team-a", "trainer", dry_run=False, object=new, old=old, **fields)  # fmt: skip
+
+
+def denied(request: Request) -> list[str]:
+    """The rules that deny a pod, in the order in which the user reads them."""
+    return [unit for unit, action, _ in validate(request, POLICY, TWO_NODES).findings if action == "deny"]
+
+
+THIEF = container(gpu=1, env={"NVIDIA_VISIBLE_DEVICES": "all"}, securityContext={"privileged": True})
+
+
+def test_a_good_pod_is_allowed_and_nothing_is_said() -> None:
+    decision = validate(asked(pod(restartPolicy="Never")), POLICY, TWO_NODES)
+    assert (decision.result, decision.findings) == ("allowed", [])
+
+
+def test_all_findings_of_a_pod_come_at_once_in_the_order_of_the_policy() -> None:
+    bad = pod(THIEF, container("b", gpu="500m"), hostPID=True, priorityClassName="urgent", nodeName="gpu-a1")
+    assert denied(asked(bad)) == [
+        "gpuQuantity",
+        "priorityClass",
+        "deviceEnv",
+        "hostNamespaces",
+        "privileged",
+        "nodeName",
+    ]
+
+
+def test_of_one_rule_no_more_than_a_person_reads() -> None:
+    assert denied(asked(pod(*(container(str(n), gpu=-1) for n in range(200))))) == ["gpuQuantity"] * 20
+
+
+def test_a_pod_that_is_too_large_is_looked_at_no_further() -> None:
+    assert denied(asked(pod(*[THIEF] * 20_000))) == ["podSize"]
+
+
+def test_an_update_is_refused_only_for_what_it_brings() -> None:
+    old = pod(THIEF, hostPID=True, nodeName="gpu-a1")
+    new = pod(THIEF | {"image": "registry.example/app:2"}, hostPID=True, nodeName="gpu-a1")
+    assert denied(asked(new, old)) == []
+    assert denied(asked(new | {"metadata": {"annotations": {"cdi.k8s.io/x": "nvidia.com/gpu=all"}}}, old)) == [
+        "deviceAnnotations"
+    ]
+
+
+def test_a_debug_container_of_a_running_pod_is_judged_and_the_rest_of_the_pod_is_not() -> None:
+    running = pod(container(limits={GPU: "64"}), nodeName="gpu-a1")
+    thief = container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    assert denied(asked(running, running, "ephemeralcontainers")) == []
+    assert denied(asked(pod(*running["spec"]["containers"], ephemeral=[thief], nodeName="gpu-a1"), running, "ephemeralcontainers")) == ["deviceEnv"]  # fmt: skip
