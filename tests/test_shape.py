@@ -187,8 +187,9 @@ def paths(value: Any, here: tuple[str | int, ...] = ()) -> list[tuple[str | int,
 
 @given(st.sampled_from(paths(EVERYTHING)), JSON)
 def test_any_wrong_value_anywhere_is_a_bad_pod_or_harmless(path: tuple[str | int, ...], value: object) -> None:
+    message = ""
     try:
         check(replaced(list(path), value))
     except BadPod as error:
-        assert "wanted" in str(error)
-        assert str(error).isprintable()
+        message = str(error)
+    assert message == "" or ("wanted" in message and message.isprintable())

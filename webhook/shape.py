@@ -58,6 +58,11 @@ def _string(value: Any) -> None:
         raise _Misshapen("a string", value)
 
 
+def _integer(value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _Misshapen("a whole number", value)
+
+
 def _boolean(value: Any) -> None:
     if not isinstance(value, bool):
         raise _Misshapen("true or false", value)
@@ -188,7 +193,9 @@ _POD: Fields = {
                 {
                     "nodeAffinity": _one(
                         {
-                            "preferredDuringSchedulingIgnoredDuringExecution": _many({"preference": _one(_TERM)}),
+                            "preferredDuringSchedulingIgnoredDuringExecution": _many(
+                                {"weight": _integer, "preference": _one(_TERM)}
+                            ),
                             "requiredDuringSchedulingIgnoredDuringExecution": _one({"nodeSelectorTerms": _many(_TERM)}),
                         }
                     ),
