@@ -133,7 +133,7 @@ class _Process:
             try:
                 found[name] = await listener.start(self.settings.host, port)
             except OSError as error:
-                seen = f"{self.settings.host}:{port}: {error.strerror}"
+                seen = f"{self.settings.host}:{port}: {os.strerror(error.errno or 0)}"
                 raise BadInput(
                     f"cannot listen on {seen}. Give another --{'port' if name == 'port' else 'ops-port'}"
                 ) from None
@@ -156,12 +156,12 @@ async def run(settings: ServeSettings) -> None:
     async with AsyncExitStack() as stack:
         api = None if settings.cluster else await stack.enter_async_context(Api(_access(settings)))
         tasks = await stack.enter_async_context(Tasks(process.metrics, process.log))
-        ports = await process.listen()
-        tasks.start("lateness", process.edge.watch_lateness)
-        tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
         _start_policy(process, tasks, api)
         _start_cluster(process, tasks, api)
         await _start_tls(process, tasks, api)
+        ports = await process.listen()
+        tasks.start("lateness", process.edge.watch_lateness)
+        tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
         while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
             await asyncio.sleep(0.05)
         if not end.done():

@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 from aiohttp import ClientTimeout, hdrs
 
-from webhook.errors import ApiError
+from webhook.errors import ApiError, BadInput
 from webhook.feeds.access import Access
 from webhook.text import quoted
 
@@ -27,7 +27,10 @@ _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", h
 
 
 class Api:
-    """An async context around a pool of connections. Every failure is an ApiError; `status` 0 is one of the network."""
+    """An async context around a pool of connections. Every failure is an ApiError; `status` 0 is one of the network.
+
+    Entering it raises BadInput where it is not known how to reach the API server at all.
+    """
 
     def __init__(self, access: Callable[[], Awaitable[Access]]) -> None:
         """`access` is asked again when its answer gets old, and at once when it was not accepted."""
@@ -39,6 +42,11 @@ class Api:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0), headers=_HEADERS, cookie_jar=aiohttp.DummyCookieJar()
         )
+        try:
+            await self._current()
+        except BadInput:
+            await self._session.close()
+            raise
         return self
 
     async def __aexit__(
@@ -98,7 +106,7 @@ class Api:
                 if response.status >= 300:
                     raise ApiError(response.status, f"{method} {path}: {response.status}: {await _message(response)}")
                 yield response
-        except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError, BadInput) as error:
             text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "")
             raise ApiError(0, f"{method} {path}: {type(error).__name__}: {text}") from error
 

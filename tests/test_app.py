@@ -1,0 +1,277 @@
+"""The whole process: started as a user starts it, asked over HTTPS, ended by a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from tests.feeds.fake_api import FakeApi, fake_api
+from webhook.app import run
+from webhook.errors import BadInput, GpuAdmissionError
+from webhook.feeds.cluster import KINDS
+from webhook.settings import ServeSettings
+from webhook.tls.issue import Pair, make_ca, make_leaf, service_names
+
+CLUSTER = str(files("webhook.defaults").joinpath("cluster.yaml"))
+NOW = datetime.now(UTC)
+CA = make_ca(NOW)
+ANYONE = ssl.create_default_context()
+ANYONE.check_hostname, ANYONE.verify_mode = False, ssl.CERT_NONE
+REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@dataclass
+class Server:
+    process: Process
+    port: int
+    ops: int
+    http: aiohttp.ClientSession
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with self.http.get(f"http://127.0.0.1:{self.ops}{path}") as answer:
+            return answer.status, await answer.text()
+
+    async def ask(self, hook: str, trust: ssl.SSLContext = ANYONE) -> tuple[dict[str, Any], str | None]:
+        """The response to a review of a GPU pod, and the answer's Connection header."""
+        pod = {
+            "metadata": {"name": "p", "namespace": "ml"},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+        }
+        request = {
+            "uid": "u-1",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "operation": "CREATE",
+            "namespace": "ml",
+            "object": pod,
+        }
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        async with self.http.post(f"https://localhost:{self.port}/{hook}", json=review, ssl=trust) as answer:
+            assert answer.status == 200, await answer.text()
+            return (await answer.json())["response"], answer.headers.get("Connection")
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, bytes, list[Any]]:
+        """Exit status, what else it printed, and its log."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        out, log = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, out, [orjson.loads(line) for line in log.splitlines()]
+
+
+async def start(*arguments: str, **environment: str) -> Process:
+    command = [sys.executable, "-W", "error", "-m", "webhook", "serve", "--host", "127.0.0.1", *arguments]
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**os.environ, **environment})
+
+
+@asynccontextmanager
+async def serving(*arguments: str, **environment: str) -> AsyncIterator[Server]:
+    process = await start("--port", "0", "--ops-port", "0", *arguments, **environment)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        line = await process.stdout.readline()
+        assert line, (await process.stderr.read()).decode()
+        ready = orjson.loads(line)
+        assert set(ready) == {"port", "opsPort"}
+        async with aiohttp.ClientSession() as http:
+            yield Server(process, ready["port"], ready["opsPort"], http)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def test_offline_it_serves_a_file_the_shipped_policy_and_a_pair_of_its_own() -> None:
+    async with serving("--cluster", CLUSTER) as server:
+        assert await server.get("/readyz") == (200, "ok\n")
+        assert await server.get("/healthz") == (200, "ok\n")
+        mutated, _ = await server.ask("mutate")
+        assert (mutated["uid"], mutated["allowed"], mutated["patchType"]) == ("u-1", True, "JSONPatch")
+        assert (await server.ask("validate"))[0]["uid"] == "u-1"
+        metrics = (await server.get("/metrics"))[1]
+        assert 'gpu_admission_placements_total{result="chosen"' in metrics
+        assert "gpu_admission_cluster_fresh 1.0" in metrics
+        assert 'gpu_admission_reservations{state="reserved"} 1.0' in metrics
+        status, out, log = await server.end()
+    assert (status, out) == (0, b"")
+    events = [line["event"] for line in log]
+    assert (events[:2], events[-1], len(events)) == (["policy", "patched"], "terminating", 4)
+    assert {line["level"] for line in log} == {"info"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_offline_either_signal_ends_it_at_once_and_cleanly(number: signal.Signals) -> None:
+    async with serving("--cluster", CLUSTER, GPU_ADMISSION_DRAIN_SECONDS="600") as server:
+        status, out, _ = await server.end(number)
+        assert (status, out) == (0, b"")
+
+
+WRONG = [
+    pytest.param({"cluster": "/nowhere"}, "/nowhere: cannot be read", id="no such cluster"),
+    pytest.param({"cluster": CLUSTER, "policy": "/nowhere"}, "--policy /nowhere: cannot be read", id="no such policy"),
+    pytest.param({"cluster": CLUSTER, "policy": CLUSTER}, "line ", id="a policy that is none"),
+    pytest.param({"tls_cert": CLUSTER}, "saw --tls-cert alone, wanted --tls-key with it", id="no key"),
+    pytest.param({"cluster": CLUSTER, "tls_cert": CLUSTER, "tls_key": CLUSTER}, "no PEM private key", id="no pair"),
+    pytest.param({"cluster": CLUSTER, "kubeconfig": "x"}, "saw --cluster and --kubeconfig, wanted one", id="both"),
+    pytest.param({"kubeconfig": "/nowhere"}, "--kubeconfig /nowhere: ", id="no such kubeconfig"),
+    pytest.param({}, "not in a cluster: KUBERNETES_SERVICE_HOST is not set", id="not in a cluster"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG)
+async def test_what_cannot_be_served_is_said_before_anything_listens(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(GpuAdmissionError) as caught:
+        await run(ServeSettings(port=0, ops_port=0, **given))
+    assert message in str(caught.value)
+
+
+async def test_a_port_that_somebody_else_has_is_named() -> None:
+    async with serving("--cluster", CLUSTER) as server:
+        process = await start("--cluster", CLUSTER, "--port", str(server.port), "--ops-port", "0")
+        _, log = await process.communicate()
+        assert process.returncode == 2
+        assert (
+            f"error: cannot listen on 127.0.0.1:{server.port}: Address already in use. Give another --port"
+            in log.decode()
+        )
+
+
+def written(folder: Path, pair: Pair) -> list[str]:
+    (folder / "tls.pem").write_bytes(pair.certificate)
+    (folder / "key.pem").write_bytes(pair.key)
+    return ["--tls-cert", str(folder / "tls.pem"), "--tls-key", str(folder / "key.pem")]
+
+
+async def test_a_pair_from_files_is_served(tmp_path: Path) -> None:
+    trust = ssl.create_default_context(cadata=CA.certificate.decode())
+    async with serving("--cluster", CLUSTER, *written(tmp_path, make_leaf(CA, ["localhost"], NOW))) as server:
+        assert (await server.ask("mutate", trust))[0]["allowed"] is True
+
+
+# --- with an API server ---------------------------------------------------------------------------------------------
+
+
+def install(fake: FakeApi) -> None:
+    """What `kubectl apply -k manifests/` leaves, as far as the server looks at it."""
+    meta = {"namespace": "gpu-admission"}
+    fake.put("/api/v1/namespaces/gpu-admission/secrets", "gpu-admission-tls", metadata=meta)
+    fake.put(
+        "/api/v1/namespaces/gpu-admission/configmaps",
+        "gpu-admission-policy",
+        metadata=meta,
+        data={"policy.yaml": files("webhook.defaults").joinpath("policy.yaml").read_text()},
+    )
+    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        fake.put(f"{REGISTRATION}/{kind}", "gpu-admission", webhooks=[{"name": "a", "clientConfig": {}}])
+    fake.put(KINDS["namespaces"].path, "ml", metadata={"labels": {"gpu-admission.io/profile": "default"}})
+
+
+def kubeconfig(folder: Path, fake: FakeApi) -> list[str]:
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": fake.url}}],
+        "users": [{"name": "u", "user": {"token": "abc"}}],
+    }
+    (folder / "kubeconfig").write_bytes(orjson.dumps(document))
+    return ["--kubeconfig", str(folder / "kubeconfig")]
+
+
+async def test_with_an_api_server_it_is_ready_once_it_knows_everything_and_drains_when_it_ends(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        install(fake)
+        async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="0.5") as server:
+            secret = fake.objects["/api/v1/namespaces/gpu-admission/secrets"]["gpu-admission-tls"]
+            assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+            hooks = fake.objects[f"{REGISTRATION}/mutatingwebhookconfigurations"]["gpu-admission"]["webhooks"]
+            assert hooks[0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+            assert (await server.ask("mutate"))[1] is None
+            server.process.send_signal(signal.SIGTERM)
+            while (await server.get("/readyz")) == (200, "ok\n"):
+                pass
+            assert await server.get("/readyz") == (503, "not ready: terminating\n")
+            assert await server.get("/healthz") == (200, "ok\n")
+            response, connection = await server.ask("mutate")
+            assert response["allowed"] is True
+            assert connection == "close"
+            status, out, _ = await server.end()
+            assert (status, out) == (0, b"")
+        assert "Bearer abc" in fake.tokens
+
+
+async def test_not_ready_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        install(fake)
+        fake.delete("/api/v1/namespaces/gpu-admission/configmaps", "gpu-admission-policy")
+        fake.refuse["list", KINDS["pods"].path] = (403, "pods is forbidden")
+        fake.refuse["get", "/api/v1/namespaces/gpu-admission/secrets/gpu-admission-tls"] = (403, "forbidden")
+        wanted = (
+            "not ready: pods were not listed yet\n"
+            "not ready: there is no policy: "
+            "ConfigMap gpu-admission/gpu-admission-policy does not exist: apply the policy again\n"
+            "not ready: there is no valid certificate\n"
+        )
+        ops = free_port()
+        process = await start(*kubeconfig(tmp_path, fake), "--port", "0", "--ops-port", str(ops))
+        try:
+            await until_ready_says(f"http://127.0.0.1:{ops}", wanted)
+        finally:
+            process.send_signal(signal.SIGINT)
+            out, _ = await process.communicate()
+        assert (process.returncode, out) == (0, b"")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+async def until_ready_says(url: str, wanted: str) -> None:
+    text = ""
+    async with aiohttp.ClientSession() as http, asyncio.timeout(60):
+        while text != wanted:
+            await asyncio.sleep(0.05)
+            with suppress(aiohttp.ClientConnectorError):
+                async with http.get(url + "/readyz") as answer:
+                    text = await answer.text()
+        async with http.get(url + "/healthz") as answer:
+            assert answer.status == 200
+
+
+# --- settings -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_environment_says_what_the_command_line_does_not() -> None:
+    given = ServeSettings(port=0, policy=None)
+    found = given.completed(
+        {"GPU_ADMISSION_PORT": "1", "GPU_ADMISSION_POLICY": "x", "GPU_ADMISSION_DRAIN_SECONDS": "3"}
+    )
+    assert (found.port, found.policy, found.drain_seconds) == (0, "x", 3.0)
+
+
+def test_a_wrong_value_in_the_environment_is_named() -> None:
+    with pytest.raises(BadInput, match=r'^GPU_ADMISSION_MAX_AGE: saw "soon": Input should be a valid number'):
+        ServeSettings().completed({"GPU_ADMISSION_MAX_AGE": "soon"})
+
+
+def test_the_names_of_the_certificate_are_those_that_the_api_server_asks_for() -> None:
+    settings = ServeSettings()
+    assert service_names(settings.service, settings.namespace)[0] == "gpu-admission.gpu-admission.svc"
