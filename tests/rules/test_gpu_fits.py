@@ -35,6 +35,10 @@ ALLOWED: dict[str, Case] = {
         pod(container(gpu=8), init=[container("setup", gpu=8)])
     ),
     "a pod that fits some node": case(pod(), fits_empty=fits),
+    "a GPU whose device plugin is away for the moment": case(
+        pod(), cluster=replace(TWO_NODES, offers={"gpu-a1": {GPU: 0}}), fits_empty=too_little
+    ),
+    "a claim, whose needs are not known": case(pod(resourceClaims=[{"name": "gpu"}]), fits_empty=too_little),
     "a pod without a GPU": case(pod(container(gpu=None)), fits_empty=too_little),
     "a pod of another scheduler": case(pod(container(gpu=16), schedulerName="kai-scheduler"), fits_empty=too_little),
     "a gated pod, which may change": case(pod(schedulingGates=[{"name": "kueue"}]), fits_empty=too_little),
@@ -95,6 +99,13 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [
             f'{_WHERE}: saw 16 in container "main", wanted at most 8, which is what the largest nodes have: gpu-a1, gpu-a2. '
             "Ask for 8 or fewer, or use a Job of 2 × 8."
+        ],
+    ),
+    "a taint, which may be gone tomorrow or be tolerated by then": (
+        case(pod(), fits_empty=lambda _: (("taint not tolerated", 3), ("too little memory", 1))),
+        [
+            "spec: saw a pod that no node could take even if it were empty (0/4 nodes: 3 taint not tolerated, 1 too little memory), wanted a pod that fits a node. "
+            "Ask for less of what is short, or loosen what keeps the pod off the other nodes."
         ],
     ),
     "the policy says that one may": (

@@ -5,9 +5,9 @@ A pod that asks for more than any node has pends for ever, whatever becomes free
 Fields read:   what the scheduler reads: resources of all containers, nodeSelector, affinity, tolerations
 Allowed:       what the largest node has, or less
 Refused:       more GPUs than the largest node has; CPU, memory, GPUs and model that no one node has together. Where nodes
-               may be added by an autoscaler it is a warning. Nothing is said while the state of the cluster is not known,
-               nor about pods that the scheduler does not place: with nodeName, another scheduler, scheduling gates, and
-               pods of DaemonSets.
+               may be added by an autoscaler, or taints are in the way (they come and go), it is a warning. Nothing is said
+               while the state of the cluster is not known, nor about pods that the scheduler does not place: with
+               nodeName, another scheduler, scheduling gates, and pods of DaemonSets.
 Not for DRA:   what a claim needs is not known here.
 """
 
@@ -39,14 +39,15 @@ class GpuFits(Rule):
             asked = total_requests(pod)
         except QuantityError:  # another rule says so
             return
-        too_large = False
+        done = claims_devices(pod)
         for name in context.gpus.among(asked):
             largest = cluster.largest(name, _NAMED + 1)
-            count = asked[name]
-            if largest and count > largest[0][1] and not claims_devices(pod):
-                too_large = True
-                yield self._larger(pod, context, name, count, largest, may_come)
-        if too_large or context.fits_empty is None:
+            if not largest:  # no such GPU anywhere, or its device plugin restarts: for another rule, or another moment
+                done = True
+            elif asked[name] > largest[0][1] and not claims_devices(pod):
+                done = True
+                yield self._larger(pod, context, name, asked[name], largest, may_come)
+        if done or context.fits_empty is None:
             return
         rejected = context.fits_empty(pod)
         if rejected:
@@ -57,7 +58,7 @@ class GpuFits(Rule):
                 seen=f"a pod that no node could take even if it were empty (0/{nodes} nodes: {why})",
                 wanted="a pod that fits a node",
                 fix="Ask for less of what is short, or loosen what keeps the pod off the other nodes",
-                only_warn=may_come,
+                only_warn=may_come or any("taint" in reason for reason, _ in rejected),
             )
 
     def _larger(
