@@ -1,0 +1,197 @@
+"""The static part of a policy as admission policies of the API server itself: a backstop while the webhook is away.
+
+What can be told from a pod alone is said again in CEL: bans, limits, tolerations, the priority class by label and owner.
+What needs the state of the cluster stays with the webhook (`validating.NOT_EXPORTED`, `mutating.NOT_EXPORTED`). So this is
+also the answer to «why not CEL».
+
+ValidatingAdmissionPolicies want Kubernetes 1.30, MutatingAdmissionPolicies 1.36. Both run before webhooks: where one of them
+refuses a pod, its short message is what the author sees, in place of the webhook's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from webhook.documents import to_yaml
+from webhook.exemptions import Exemption
+from webhook.export import mutating, validating
+from webhook.export.cel import all_of, asking, asks_for_gpu, literal, matches, names_gpu
+from webhook.export.validating import THEFT, Check
+from webhook.interface import Action
+from webhook.policy import DEFAULT_PROFILE, Policy, Profile
+
+API_VERSION = "admissionregistration.k8s.io/v1"
+PROFILE_LABEL = "gpu-admission.io/profile"
+SYSTEM = ("gpu-admission", "kube-system")
+_KUBELETS = {"name": "not-a-mirror-pod", "expression": "!('system:nodes' in request.userInfo.groups)"}
+_ALL = "object.spec.containers + object.spec.?initContainers.orValue([])"
+_NEW = (
+    f'request.operation == "CREATE" ? dyn({_ALL} + object.spec.?ephemeralContainers.orValue([])) :\n'
+    "dyn(object.spec.?ephemeralContainers.orValue([]).filter(c, "
+    "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)))"
+)
+_FOLDERS = (
+    "object.spec.?volumes.orValue([]).filter(v, has(v.hostPath))"
+    '.map(v, "/" + v.hostPath.path.split("/").filter(p, p != "" && p != ".").join("/") + "/")'
+    '.map(p, p.startsWith("/var/run/") ? p.substring(4) : p == "//" ? "/" : p)'
+)
+
+Object = dict[str, Any]
+
+
+def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> list[Object]:
+    """Every profile as policies and bindings, in a fixed order. A profile in shadow is only audited.
+
+    `everywhere`: the bans against taking GPUs also hold in namespaces that did not opt in, as the profile `default` has them,
+    but for `exclude` and the system's own: those of GPU operators must be among them.
+    """
+    others = sorted(set(policy.file.profiles) - {DEFAULT_PROFILE})
+    found: list[Object] = []
+    for name, profile in policy.file.profiles.items():
+        where = {"key": PROFILE_LABEL, "operator": "In", "values": [name]}
+        selector = [where]
+        if name == DEFAULT_PROFILE:  # the label without a value, or with one that the policy does not know
+            selector = [{"key": PROFILE_LABEL, "operator": "Exists"}]
+            selector += [{"key": PROFILE_LABEL, "operator": "NotIn", "values": others}] if others else []
+        selector.append(_not_in(SYSTEM))
+        if not profile.shadow:
+            found += _mutating(policy, name, profile, selector)
+        found += _validating(policy, name, profile, selector, only=None)
+    if everywhere:
+        outside = [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}, _not_in((*SYSTEM, *exclude))]
+        default = policy.file.profiles[DEFAULT_PROFILE]
+        found += _validating(policy, "everywhere", default, outside, only=THEFT)
+    return found
+
+
+def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> str:
+    """The same as text for `kubectl apply -f -`."""
+    header = (
+        f"# The static part of GPU admission policy {policy.hash}: what the API server can decide by itself.\n"
+        "# MutatingAdmissionPolicy wants Kubernetes 1.36 or later. Priority classes that are named here must exist.\n"
+    )
+    return header + "---\n".join(map(to_yaml, export(policy, everywhere=everywhere, exclude=exclude)))
+
+
+def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:
+    """One policy for pods with a GPU, and one for the others where an injector changes these too."""
+    with_gpu = names_gpu(f"({_ALL})", policy.gpus)
+    for_others = {unit for unit, _ in policy.injectors_for_every_pod(name)}
+    found = list(mutating.patches(profile.injectors, policy.gpus))
+    for suffix, condition, patches in (
+        ("", with_gpu, found),
+        ("-every-pod", f"!({with_gpu})", [patch for patch in found if patch[0] in for_others]),
+    ):
+        if not patches:
+            continue
+        spec = {
+            "failurePolicy": "Ignore",
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": {"resourceRules": [_rule("pods", "CREATE")]},
+            "matchConditions": [_KUBELETS, {"name": "gpu", "expression": condition}],
+            "variables": _variables([("containers", f"dyn({_ALL})"), *mutating.variables(policy, profile.injectors)]),
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for _, text in patches],
+        }
+        yield from _bound("MutatingAdmissionPolicy", f"{_name(name)}{suffix}", spec, selector)
+
+
+def _validating(
+    policy: Policy, name: str, profile: Profile, selector: list[Object], only: Iterable[str] | None
+) -> Iterator[Object]:
+    """One policy of what is denied, one of what is warned about: a binding has one action for all of its policy."""
+    actions: dict[str, Action] = {
+        unit: rule.action for unit, rule in policy.rules(name if only is None else DEFAULT_PROFILE)
+    }
+    found: dict[Action, list[Check]] = {"deny": [], "warn": []}
+    for check in validating.checks(profile.rules, policy.gpus):
+        action = actions.get(check.rule, "off")
+        if action != "off" and (only is None or check.rule in only):
+            found["warn" if check.only_warn else action].append(check)
+    for action, checks in found.items():
+        if checks:
+            spec = _spec(policy, profile, checks, action)
+            does = "Audit" if profile.shadow else action.capitalize()
+            kind = "ValidatingAdmissionPolicy"
+            yield from _bound(kind, f"{_name(name)}-{action}", spec, selector, {"validationActions": [does]})
+
+
+def _spec(policy: Policy, profile: Profile, checks: list[Check], action: Action) -> Object:
+    variables = [
+        ("all", f"dyn({_ALL} + object.spec.?ephemeralContainers.orValue([]))"),
+        ("containers", _NEW),
+        (
+            "running",
+            "dyn(object.spec.containers + object.spec.?initContainers.orValue([])"
+            '.filter(c, c.?restartPolicy.orValue("") == "Always"))',
+        ),
+        ("gpuContainers", asking("variables.all", policy.gpus)),
+        ("asksForGpu", asks_for_gpu(policy.gpus)),
+        ("hostFolders", _FOLDERS),
+    ]
+    validations = []
+    for number, check in enumerate(checks):
+        label = f"{check.wanted} [{check.rule}]"
+        if check.subject == "pod":
+            expression = f'request.operation != "CREATE" || !({check.bad})'
+            validations.append({"expression": expression, "reason": "Forbidden", "message": f"wanted {label}"})
+            continue
+        variable = f"{check.rule}{number}"
+        variables.append((variable, f"variables.containers.filter(c, {check.bad}).map(c, c.name)"))
+        message = f'"container " + variables.{variable}.join(", ") + {literal(f": wanted {label}")}'
+        expression = f"variables.{variable}.size() == 0"
+        validations.append({"expression": expression, "reason": "Forbidden", "messageExpression": message})
+    return {
+        "failurePolicy": "Fail" if action == "deny" else "Ignore",
+        "matchConstraints": {"resourceRules": [_rule("pods", "CREATE"), _rule("pods/ephemeralcontainers", "UPDATE")]},
+        "matchConditions": [_KUBELETS, *_not_exempt(profile.exempt)],
+        "variables": _variables(variables),
+        "validations": validations,
+    }
+
+
+def _bound(kind: str, name: str, spec: Object, selector: list[Object], more: Object | None = None) -> Iterator[Object]:
+    yield {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+    matched = {"namespaceSelector": {"matchExpressions": selector}}
+    binding = {"policyName": name, **(more or {}), "matchResources": matched}
+    yield {"apiVersion": API_VERSION, "kind": f"{kind}Binding", "metadata": {"name": name}, "spec": binding}
+
+
+def _rule(resource: str, operation: str) -> Object:
+    return {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "resources": [resource],
+        "operations": [operation],
+        "scope": "Namespaced",
+    }
+
+
+def _variables(found: Iterable[tuple[str, str]]) -> list[Object]:
+    return [{"name": name, "expression": expression} for name, expression in found]
+
+
+def _not_in(namespaces: Sequence[str]) -> Object:
+    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": sorted(set(namespaces))}
+
+
+def _not_exempt(exempt: tuple[Exemption, ...]) -> Iterator[Object]:
+    for number, one in enumerate(exempt):
+        terms = [matches("request.namespace", one.namespaces)]
+        if one.service_accounts:
+            account = 'object.spec.?serviceAccountName.orValue("default")'
+            terms.append(matches(account, one.service_accounts))
+        if one.users:
+            terms.append(matches("request.userInfo.username", one.users))
+        if one.groups:
+            terms.append(f"request.userInfo.groups.exists(g, {matches('g', one.groups)})")
+        yield {"name": f"not-exempt-{number}", "expression": f"!{all_of(terms)}"}
+
+
+def _name(profile: str) -> str:
+    """A name of an object for a profile, whose name may have capitals and underscores: these are told apart by a hash."""
+    plain = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
+    mark = "" if plain == profile else f"-{hashlib.sha256(profile.encode()).hexdigest()[:6]}"
+    return f"gpu-admission-{plain}{mark}"

@@ -1,0 +1,86 @@
+"""Words of CEL, the language of admission policies, as text. Everything from a policy goes through `literal`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from webhook.gpus import Gpus
+
+
+def literal(value: str | int | Iterable[str | int]) -> str:
+    """A string, a number or a list of them. CEL takes the escapes of JSON."""
+    if isinstance(value, (str, int)):
+        return json.dumps(value, ensure_ascii=False)
+    return f"[{', '.join(map(literal, value))}]"
+
+
+def matches(text: str, patterns: Iterable[str]) -> str:
+    """Whether the expression `text` is one of the name patterns: exact, or with a trailing `*`."""
+    patterns = list(patterns)
+    if "*" in patterns:
+        return "true"
+    exact = [p for p in patterns if not p.endswith("*")]
+    terms = [f"{text} in {literal(exact)}"] if exact else []
+    terms += [f"{text}.startsWith({literal(p[:-1])})" for p in patterns if p.endswith("*")]
+    return f"({' || '.join(terms)})" if terms else "false"
+
+
+def any_of(terms: Iterable[str]) -> str:
+    terms = list(terms)
+    return f"({' || '.join(terms)})" if len(terms) > 1 else (terms or ["false"])[0]
+
+
+def all_of(terms: Iterable[str]) -> str:
+    terms = list(terms)
+    return f"({' && '.join(terms)})" if len(terms) > 1 else (terms or ["true"])[0]
+
+
+def field(container: str, name: str, empty: str = "[]") -> str:
+    """A list or map of a container, empty where it is missing."""
+    return f"{container}.?{name}.orValue({empty})"
+
+
+def limits(container: str) -> str:
+    return f"{container}.?resources.?limits.orValue({{}})"
+
+
+def requests(container: str) -> str:
+    return f"{container}.?resources.?requests.orValue({{}})"
+
+
+def is_gpu(name: str, gpus: Gpus) -> str:
+    return matches(name, [gpu.name for gpu in gpus.names])
+
+
+def counts(container: str, gpus: Gpus) -> str:
+    """The GPU resources that a container asks for at least one of. The API server writes every zero as "0"."""
+    return f'{limits(container)}.filter(k, {is_gpu("k", gpus)} && {container}.resources.limits[k] != "0")'
+
+
+def asking(containers: str, gpus: Gpus) -> str:
+    """The names of the containers that ask for a GPU, or for devices by DRA (`pod.has_gpu`): variable `gpuContainers`."""
+    claims = "c.?resources.?claims.orValue([]).size() > 0"
+    return f"{containers}.filter(c, {claims} || {counts('c', gpus)}.size() > 0).map(c, c.name)"
+
+
+ASKS = "(c.name in variables.gpuContainers)"
+"""Whether container `c` asks for a GPU. Names are unique in a pod."""
+
+
+def asks_for_gpu(gpus: Gpus) -> str:
+    """Whether the pod asks for a GPU, or for what may be one (`pod.uses_gpu`): variable `asksForGpu`."""
+    unknown = f'k.lowerAscii().contains("gpu") && !{is_gpu("k", gpus)}'
+    return any_of(
+        [
+            "object.spec.?resourceClaims.orValue([]).size() > 0",
+            "variables.gpuContainers.size() > 0",
+            f"variables.all.exists(c, {requests('c')}.exists(k, {unknown}))",
+        ]
+    )
+
+
+def names_gpu(containers: str, gpus: Gpus) -> str:
+    """Whether one of a list of containers names a GPU resource, in whatever quantity."""
+    gpu = is_gpu("k", gpus)
+    return f"{containers}.exists(c, {limits('c')}.exists(k, {gpu}) || {requests('c')}.exists(k, {gpu}))"
