@@ -135,7 +135,8 @@ async def _run(plane: ControlPlane, folder: Path, prereqs: Path | None) -> Tally
         await clusters.apply(api, generous(found))
         for namespace in ("plain", "ours"):
             await api.namespace(namespace)
-            for account in sorted({p["spec"].get("serviceAccountName") for _, p in found} - {None, "default"}):
+            accounts = {str(p["spec"].get("serviceAccountName", "default")) for _, p in found} - {"default"}
+            for account in sorted(name for name in accounts if re.fullmatch(r"[a-z0-9-]+", name)):
                 body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
                 await api.create(body, namespace)
         await opt_in(api, "ours")

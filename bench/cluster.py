@@ -1,0 +1,206 @@
+"""Placement on a real control plane: `python -m bench.cluster`.
+
+The same Deployments and Jobs, in the same bursts, through kube-apiserver and kube-scheduler: without us, with a scheduler
+that packs GPUs itself (MostAllocated), with us, and with two replicas of us behind one address. Pods stay; nothing ends.
+Printed: pods left pending by size, whole nodes left free, and how often the first choice, or one of the ranked nodes,
+was where the pod was bound. The rest of the time is the control plane's, not ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, job
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import find
+from tests.controlplane.settings import Options, most_allocated
+from tests.installed import Installed, opt_in
+
+Json = dict[str, Any]
+DECISION = "gpu-admission.io/decision"
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is asked of the cluster: `bursts` lists of workloads, each (kind, pods, GPUs of each)."""
+
+    nodes: int
+    bursts: tuple[tuple[tuple[str, int, int], ...], ...]
+
+    @property
+    def pods(self) -> int:
+        return sum(pods for burst in self.bursts for _, pods, _ in burst)
+
+    @property
+    def gpus(self) -> int:
+        return sum(pods * gpus for burst in self.bursts for _, pods, gpus in burst)
+
+
+def load(nodes: int, pods: int, fill: float, bursts: int, seed: int) -> Load:
+    """At most `pods` pods of 1, 2, 4 and 8 GPUs that together ask for `fill` of all GPUs, in random order."""
+    draw = random.Random(seed)
+    left, budget = pods, int(nodes * 8 * fill)
+    found: list[tuple[str, int, int]] = []
+    while left and budget:
+        mean = budget / left  # as many GPUs for each pod as are left for it
+        sizes = [size for size in (1, 2, 4, 8) if size <= budget]
+        gpus = draw.choices(sizes, [1 / (1 + abs(size - mean)) ** 2 for size in sizes])[0]
+        count = min(left, budget // gpus, draw.choice((1, 2, 2, 4, 8)))
+        found.append((draw.choice(("Deployment", "Job")), count, gpus))
+        left, budget = left - count, budget - count * gpus
+    draw.shuffle(found)
+    size = -(-len(found) // bursts)
+    return Load(nodes, tuple(tuple(found[i : i + size]) for i in range(0, len(found), size)))
+
+
+@dataclass
+class Outcome:
+    """What became of a load."""
+
+    pending: Counter[int] = field(default_factory=Counter)
+    """Pods without a node, by their GPUs."""
+    whole: int = 0
+    """Nodes with all GPUs free."""
+    placeable: int = 0
+    """Pending pods for which some node had enough GPUs."""
+    bound: Counter[str] = field(default_factory=Counter)
+    """`first`, `ranked` or `other`, of the pods that had a choice."""
+    chosen: int = 0
+
+
+async def replay(api: Api, asked: Load, namespace: str) -> Outcome:
+    """Create the load, burst by burst, and wait until the scheduler has nothing left to do."""
+    await clusters.apply(
+        api, [node(f"node-{number:03d}", cpu="192", memory="2Ti") for number in range(asked.nodes)], 180
+    )
+    number = created = 0
+    for burst in asked.bursts:
+        made = []
+        for kind, pods, gpus in burst:
+            number += 1
+            created += pods
+            build = deployment if kind == "Deployment" else job
+            container = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}, "requests": {"cpu": str(4 * gpus)}}}
+            made.append(api.create(build(f"w{number}", pods, gpus, container=container), namespace))
+        await asyncio.gather(*made)
+        await settled(api, namespace, created)
+    return judged(await api.pods(namespace), asked)
+
+
+async def settled(api: Api, namespace: str, created: int, patience: float = 300) -> None:
+    """Until every pod exists, and is bound or was found to fit nowhere, and stays so."""
+    deadline, last, since = time.monotonic() + patience, None, time.monotonic()
+    while time.monotonic() < deadline:
+        pods = await api.pods(namespace)
+        bound = sum(bool(p["spec"].get("nodeName")) for p in pods)
+        unfit = sum(_unschedulable(p) and not p["spec"].get("nodeName") for p in pods)
+        now = (len(pods), bound)
+        if now != last:
+            last, since = now, time.monotonic()
+        if len(pods) >= created and bound + unfit == len(pods) and (not unfit or time.monotonic() - since > 15):
+            return
+        await asyncio.sleep(0.5)
+    raise TimeoutError(f"{created} pods wanted; {last} exist and are bound after {patience:g} s")
+
+
+def _unschedulable(pod: Json) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)
+
+
+def _gpus(pod: Json) -> int:
+    return int(pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"])
+
+
+def judged(pods: list[Json], asked: Load) -> Outcome:
+    """Count what the stored pods say."""
+    outcome = Outcome()
+    free = {f"node-{number:03d}": 8 for number in range(asked.nodes)}
+    for pod in pods:
+        if name := pod["spec"].get("nodeName"):
+            free[name] -= _gpus(pod)
+            record = json.loads(pod["metadata"].get("annotations", {}).get(DECISION, "{}"))
+            if nodes := [entry[0] for entry in record.get("nodes", ())]:
+                outcome.chosen += 1
+                outcome.bound["first" if name == nodes[0] else "ranked" if name in nodes else "other"] += 1
+        else:
+            outcome.pending[_gpus(pod)] += 1
+            outcome.placeable += any(amount >= _gpus(pod) for amount in free.values())
+    outcome.whole = sum(amount == 8 for amount in free.values())
+    return outcome
+
+
+def run(asked: Load, who: str) -> Outcome:
+    """`who`: stock, packing, one, two."""
+    options = Options(scheduler=most_allocated()) if who == "packing" else Options()
+    with ExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(find(), options))
+        if who in ("one", "two"):
+            stack.enter_context(Installed(plane, replicas=2 if who == "two" else 1))
+
+        async def work() -> Outcome:
+            async with Api.of(plane.kubeconfig) as api:
+                await api.namespace("load")
+                if who in ("one", "two"):
+                    await opt_in(api, "load")
+                return await replay(api, asked, "load")
+
+        return asyncio.run(work())
+
+
+TITLES = {
+    "stock": "kube-scheduler alone",
+    "packing": "kube-scheduler, MostAllocated over GPUs",
+    "one": "with us",
+    "two": "with us, two replicas",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--pods", type=int, default=700)
+    parser.add_argument("--fill", type=float, default=0.95, help="share of all GPUs that is asked for (default 0.95)")
+    parser.add_argument("--bursts", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--who", default="stock,packing,one,two", help=f"of {', '.join(TITLES)}; all by default")
+    args = parser.parse_args()
+    asked = load(args.nodes, args.pods, args.fill, args.bursts, args.seed)
+    title = f"{args.nodes} nodes of 8 GPUs; {asked.pods} pods ask for {asked.gpus} GPUs in {len(asked.bursts)} bursts"
+    table = Table(
+        "who",
+        "pending by GPUs",
+        "that fit somewhere",
+        "whole nodes free",
+        "first choice",
+        "one of the ranked",
+        title=title,
+    )
+    for who in args.who.split(","):
+        started = time.monotonic()
+        found = run(asked, who)
+        console.print(f"{TITLES[who]}: {time.monotonic() - started:.0f} s")
+        pending = ", ".join(f"{count} of {gpus}" for gpus, count in sorted(found.pending.items())) or "none"
+        first = f"{found.bound['first'] / found.chosen:.1%}" if found.chosen else ""
+        ranked = f"{(found.bound['first'] + found.bound['ranked']) / found.chosen:.1%}" if found.chosen else ""
+        table.add_row(TITLES[who], pending, str(found.placeable), str(found.whole), first, ranked)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
