@@ -18,6 +18,7 @@ demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 	@$(BIN)/python -m webhook.demo
 
 test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
+	$(BIN)/python -m tests.controlplane build --k8s $(K8S)
 	$(BIN)/pytest
 
 test-unit: $(READY) ## Run the tests that need no control plane; under a minute
