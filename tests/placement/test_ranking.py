@@ -38,11 +38,11 @@ def scores() -> Scores:
     return Scores(Shape(Filter(constraints, Health())), DEMAND, ByFree())
 
 
-def expected(of: ClusterState, version: int, count: int, without: set[int]) -> list[int]:
+def expected(of: ClusterState, version: int, count: int) -> list[int]:
     columns, found = of.nodes.columns, []
     for name, row in of.nodes.row_of.items():
         free = int(columns.free[GPU][row])
-        if columns.alive[row] and free >= 1 and of.nodes.labels.get(row).get("pool") == "a" and row not in without:
+        if columns.alive[row] and free >= 1 and of.nodes.labels.get(row).get("pool") == "a":
             found.append((-(free // 2) if version % 2 else free // 2, name, row))
     return [row for _, _, row in sorted(found)][:count]
 
@@ -79,11 +79,7 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
                 of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), on=name), 0)
         kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
         count = data.draw(st.integers(1, 5))
-        without = {of.nodes.row_of[n] for n in data.draw(st.lists(st.sampled_from(names))) if n in of.nodes.row_of}
-        assert kept.best(of.nodes, count) == expected(of, 1, count, set())
-        found = kept.best_without(of.nodes, count, np.array(sorted(without), np.intp))
-        assert found == expected(of, 1, count, without)
-        assert kept.best(of.nodes, count) == expected(of, 1, count, set())
+        assert kept.best(of.nodes, count) == expected(of, 1, count)
 
 
 @pytest.mark.usefixtures("_slices")
@@ -93,8 +89,8 @@ def test_a_new_view_is_taken_up_by_every_row_in_the_end() -> None:
     kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
     for _ in range(10):
         kept.refresh(of.nodes, of.usage, View(2, (GPU,)))
-    assert kept.best(of.nodes, 10) == expected(of, 2, 10, set())
-    assert kept.best(of.nodes, 10) != expected(of, 1, 10, set())
+    assert kept.best(of.nodes, 10) == expected(of, 2, 10)
+    assert kept.best(of.nodes, 10) != expected(of, 1, 10)
 
 
 @pytest.mark.usefixtures("_slices")
@@ -115,7 +111,7 @@ def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
     for i in range(120):
         of.node_seen(node(f"n{999 - i}", labels={"pool": "a"}))
         kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
-        assert kept.best(of.nodes, 3) == expected(of, 1, 3, set())
+        assert kept.best(of.nodes, 3) == expected(of, 1, 3)
     assert of.nodes.reordered > 0
 
 

@@ -70,6 +70,8 @@ class Nodes:
         """Names of nodes whose GPUs are told by ResourceSlices."""
         self.reordered = 0
         """Rises when rows that did not change got another place in `order`."""
+        self.avoided = 0
+        """Nodes that GPU metrics advise against."""
         self.count = 0
         """Nodes that are there."""
         self.version = 0
@@ -159,6 +161,7 @@ class Nodes:
         idle = float(use.idle) if use.measured else np.nan
         steps = use.utilisation if np.isnan(use.utilisation) else round(use.utilisation * _STEPS) / _STEPS
         now = (float(use.measured), idle, steps, float(use.avoid))
+        self.avoided += (use.avoid > 0) - int(columns.avoid[row] > 0)
         before = (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row])
         if not np.array_equal(before, now, equal_nan=True):
             columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now

@@ -118,12 +118,13 @@ class Filter:
 
 def fits(nodes: Nodes, rows: Rows, demand: Demand) -> Mask:
     """Which of `rows` have everything free that is asked for (NodeResourcesFit: real requests, zeros ignored)."""
-    mask = np.ones(nodes.order[rows].shape, bool)
     free = nodes.columns.free
+    mask: Mask = free["pods"][rows] >= 1
     for resource, amount in demand.requests:
         if resource not in free:
             return np.zeros_like(mask)
-        mask &= free[resource][rows] >= amount
+        if resource != "pods":
+            mask &= free[resource][rows] >= amount
     return mask
 
 

@@ -44,51 +44,52 @@ def size_of(pod: Pod) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() and 0 < len(text) <= 6 else 1
 
 
-def closeness(
-    nodes: Nodes, fitting: NDArray[np.intp], demand: Demand, peers: Mapping[int, int], size: int, keys: tuple[str, ...]
-) -> NDArray[np.int64] | None:
-    """For each of the rows that fit, how near it is to the gang; None where that tells nothing.
+def homes(
+    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], size: int, keys: tuple[str, ...]
+) -> list[NDArray[np.intp]]:
+    """The rows that fit in the gang's domain by each key, closest first. Domains without room for the rest are left out.
 
-    Below 2 ** len(keys): a closer domain counts more than all wider ones together.
-
-    `peers`: where pods of the gang are already. `size`: of the whole gang; 1 where it is not known.
+    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `size`: of the whole
+    gang; 1 where it is not known.
     """
-    columns = [(i, column) for i, key in enumerate(reversed(keys)) if (column := nodes.labels.column(key)) is not None]
     missing = max(1, size - sum(peers.values()))
-    if not columns or (not peers and missing == 1):
-        return None
-    room = _room(nodes, fitting, demand) if missing > 1 else np.ones(len(fitting), np.int64)
-    close = np.zeros(len(fitting), np.int64)
-    for position, column in columns:
-        codes = column.padded(nodes.columns.size)[fitting]
-        rooms: Floats = np.zeros(len(column.values))
-        np.add.at(rooms, codes, room)
-        domain = _home(column, peers) if peers else _smallest(column, rooms, missing)
-        if domain and rooms[domain] >= missing:
-            close += (codes == domain) * 2**position
-    return close
+    if not peers and missing == 1:
+        return []
+    there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), np.int64, len(peers))
+    found = []
+    for key in keys:
+        column = nodes.labels.column(key)
+        if column is None:
+            continue
+        codes = column.padded(nodes.columns.size)
+        home = _most(column, codes[there], counts) if peers else _smallest(nodes, column, scores, demand, missing)
+        if home:
+            rows = np.flatnonzero(codes == home)
+            rows = rows[scores[rows] > -np.inf]
+            if len(rows) and (missing == 1 or _room(nodes, rows, demand).sum() >= missing):
+                found.append(rows)
+    return found
 
 
 def _room(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.int64]:
     """How many pods with this demand each row still takes."""
-    free = nodes.columns.free
     room = np.full(len(rows), _LARGEST, np.int64)
     for resource, amount in demand.requests:
-        np.minimum(room, free[resource][rows] // amount, out=room)
+        np.minimum(room, nodes.columns.free[resource][rows] // amount, out=room)
     return room
 
 
-def _home(column: LabelColumn, peers: Mapping[int, int]) -> int:
+def _most(column: LabelColumn, codes: NDArray[np.int32], counts: NDArray[np.int64]) -> int:
     """The domain where most of the gang is; 0 where none."""
-    counts: dict[int, int] = {}
-    for row, count in peers.items():
-        code = int(column.padded(row + 1)[row])
-        if code:
-            counts[code] = counts.get(code, 0) + count
-    return min(counts, key=lambda code: (-counts[code], column.values[code])) if counts else 0
+    pods = np.bincount(codes, weights=counts)
+    pods[0] = 0
+    best = np.flatnonzero(pods == pods.max()).tolist()
+    return min(best, key=lambda code: column.values[code]) if pods.any() else 0
 
 
-def _smallest(column: LabelColumn, rooms: Floats, missing: int) -> int:
+def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
-    enough = [code for code in np.nonzero(rooms >= missing)[0].tolist() if code]
+    rows = np.flatnonzero(scores > -np.inf)
+    rooms = np.bincount(column.codes[rows], weights=_room(nodes, rows, demand))
+    enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0

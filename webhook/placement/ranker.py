@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from webhook.gpus import Gpus
 from webhook.interface import Placement, Ranked, Rejected
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter, histogram
-from webhook.placement.gangs import closeness, is_gang, size_of
+from webhook.placement.gangs import homes, is_gang, size_of
 from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
@@ -28,9 +29,11 @@ V = TypeVar("V")
 _BUDGET = 64 << 20  # bytes for scores; shapes are written by tenants
 _BYTES_PER_ROW = 9
 _FEWEST, _MOST = 64, 512
+_MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
 Peers = dict[int, int]
+RowSet = NDArray[np.intp]
+"""Row numbers, each once."""
 _NO_PEERS: Peers = {}
-_NO_ROWS: NDArray[np.intp] = np.zeros(0, np.intp)
 
 
 class Ranker:
@@ -80,53 +83,52 @@ class Ranker:
         return known[1]
 
     def _named(self, rows: list[int], scores: Scores, peers: Peers, demand: Demand) -> tuple[Ranked, ...]:
-        columns = self._state.nodes.columns
+        columns, at = self._state.nodes.columns, np.array(rows)
         asked = self._gpus.among(name for name, _ in demand.requests)[0]
-        free, score = columns.free[asked][rows].tolist(), scores.score[rows].tolist()
+        numbers = zip(rows, columns.free[asked][at].tolist(), scores.score[at].tolist(), strict=True)
         return tuple(
             [
-                Ranked(columns.name[row], free[i], peers.get(row, 0), score[i] + AVOIDED * (score[i] < -AVOIDED / 2))
-                for i, row in enumerate(rows)
+                Ranked(columns.name[row], free, peers.get(row, 0), score + AVOIDED if score < -AVOIDED / 2 else score)
+                for row, free, score in numbers
             ]
         )
 
     def _ordered(self, pod: Pod, scores: Scores, peers: Peers) -> list[int]:
         """The best rows. The user's own wish comes first, then the domain of the pod's gang, then nodes that GPU metrics
         do not advise against, then fewest peers where the strategy says so, then the score."""
-        nodes, count = self._state.nodes, self._settings.nodes
+        count, gangs = self._settings.nodes, self._settings.gangs
         crowd = peers if scores.strategy.peers_first else _NO_PEERS
-        crowded = np.fromiter(crowd, np.intp, len(crowd))
-        fitting, tiers = self._tiers(pod, scores, peers)
-        if tiers is None:
-            found = scores.best_without(nodes, count, crowded)
-            if not crowd or (len(found) == count and scores.score[found[-1]] > -AVOIDED / 2):
-                return found
-            return self._merged(scores, [*found, *crowd], crowd)[:count]
-        found = []
-        for tier in np.flatnonzero(np.bincount(tiers))[::-1]:
-            rows = fitting[tiers == tier]
-            alone = rows[~np.isin(rows, crowded)] if crowd else rows
-            best = best_of(alone, scores.score[alone], nodes.order[alone], count - len(found))
-            if crowd:
-                best = self._merged(scores, [*best, *np.intersect1d(rows, crowded).tolist()], crowd)
-            found += best
+        near: list[RowSet] = []
+        if is_gang(pod, gangs):
+            near = homes(self._state.nodes, scores.score, scores.demand, peers, size_of(pod), gangs.keys)
+        found: list[int] = []
+        for rows in _groups(scores, near):
+            # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.
+            found += self._pick(scores, rows, crowd, count - len(found), found)
             if len(found) >= count:
                 break
-        return found[:count]
+        return found
 
-    def _tiers(self, pod: Pod, scores: Scores, peers: Peers) -> tuple[NDArray[np.intp], NDArray[np.int64] | None]:
-        """The rows that fit, and for each a number: higher ones go before any lower one. None: all are alike."""
-        gangs, wish = self._settings.gangs, scores.shape.wish
-        gang = is_gang(pod, gangs) and (peers or size_of(pod) > 1)
-        if wish is None and not gang:
-            return _NO_ROWS, None
+    def _pick(self, scores: Scores, rows: RowSet | None, crowd: Peers, count: int, taken: list[int]) -> list[int]:
+        """The best of `rows` (of all where None) that are not `taken`."""
         nodes = self._state.nodes
-        fitting = np.nonzero(scores.score > -np.inf)[0]
-        close = closeness(nodes, fitting, scores.demand, peers, size_of(pod), gangs.keys) if gang else None
-        if wish is None:
-            return fitting, close
-        tiers = wish[fitting] * 2 ** len(gangs.keys)
-        return fitting, tiers if close is None else tiers + close
+        apart = {*crowd, *taken}
+        if rows is None and len(apart) > _MANY:
+            rows = np.flatnonzero(scores.score > -np.inf)
+        if rows is None:
+            best = scores.best(nodes, count + len(apart))
+            found = [row for row in best if row not in apart][:count] if apart else best
+            crowded = [row for row in crowd if row not in taken]
+        else:
+            member = np.zeros(nodes.columns.size, bool)
+            member[rows] = True
+            crowded = [row for row in crowd if member[row] and row not in taken]
+            member[np.fromiter(apart, np.intp, len(apart))] = False
+            rows = rows[member[rows]]
+            found = best_of(rows, scores.score[rows], nodes.order[rows], count)
+        if crowded and (len(found) < count or scores.score[found[-1]] < -AVOIDED / 2):
+            found = self._merged(scores, [*found, *crowded], crowd)[:count]
+        return found
 
     def _merged(self, scores: Scores, rows: list[int], peers: Peers) -> list[int]:
         """Rows that fit, in order; some of them have peers."""
@@ -157,6 +159,19 @@ class Ranker:
             gpus = tuple(sorted(self._gpus.among(columns.capacity)))
             self._view = View(self._view.version + 1, gpus, history.popular(models))
         return self._view
+
+
+def _groups(scores: Scores, near: list[RowSet]) -> Iterator[RowSet | None]:
+    """Sets of rows that fit: all of one goes before any of the next that was not named yet. None: all rows."""
+    wish = scores.shape.wish
+    if wish is None:
+        yield from near
+        yield None
+        return
+    fitting = scores.score > -np.inf
+    for level in np.flatnonzero(np.bincount(wish[fitting]))[::-1]:
+        yield from (rows[wish[rows] == level] for rows in near)
+        yield np.flatnonzero(fitting & (wish == level))
 
 
 def _shape_key(pod: Pod) -> bytes:

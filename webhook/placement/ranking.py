@@ -23,6 +23,7 @@ AVOIDED = 1e6
 _NEVER = -np.inf
 _LAST = np.inf
 _AT_A_TIME = 8192
+_DEARER = 4  # a row by itself costs so many times what it costs among all
 _FEW = 32
 
 
@@ -78,7 +79,7 @@ class Scores:
         self.shape.refresh(nodes)
         before, self._read_to = self._read_to, (nodes.changes.position, usage.changes.position)
         changed = self._changed(nodes, usage, before)
-        if changed is None:
+        if changed is None or (view.version != self._view and nodes.columns.rows <= _AT_A_TIME):
             self._compute_all(nodes, view)
             return
         if changed:
@@ -100,7 +101,7 @@ class Scores:
         if len(self.score) != nodes.columns.size or nodes.reordered != self._order:
             return None
         by_node, by_pod = nodes.changes.since(before[0]), usage.changes.since(before[1])
-        if by_node is None or by_pod is None or len(by_node) + len(by_pod) > nodes.columns.rows:
+        if by_node is None or by_pod is None or len(by_node) + len(by_pod) > nodes.columns.rows // _DEARER:
             return None
         return {*by_node, *by_pod}
 
@@ -117,7 +118,8 @@ class Scores:
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
         scored: Floats = np.where(ok, self.strategy(nodes.columns, rows, self.demand, view), _NEVER)
-        scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
+        if nodes.avoided:
+            scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
         return scored
 
     def _index(self, nodes: Nodes, blocks: Rows) -> None:
@@ -139,19 +141,6 @@ class Scores:
         among = np.nonzero(scores >= least if least > _NEVER else scores > _NEVER)[0]
         rows = blocks[among // BLOCK] * BLOCK + among % BLOCK
         return best_of(rows, scores[among], nodes.order[rows], count)
-
-    def best_without(self, nodes: Nodes, count: int, excluded: NDArray[np.intp]) -> list[int]:
-        """As `best`, among the other rows."""
-        if not len(excluded):
-            return self.best(nodes, count)
-        kept, blocks = self.score[excluded], np.unique(excluded // BLOCK)
-        before = self._best[blocks], self._first[blocks]
-        self.score[excluded] = _NEVER
-        self._index(nodes, blocks)
-        found = self.best(nodes, count)
-        self.score[excluded] = kept
-        self._best[blocks], self._first[blocks] = before
-        return found
 
 
 def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:

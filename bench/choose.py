@@ -1,0 +1,321 @@
+"""How long one choice of a node takes: `python -m bench.choose`.
+
+For each number of nodes, in a process of its own: a cluster with eight pods to a node is listed in pages as the API
+gives it, then pods of a mixed queue of shapes are placed one after another, reserved, seen and bound, while others end,
+nodes report, and now and then one is cordoned. Times are of this process's own thread (CPU), which says what a choice
+costs, and by the wall clock, which also says what else the machine was doing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from bench.plot import lines
+from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
+from webhook.gpus import GpuName, Gpus
+from webhook.interface import Placement
+from webhook.placement import place
+from webhook.placement.settings import PlacementSettings
+
+Object = dict[str, Any]
+SIZES = (1_213, 5_000, 20_000, 65_000)
+AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}
+"""Milliseconds at the 99th percentile."""
+GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
+MODELS = ("NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S", "Tesla-T4")
+_PAGE = 500
+_PODS_PER_NODE = 7.7
+_WARM_UP = 1_000
+_KIB = 1024
+progress = Console(stderr=True)
+
+
+# --- what the API gives -----------------------------------------------------------------------------------------------
+
+
+def node(number: int, *, beat: int = 0, cordoned: bool = False) -> Object:
+    """A GPU node with about as many labels and conditions as GPU and Node Feature Discovery leave on one."""
+    name, model, gpus = f"gpu-{number:05d}", MODELS[number % len(MODELS)], (8, 8, 4, 2)[number % 4]
+    labels = {f"feature.node.kubernetes.io/cpu-cpuid.F{i}": "true" for i in range(40)} | {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/zone": f"zone-{number % 3}",
+        "topology.kubernetes.io/rack": f"rack-{number // 16}",
+        "nvidia.com/gpu.product": model,
+        "nvidia.com/gpu.count": str(gpus),
+        "nvidia.com/gpu.memory": "81559",
+        "nvidia.com/gfd.timestamp": str(1_700_000_000 + number),
+    }
+    amount = {"cpu": str(12 * gpus), "memory": f"{128 * gpus}Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+    conditions = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+    spec: Object = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
+    if cordoned:
+        spec["unschedulable"] = True
+    found = [{"type": kind, "status": "False", "lastHeartbeatTime": str(beat)} for kind in conditions]
+    return {
+        "metadata": {"name": name, "labels": labels, "resourceVersion": str(beat)},
+        "spec": spec,
+        "status": {
+            "allocatable": {**amount, "nvidia.com/gpu": str(gpus)},
+            "conditions": [*found, {"type": "Ready", "status": "True", "lastHeartbeatTime": str(beat)}],
+        },
+    }
+
+
+_ASKED = (1, 1, 2, 4, 8)
+
+
+def pod(number: int, owner: int, *, on: str | None = None, gpus: int | None = None) -> Object:
+    """A pod of a mixed queue: five sizes, four ways to select nodes, owners of twenty pods each."""
+    asked = _ASKED[owner % len(_ASKED)] if gpus is None else gpus
+    amount = {"cpu": str(8 * asked), "memory": f"{64 * asked}Gi", "nvidia.com/gpu": str(asked)}
+    if not asked:
+        amount = {"cpu": "500m", "memory": "1Gi"}
+    spec: Object = {
+        "containers": [{"name": "main", "image": "i", "resources": {"limits": amount, "requests": amount}}],
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    }
+    if owner % 4 == 1:
+        spec["nodeSelector"] = {"topology.kubernetes.io/zone": f"zone-{owner % 3}"}
+    if owner % 4 == 2:
+        expression = {"key": "nvidia.com/gpu.product", "operator": "In", "values": list(MODELS[:2])}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    if on is not None:
+        spec["nodeName"] = on
+    uid = f"{owner:08x}-0000-0000-0000-{number:012x}"
+    kind = "ReplicaSet" if owner % 2 else "Job"
+    controller = {"kind": kind, "name": f"o-{owner}", "uid": f"{owner:08x}-1111-0000-0000-{0:012x}", "controller": True}
+    return {
+        "metadata": {
+            "name": f"o-{owner}-{number}",
+            "generateName": f"o-{owner}-",
+            "namespace": f"team-{owner % 50}",
+            "uid": uid,
+            "labels": {"app": f"app-{owner}"},
+            "ownerReferences": [controller],
+        },
+        "spec": spec,
+        "status": {"phase": "Running" if on else "Pending"},
+    }
+
+
+def strategy_of(owner: int) -> str:
+    return "spread" if owner % 2 else "pack"
+
+
+# --- one size ---------------------------------------------------------------------------------------------------------
+
+
+class Stopwatch:
+    """Durations in microseconds: CPU of this thread, and by the wall clock."""
+
+    def __init__(self) -> None:
+        self.cpu: list[float] = []
+        self.wall: list[float] = []
+
+    def __enter__(self) -> None:
+        self._wall, self._cpu = time.perf_counter_ns(), time.thread_time_ns()
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu.append((time.thread_time_ns() - self._cpu) / 1000)
+        self.wall.append((time.perf_counter_ns() - self._wall) / 1000)
+
+    def summary(self) -> dict[str, float]:
+        cpu, wall = sorted(self.cpu), sorted(self.wall)
+        at = {"p50": len(cpu) // 2, "p99": len(cpu) * 99 // 100}
+        found = {f"cpu_{name}_us": round(cpu[i], 1) for name, i in at.items()}
+        return found | {f"wall_{name}_us": round(wall[i], 1) for name, i in at.items()} | {"n": len(cpu)}
+
+
+def fill(state: ClusterState, count: int) -> dict[str, float]:
+    """List nodes and pods, page by page. Gives memory and CPU seconds for each."""
+    found: dict[str, float] = {}
+    pods = int(count * _PODS_PER_NODE)
+    kinds: tuple[tuple[ListKind, int, Iterator[Object]], ...] = (
+        ("nodes", count, (node(i) for i in range(count))),
+        ("pods", pods, (_running(i, count) for i in range(pods))),
+    )
+    for kind, total, objects in kinds:
+        gc.collect()
+        before, spent, listing = _resident(), 0.0, Listing(state, kind)
+        for _ in track(range(-(-total // _PAGE)), f"{count:,} nodes: {kind}", console=progress, transient=True):
+            page = orjson.loads(orjson.dumps([obj for obj, _ in zip(objects, range(_PAGE), strict=False)]))
+            started = time.thread_time()
+            listing.add(page, 0.0)
+            spent += time.thread_time() - started
+        del page
+        started = time.thread_time()
+        listing.done(0.0)
+        found[f"{kind}_seconds"] = round(spent + time.thread_time() - started, 2)
+        del listing
+        gc.collect()
+        found[f"{kind}_bytes_each"] = round((_resident() - before) / total)
+    return found
+
+
+def _running(number: int, nodes: int) -> Object:
+    """A bound pod. On two of three nodes one holds half of the GPUs; the others are small and without GPUs."""
+    at, rank = number % nodes, number // nodes
+    if rank == 0 and at // 12 % 3:
+        return pod(number, number // 20, on=f"gpu-{at:05d}", gpus=(4, 4, 2, 1)[at % 4])
+    return pod(number, 100_000 + number // 20, on=f"gpu-{at:05d}", gpus=0)
+
+
+def measure(count: int, choices: int) -> Object:
+    """Everything about one number of nodes."""
+    state, settings, rng = ClusterState(), PlacementSettings(), random.Random(1)
+    fresh = _resident()
+    found = fill(state, count)
+    for kind in REQUIRED:
+        state.replace(kind, [], 0.0) if kind not in state.listed else state.heard(kind, 0.0)
+    gc.collect()
+    gc.freeze()
+    found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)
+    watches = {name: Stopwatch() for name in ("choose", "reserve", "pod event", "node event")}
+    running: list[Object] = []
+    for step in track(range(_WARM_UP + choices), f"{count:,} nodes: choices", console=progress, transient=True):
+        if step == _WARM_UP:
+            watches |= {name: Stopwatch() for name in watches}
+        number = 1_000_000 + step
+        made = pod(number, 200_000 + step // 20 % 40 + 40 * (step // 800))
+        _admit(state, settings, made, step, watches, running)
+        _others(state, count, rng, watches, running)
+    memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB, 1)
+    return {
+        "nodes": count,
+        "pods": int(count * _PODS_PER_NODE),
+        **found,
+        "peak_mib": memory,
+        "refused": sum(1 for made in running if "nodeName" not in made["spec"]),
+        **{name.replace(" ", "_"): watch.summary() for name, watch in watches.items()},
+    }
+
+
+def _admit(
+    state: ClusterState,
+    settings: PlacementSettings,
+    made: Object,
+    step: int,
+    watches: dict[str, Stopwatch],
+    running: list[Object],
+) -> None:
+    """One pod: placed, reserved, seen, bound to its first choice."""
+    owner = int(made["metadata"]["name"].split("-")[1])
+    now = step / 100
+    with watches["choose"]:
+        placement: Placement = place(made, state.snapshot(0.0), settings, strategy_of(owner), GPUS)
+    with watches["reserve"]:
+        state.reserve(made, placement, now)
+    running.append(made)
+    if placement.nodes:
+        made["spec"]["nodeName"] = placement.nodes[0].node
+        with watches["pod event"]:
+            state.pod_seen(made, now)
+
+
+def _others(
+    state: ClusterState, count: int, rng: random.Random, watches: dict[str, Stopwatch], running: list[Object]
+) -> None:
+    """What else happens between two choices."""
+    if len(running) > max(100, count // 10):
+        ended = running.pop(rng.randrange(len(running)))
+        with watches["pod event"]:
+            state.pod_gone(ended, 0.0)
+    if rng.random() < 0.5:
+        number = rng.randrange(count)
+        made = node(number, beat=rng.randrange(10**6), cordoned=rng.random() < 0.05)
+        with watches["node event"]:
+            state.node_seen(made)
+
+
+def _resident() -> int:
+    """Bytes of memory in use now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+# --- all sizes --------------------------------------------------------------------------------------------------------
+
+
+def table(results: list[Object]) -> Table:
+    made = Table(title="One choice among so many nodes, and what it takes to know them")
+    heads = (
+        "nodes",
+        "pods",
+        "choice p50",
+        "p99",
+        "p99 wall",
+        "aim",
+        "pod event",
+        "node event",
+        "start",
+        "state",
+        "pod",
+    )
+    for head in heads:
+        made.add_column(head, justify="right")
+    for found in results:
+        choose, aim = found["choose"], AIMS.get(found["nodes"])
+        made.add_row(
+            f"{found['nodes']:,}",
+            f"{found['pods']:,}",
+            *(f"{choose[key]:.0f} µs" for key in ("cpu_p50_us", "cpu_p99_us", "wall_p99_us")),
+            f"{aim * 1000:.0f} µs" if aim else "",
+            f"{found['pod_event']['cpu_p50_us']:.0f} µs",
+            f"{found['node_event']['cpu_p50_us']:.0f} µs",
+            f"{found['nodes_seconds'] + found['pods_seconds']:.1f} s",
+            f"{found['memory_mib']:.0f} MiB",
+            f"{found['pods_bytes_each']:.0f} B",
+        )
+    return made
+
+
+def chart(results: list[Object]) -> str:
+    """How a choice grows with the number of nodes."""
+    series = {
+        "p99": [(r["nodes"], r["choose"]["cpu_p99_us"] / 1000) for r in results],
+        "p50": [(r["nodes"], r["choose"]["cpu_p50_us"] / 1000) for r in results],
+        "aim (p99)": [(r["nodes"], AIMS[r["nodes"]]) for r in results if r["nodes"] in AIMS],
+    }
+    return lines("One choice of a node", "nodes", "milliseconds of CPU", series, log=(True, True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.choose", description=__doc__)
+    parser.add_argument("--nodes", default=",".join(map(str, SIZES)), help="numbers of nodes, with commas")
+    parser.add_argument("--choices", type=int, default=5_000, help="choices for each")
+    parser.add_argument("--out", type=Path, help="folder for choose.json and choose.svg")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measure(given.one, given.choices)))
+        return
+    results = []
+    for size in given.nodes.split(","):
+        command = [sys.executable, "-m", "bench.choose", "--one", size, "--choices", str(given.choices)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+        results.append(json.loads(done.stdout))
+    Console().print(table(results))
+    if given.out:
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / "choose.json").write_text(json.dumps(results, indent=1) + "\n")
+        (given.out / "choose.svg").write_text(chart(results))
+
+
+if __name__ == "__main__":
+    main()
