@@ -1,0 +1,36 @@
+"""What every test of an injector checks besides its own: the patch, a second time, and whose paths were touched."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import jsonpatch
+import orjson
+
+from tests.builders import Case
+from webhook.interface import Injector, Outcome
+from webhook.patch import Edit
+from webhook.pod import Pod
+
+
+def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
+    """The pod after an injector, and what it says it did. `own`: a pattern of the JSON pointers that are its own."""
+    edit = Edit(copy.deepcopy(case.pod))
+    outcome = injector.inject(edit, case.context)
+    operations: list[dict[str, Any]] = orjson.loads(edit.patch())
+    assert {o["op"] for o in operations} <= {"add", "replace", "remove"}
+    assert [o["path"] for o in operations if not re.fullmatch(own, o["path"])] == []
+    assert jsonpatch.apply_patch(case.pod, operations) == edit.object, "the patch says what was done"
+    again = Edit(copy.deepcopy(edit.object))
+    injector.inject(again, case.context)
+    assert again.patch() == b"[]", "applied twice it equals applied once"
+    return edit.object, outcome
+
+
+def unchanged(injector: Injector, case: Case) -> Outcome:
+    """What an injector says that leaves a pod alone."""
+    pod, outcome = applied(injector, case, own="")
+    assert pod == case.pod
+    return outcome

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPU, case, container, pod
+from tests.injectors.applied import applied, unchanged
+from webhook.injectors.gpu_resources import GpuResources
+from webhook.interface import Outcome, Refusal
+from webhook.patch import Edit
+from webhook.pod import Pod
+
+OWN = r"/spec/(containers|initContainers)/\d+/resources/(limits|requests)(/[^/]+)?"
+MIG = "nvidia.com/mig-1g.10gb"
+
+
+def asks(name: str = "main", **resources: Any) -> dict[str, Any]:
+    return {"name": name, "image": "app", "somethingNew": {"deep": [1]}, "resources": {**resources, "claims": None}}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(pod(container(gpu=None)), id="no GPU"),
+        pytest.param(pod(), id="equal already"),
+        pytest.param(pod(container(gpu=0)), id="0 in both"),
+        pytest.param(pod(asks(limits={GPU: "1000m"}, requests={GPU: 1})), id="equal in two spellings"),
+        pytest.param(pod(asks(limits={GPU: "x"}, requests={GPU: "1"})), id="no quantity: a rule says so"),
+        pytest.param(pod(asks(limits={"cpu": "4"}, requests={"memory": "1Gi"})), id="CPU and memory are the user's"),
+        pytest.param(pod(asks(limits={"nvidia.com/gpumem": "4000"})), id="GPU memory is no GPU"),
+        pytest.param(pod(asks(limits=None, requests=None)), id="limits and requests of null"),
+        pytest.param(pod({"name": "a", "resources": None}), id="resources of null"),
+        pytest.param(pod({"name": "a"}), id="no resources"),
+        pytest.param(pod(container(gpu=None), ephemeral=[asks(limits={GPU: 1})]), id="an ephemeral container"),
+        pytest.param(pod(resources={"limits": {GPU: 1}}), id="resources of the whole pod"),
+    ],
+)
+def test_left_alone(before: Pod) -> None:
+    assert unchanged(GpuResources(), case(before)) == Outcome("equal")
+
+
+@pytest.mark.parametrize(
+    ("resources", "want"),
+    [
+        pytest.param({"limits": {GPU: "1"}}, {"limits": {GPU: "1"}, "requests": {GPU: "1"}}, id="only a limit"),
+        pytest.param({"requests": {GPU: "2"}}, {"limits": {GPU: "2"}, "requests": {GPU: "2"}}, id="only a request"),
+        pytest.param(
+            {"limits": {GPU: 1}, "requests": None}, {"limits": {GPU: 1}, "requests": {GPU: 1}}, id="requests of null"
+        ),
+        pytest.param(
+            {"limits": None, "requests": {GPU: 1}}, {"limits": {GPU: 1}, "requests": {GPU: 1}}, id="limits of null"
+        ),
+        pytest.param(
+            {"limits": {}, "requests": {MIG: 1}}, {"limits": {MIG: 1}, "requests": {MIG: 1}}, id="a MIG slice"
+        ),
+        pytest.param(
+            {"limits": {"cpu": "4", GPU: 1}, "requests": {"memory": "1Gi"}},
+            {"limits": {"cpu": "4", GPU: 1}, "requests": {"memory": "1Gi", GPU: 1}},
+            id="CPU and memory stay as they are",
+        ),
+        pytest.param(
+            {"limits": {GPU: 1, "amd.com/gpu": 2}, "requests": {MIG: 3}},
+            {"limits": {GPU: 1, "amd.com/gpu": 2, MIG: 3}, "requests": {MIG: 3, GPU: 1, "amd.com/gpu": 2}},
+            id="several GPU resources",
+        ),
+        pytest.param(
+            {"limits": {"nvidia.com/mig-a~b/c": 1}},
+            {"limits": {"nvidia.com/mig-a~b/c": 1}, "requests": {"nvidia.com/mig-a~b/c": 1}},
+            id="a name that has to be escaped in a patch",
+        ),
+        pytest.param({"limits": {GPU: "0.5"}}, {"limits": {GPU: "0.5"}, "requests": {GPU: "0.5"}}, id="half a GPU"),
+        pytest.param({"limits": {GPU: "0"}}, {"limits": {GPU: "0"}, "requests": {GPU: "0"}}, id="0 GPUs"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["containers", "init"], ids=["a container", "an init container"])
+def test_made_equal(resources: dict[str, Any], want: dict[str, Any], kind: str) -> None:
+    asking = asks(**resources)
+    before = pod(asking) if kind == "containers" else pod(container(gpu=None), init=[container("i", gpu=None), asking])
+    after, outcome = applied(GpuResources(), case(before), OWN)
+    changed = after["spec"]["containers"][0] if kind == "containers" else after["spec"]["initContainers"][1]
+    assert changed == asks(**want)
+    filled = sum(map(len, want.values())) - sum(len(v or ()) for v in resources.values())
+    assert outcome == Outcome("filled", filled)
+
+
+def test_a_sidecar_is_made_equal_too() -> None:
+    before = pod(container(gpu=None), init=[asks(limits={GPU: 1}) | {"restartPolicy": "Always"}])
+    after, _ = applied(GpuResources(), case(before), OWN)
+    assert after["spec"]["initContainers"][0]["resources"]["requests"] == {GPU: 1}
+
+
+# --- refused ----------------------------------------------------------------------------------------------------------
+
+
+def refused(before: Pod) -> list[str]:
+    with pytest.raises(Refusal) as caught:
+        GpuResources().inject(Edit(before), case(before).context)
+    return [finding.message for finding in caught.value.findings]
+
+
+def test_a_conflict_names_both_numbers() -> None:
+    assert refused(pod(asks(limits={GPU: "2"}, requests={GPU: "1"}))) == [
+        'spec.containers[0].resources: saw requests nvidia.com/gpu: "1" but limits nvidia.com/gpu: "2", '
+        "wanted the same number in both. "
+        'Keep only limits.nvidia.com/gpu with the number of GPUs that container "main" needs.'
+    ]
+
+
+def test_all_conflicts_are_told_in_a_fixed_order() -> None:
+    conflict = {"limits": {GPU: 2, "amd.com/gpu": 2}, "requests": {"amd.com/gpu": 1, GPU: 1}}
+    messages = refused(pod(asks("b", **conflict), asks("a", **conflict), init=[asks("i", **conflict)]))
+    assert [(m.split(":")[0], "amd" in m) for m in messages] == [
+        ("spec.containers[0].resources", True),
+        ("spec.containers[0].resources", False),
+        ("spec.containers[1].resources", True),
+        ("spec.containers[1].resources", False),
+        ("spec.initContainers[0].resources", True),
+        ("spec.initContainers[0].resources", False),
+    ]
+
+
+def test_nothing_that_a_tenant_wrote_breaks_the_line() -> None:
+    name = 'nvidia.com/mig-\n"\x1b[31m' + "x" * 1000
+    (message,) = refused(pod(asks('a"\n', limits={name: "2"}, requests={name: "1"})))
+    assert message.isprintable()
+    assert len(message) < 800
+    assert r"limits nvidia.com/mig-\n\"\x1b[31mxxx" in message
+    assert r'container "a\"\n" needs' in message

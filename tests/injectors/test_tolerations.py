@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, container, pod
+from tests.injectors.applied import applied, unchanged
+from webhook.injectors.tolerations import AllowedTaint, PolicyTaint, Tolerations, covers
+from webhook.interface import Outcome, Taint
+
+OWN = r"/spec/tolerations(/-)?"
+EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+AMD = {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+NOT_READY = {
+    "key": "node.kubernetes.io/not-ready",
+    "operator": "Exists",
+    "effect": "NoExecute",
+    "tolerationSeconds": 300,
+}
+
+
+def tainted(*taints: Taint, fresh: bool = True) -> ClusterFacts:
+    return ClusterFacts(fresh=fresh, taints=taints)
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        pytest.param([EXISTS], id="just this one"),
+        pytest.param([{"key": GPU, "operator": "Exists"}], id="one for all effects"),
+        pytest.param([{"operator": "Exists"}], id="a wildcard of the user's"),
+        pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], id="a wildcard for one effect"),
+        pytest.param([NOT_READY, EXISTS | {"somethingNew": 1}], id="one with a field that we do not know"),
+    ],
+)
+def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, Any]]) -> None:
+    assert unchanged(Tolerations(), case(pod(tolerations=present))) == Outcome("covered")
+
+
+@pytest.mark.parametrize(
+    ("taint", "allowed"),
+    [
+        pytest.param(Taint("team", "b", "NoSchedule"), (AllowedTaint(key=GPU),), id="a taint that nobody allowed"),
+        pytest.param(
+            Taint("dedicated", "db", "NoSchedule"),
+            (AllowedTaint(key="dedicated", value="gpu"),),
+            id="an allowed key with another value",
+        ),
+        pytest.param(Taint("gpus", "", "NoSchedule"), (AllowedTaint(key="gpu"),), id="a key is no prefix"),
+    ],
+)
+def test_left_alone_where_the_policy_does_not_allow_it(taint: Taint, allowed: tuple[AllowedTaint, ...]) -> None:
+    injector = Tolerations(taints=(), allowed=allowed)
+    assert unchanged(injector, case(pod(), cluster=tainted(taint))) == Outcome("covered")
+
+
+def test_taints_are_not_believed_while_the_state_is_stale() -> None:
+    stale = tainted(Taint("sku", "gpu", "NoSchedule"), fresh=False)
+    assert unchanged(Tolerations(taints=()), case(pod(), cluster=stale)) == Outcome("covered")
+
+
+def test_another_vendors_taint_is_not_tolerated() -> None:
+    after, _ = applied(Tolerations(), case(pod(container(gpu=None, limits={"amd.com/gpu": 1}))), OWN)
+    assert AMD in after["spec"]["tolerations"]
+    after, _ = applied(Tolerations(), case(pod(container(limits={"amd.com/gpu": 0})), cluster=UNKNOWN), OWN)
+    assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor are none"
+
+
+@pytest.mark.parametrize(
+    ("present", "want"),
+    [
+        pytest.param({}, [EXISTS], id="no tolerations"),
+        pytest.param({"tolerations": None}, [EXISTS], id="tolerations of null"),
+        pytest.param({"tolerations": []}, [EXISTS], id="an empty list"),
+        pytest.param({"tolerations": [NOT_READY]}, [NOT_READY, EXISTS], id="others stay where they are"),
+        pytest.param(
+            {"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}]},
+            [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}, EXISTS],
+            id="another effect does not cover it",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}]},
+            [{"key": GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}, EXISTS],
+            id="one value does not cover all values",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": GPU, "operator": "Gt", "value": "5"}]},
+            [{"key": GPU, "operator": "Gt", "value": "5"}, EXISTS],
+            id="an operator that we do not know covers nothing",
+        ),
+    ],
+)
+def test_the_vendors_taint_is_tolerated(present: dict[str, Any], want: list[dict[str, Any]]) -> None:
+    after, outcome = applied(Tolerations(), case(pod(**present), cluster=UNKNOWN), OWN)
+    assert after["spec"]["tolerations"] == want
+    assert outcome == Outcome("added", [GPU])
+
+
+@pytest.mark.parametrize(
+    ("taints", "allowed", "want"),
+    [
+        pytest.param(
+            [Taint("sku", "gpu", "NoSchedule")],
+            [AllowedTaint(key="sku", value="gpu")],
+            [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}],
+            id="only the value that is allowed",
+        ),
+        pytest.param(
+            [Taint("sku", "gpu", "NoSchedule")],
+            [AllowedTaint(key="sku")],
+            [{"key": "sku", "operator": "Exists", "effect": "NoSchedule"}],
+            id="any value where any is allowed",
+        ),
+        pytest.param(
+            [Taint("sku", "a100", "NoSchedule"), Taint("sku", "h100", "NoSchedule"), Taint("sku", "cpu", "NoSchedule")],
+            [AllowedTaint(key="sku", value="a100"), AllowedTaint(key="sku", value="h100")],
+            [
+                {"key": "sku", "operator": "Equal", "value": "a100", "effect": "NoSchedule"},
+                {"key": "sku", "operator": "Equal", "value": "h100", "effect": "NoSchedule"},
+            ],
+            id="two values of one key, and not a third one",
+        ),
+        pytest.param(
+            [Taint("sku", "a100", "NoSchedule"), Taint("sku", "h100", "NoSchedule")],
+            [AllowedTaint(key="sku")],
+            [{"key": "sku", "operator": "Exists", "effect": "NoSchedule"}],
+            id="two values of one key where any is allowed: the key once",
+        ),
+        pytest.param(
+            [Taint("gpu", "", "NoExecute"), Taint("gpu", "", "NoSchedule")],
+            [AllowedTaint(key="gpu")],
+            [{"key": "gpu", "operator": "Exists"}],
+            id="two effects of one key: the key once, for all effects",
+        ),
+        pytest.param(
+            [Taint("gpu", "a", "NoExecute"), Taint("gpu", "a", "NoSchedule"), Taint("gpu", "a", "PreferNoSchedule")],
+            [AllowedTaint(key="gpu", value="a")],
+            [{"key": "gpu", "operator": "Equal", "value": "a"}],
+            id="three effects of one value",
+        ),
+        pytest.param(
+            [Taint("nvidia.com/mig-strategy", "x", "NoSchedule")],
+            [AllowedTaint(key="nvidia.com/mig*")],
+            [{"key": "nvidia.com/mig-strategy", "operator": "Exists", "effect": "NoSchedule"}],
+            id="a key by its prefix: the whole key is tolerated, never a pattern",
+        ),
+    ],
+)
+def test_taints_that_gpu_nodes_carry(
+    taints: list[Taint], allowed: list[AllowedTaint], want: list[dict[str, Any]]
+) -> None:
+    injector = Tolerations(taints=(), allowed=tuple(allowed))
+    after, _ = applied(injector, case(pod(), cluster=tainted(*taints)), OWN)
+    assert after["spec"]["tolerations"] == want
+
+
+def test_a_live_taint_that_the_policys_own_covers_adds_nothing() -> None:
+    after, outcome = applied(Tolerations(), case(pod(), cluster=TWO_NODES), OWN)
+    assert after["spec"]["tolerations"] == [EXISTS]
+    assert outcome == Outcome("added", [GPU])
+
+
+def test_a_live_taint_of_another_effect_widens_the_one_toleration_of_its_key() -> None:
+    cluster = tainted(Taint(GPU, "present", "NoExecute"), Taint(GPU, "present", "NoSchedule"))
+    after, _ = applied(Tolerations(), case(pod(), cluster=cluster), OWN)
+    assert after["spec"]["tolerations"] == [{"key": GPU, "operator": "Exists"}]
+
+
+def test_taints_of_the_policy_for_all_vendors_and_with_a_value() -> None:
+    injector = Tolerations(taints=(PolicyTaint(key="pool", value="gpu", effect="NoExecute"),), allowed=())
+    after, outcome = applied(injector, case(pod()), OWN)
+    assert after["spec"]["tolerations"] == [{"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoExecute"}]
+    assert outcome == Outcome("added", ["pool"])
+
+
+def test_what_was_worked_out_before_is_not_given_away() -> None:
+    injector = Tolerations()
+    first, _ = applied(injector, case(pod()), OWN)
+    first["spec"]["tolerations"][0]["key"] = "changed"
+    second, _ = applied(injector, case(pod()), OWN)
+    assert second["spec"]["tolerations"] == [EXISTS]
+
+
+def test_tenants_cannot_fill_the_memory_with_names() -> None:
+    injector = Tolerations()
+    for number in range(1000):
+        applied(injector, case(pod(container(gpu=None, limits={f"nvidia.com/mig-{number}": 1}))), OWN)
+    assert len(injector._wanted) <= 64
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("", "a toleration without a key tolerates every taint"),
+        ("*", "a toleration without a key tolerates every taint"),
+        ("nvidia.com/*", "a toleration without a key tolerates every taint"),
+        ("node.kubernetes.io/unschedulable", "this would tolerate nodes that are not ready"),
+        ("node-role.kubernetes.io/control-plane", "this would tolerate nodes that are not ready"),
+        ("not a key", "String should match pattern"),
+    ],
+)
+def test_a_taint_that_must_not_be_tolerated_is_no_setting(key: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        PolicyTaint(key=key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("", "*", "n*", "node*", "node.kubernetes.io/*", "node.kubernetes.io/not*", "node.kubernetes.io/not-ready"),
+        *("node-role.kubernetes.io/*", "node-role.kubernetes.io/master", "node.cloudprovider.kubernetes.io/shutdown"),
+    ],
+)
+def test_a_pattern_that_matches_a_taint_of_kubernetes_is_no_setting(key: str) -> None:
+    with pytest.raises(ValueError, match="this would tolerate nodes that are not ready, or control planes"):
+        AllowedTaint(key=key)
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/*", "node-role.kubernetes.io/gpu", "nodes.example.com/gpu"])
+def test_a_pattern_of_gpu_taints_is_a_setting(key: str) -> None:
+    assert AllowedTaint(key=key).key == key
+
+
+# --- covers: the tables of pkg/util/tolerations/tolerations_test.go (TestIsSuperset) ----------------------------------
+
+TOLERATIONS: dict[str, dict[str, Any]] = {
+    "all": {"operator": "Exists"},
+    "all-nosched": {"operator": "Exists", "effect": "NoSchedule"},
+    "all-noexec": {"operator": "Exists", "effect": "NoExecute"},
+    "foo": {"key": "foo", "operator": "Exists"},
+    "foo-bar": {"key": "foo", "operator": "Equal", "value": "bar"},
+    "foo-nosched": {"key": "foo", "operator": "Exists", "effect": "NoSchedule"},
+    "foo-bar-nosched": {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"},
+    "foo-baz-nosched": {"key": "foo", "operator": "Equal", "value": "baz", "effect": "NoSchedule"},
+    "faz-nosched": {"key": "faz", "operator": "Exists", "effect": "NoSchedule"},
+    "faz-baz-nosched": {"key": "faz", "operator": "Equal", "value": "baz", "effect": "NoSchedule"},
+    "foo-prefnosched": {"key": "foo", "operator": "Exists", "effect": "PreferNoSchedule"},
+    "foo-noexec": {"key": "foo", "operator": "Exists", "effect": "NoExecute"},
+    "foo-bar-noexec": {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoExecute"},
+    "foo-noexec-10": {"key": "foo", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10},
+    "foo-noexec-0": {"key": "foo", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
+    "foo-bar-noexec-10": {
+        "key": "foo",
+        "operator": "Equal",
+        "value": "bar",
+        "effect": "NoExecute",
+        "tolerationSeconds": 10,
+    },
+}
+SUPERSETS = {
+    "all": set(TOLERATIONS),
+    "all-nosched": {"foo-nosched", "foo-bar-nosched", "foo-baz-nosched", "faz-nosched", "faz-baz-nosched"},
+    "all-noexec": {"foo-noexec", "foo-bar-noexec", "foo-noexec-10", "foo-noexec-0", "foo-bar-noexec-10"},
+    "foo": {name for name in TOLERATIONS if name.startswith("foo-")},
+    "foo-bar": {"foo-bar-nosched", "foo-bar-noexec", "foo-bar-noexec-10"},
+    "foo-nosched": {"foo-bar-nosched", "foo-baz-nosched"},
+    "faz-nosched": {"faz-baz-nosched"},
+    "foo-noexec": {"foo-bar-noexec", "foo-noexec-10", "foo-noexec-0", "foo-bar-noexec-10"},
+    "foo-bar-noexec": {"foo-bar-noexec-10"},
+    "foo-noexec-10": {"foo-noexec-0", "foo-bar-noexec-10"},
+}
+
+
+@pytest.mark.parametrize("other", TOLERATIONS)
+@pytest.mark.parametrize("one", TOLERATIONS)
+def test_one_toleration_covers_another_as_upstream_says(one: str, other: str) -> None:
+    expected = one == other or other in SUPERSETS.get(one, set())
+    assert covers(TOLERATIONS[one], TOLERATIONS[other]) is expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "want"),
+    [
+        pytest.param(
+            {"key": "foo", "value": "bar"},
+            {"key": "foo", "value": "bar", "effect": "NoSchedule"},
+            False,
+            id="upstream's quirk: a missing operator does not cover a missing operator",
+        ),
+        pytest.param(
+            {"key": "foo", "value": "bar"},
+            {"key": "foo", "operator": "Equal", "value": "bar"},
+            True,
+            id="a missing operator covers Equal",
+        ),
+        pytest.param(
+            {"key": "foo", "operator": "Lt", "value": "5"},
+            {"key": "foo", "operator": "Equal", "value": "5"},
+            False,
+            id="an unknown operator covers nothing else",
+        ),
+        pytest.param(
+            {"key": "foo", "operator": "Lt"}, {"key": "foo", "operator": "Lt"}, True, id="…but it equals itself"
+        ),
+        pytest.param(
+            {"key": None, "operator": "Exists", "effect": None}, {"key": "a", "operator": "Exists"}, True, id="nulls"
+        ),
+        pytest.param({"key": "", "operator": "Equal"}, {"key": "a", "operator": "Equal"}, False, id="no key, Equal"),
+    ],
+)
+def test_the_odd_cases_of_covers(one: dict[str, Any], other: dict[str, Any], want: bool) -> None:
+    assert covers(one, other) is want
