@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -21,6 +21,8 @@ from webhook.review import Request
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
 Rules = Sequence[tuple[str, Rule]]
+Findings = list[tuple[str, str, Finding]]
+"""Unit, action, finding."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
 
 
@@ -99,11 +101,11 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
             outcome = decision.outcomes[name] = injector.inject(edit, context)
             decision.warnings.append(outcome.warning)
     except Refusal as refusal:
-        decision.findings = [(name, "deny", finding) for finding in refusal.findings]
-        return refused(decision, pod, policy, shadow=home.settings.shadow)
-    decision.findings = _early(request, pod, context, policy, home)
-    if decision.findings:
-        return refused(decision, pod, policy, shadow=home.settings.shadow)
+        said = [(name, "deny", finding) for finding in refusal.findings]
+        return _refused_early(decision, said, request, context, policy, home)
+    said = _denials(findings(pod, context, policy.early_rules(home.profile)))
+    if said and not _exempt(request, pod, home):
+        return _refused_early(decision, said, request, context, policy, home)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
     if decision.patch is not None and not _holds(decision.patch, original, pod):
@@ -116,18 +118,22 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     return decision
 
 
-def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> list[tuple[str, str, Finding]]:
-    """What the API server would refuse in its own words before the validating hook is asked."""
-    found: list[tuple[str, str, Finding]] = [
-        (name, rule.action, finding)
-        for name, rule in policy.early_rules(home.profile)
-        if rule.action == "deny"
-        for finding in rule.check(pod, context)
-        if not finding.only_warn
-    ]
-    if found and any(exemption.covers(request, pod) for exemption in home.settings.exempt):
-        return []
-    return found
+def _refused_early(
+    decision: Decision, said: Findings, request: Request, context: Context, policy: Policy, home: Home
+) -> Decision:
+    """Refused before the API server looks, with what every rule has to say: one round trip, all mistakes.
+
+    Where no rule says it, because that one is off, the injector's own words stand: `said`.
+    """
+    pod = pod_of(request.object)
+    context.fits_empty = fitting(context.cluster, policy, home)
+    found = [] if _exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
+    decision.findings = found if _denials(found) else [*said, *found]
+    return refused(decision, pod, policy, shadow=home.settings.shadow)
+
+
+def _denials(found: Iterable[tuple[str, str, Finding]]) -> Findings:
+    return [told for told in found if told[1] == "deny"]
 
 
 _AFTER_PLACEMENT = frozenset(("topologySpread", "nodeAffinity"))
@@ -177,7 +183,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         and old["metadata"].get("annotations") == pod["metadata"].get("annotations")
     ):
         return IGNORED
-    if any(exemption.covers(request, pod) for exemption in home.settings.exempt):
+    if _exempt(request, pod, home):
         return Decision("allowed", home.profile)
     context = context_of(request, pod, policy, cluster)
     context.old = old
@@ -212,6 +218,10 @@ def fitting(cluster: Cluster, policy: Policy, home: Home) -> Callable[[Pod], Rej
     if not isinstance(cluster, Snapshot):
         return None
     return partial(fits_empty, snapshot=cluster, settings=home.settings.placement, gpus=policy.gpus)
+
+
+def _exempt(request: Request, pod: Pod, home: Home) -> bool:
+    return any([exemption.covers(request, pod) for exemption in home.settings.exempt])
 
 
 def pod_of(obj: Pod | None) -> Pod:

@@ -15,6 +15,8 @@ from webhook import offline
 from webhook.app import serve_forever
 from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
+from webhook.export import export_yaml
+from webhook.policy import Policy
 from webhook.settings import ServeSettings
 from webhook.text import plural
 
@@ -87,7 +89,7 @@ def lint(
 ) -> None:
     """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
     try:
-        loaded = offline.load_policy(_read(file))
+        loaded = _policy(file)
     except PolicyError as error:
         for problem in error.problems:
             console.print(f"{file}: {problem}", markup=False)
@@ -96,6 +98,28 @@ def lint(
         raise _could_not(error) from None
     profiles = plural(len(loaded.file.profiles), "profile")
     print(f"{file}: good: {profiles}, hash {loaded.hash}")
+
+
+@app.command()
+def export(
+    policy: Annotated[str, typer.Argument(metavar="FILE|default", help="A policy, or `default`.")] = "default",
+    everywhere: Annotated[
+        bool, typer.Option(help="Also ban the taking of GPUs in namespaces that have not opted in.")
+    ] = False,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="A namespace that --everywhere leaves out; may be repeated.")
+    ] = None,
+) -> None:
+    """Print the static part of a policy as admission policies of the API server, for `kubectl apply -f -`.
+
+    A backstop while the webhook is away. What needs the state of the cluster (the node, entitlements by what exists) is
+    not in it: a comment at the top says what. Needs Kubernetes 1.36 or newer for the changing half.
+    """
+    try:
+        loaded = _policy(policy)
+        print(export_yaml(loaded, everywhere=everywhere, exclude=exclude or ()), end="")
+    except GpuAdmissionError as error:
+        raise _could_not(error) from None
 
 
 @app.command()
@@ -147,7 +171,7 @@ def serve(
 def _decide(file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.Decide) -> None:
     status = 0
     try:
-        loaded = offline.load_policy(None if policy in (None, "default") else _read(str(policy)))
+        loaded = _policy(policy)
         state = offline.load_state(cluster)
         found = list(offline.documents(_read(file), file))
     except PolicyError as error:
@@ -175,6 +199,10 @@ def _decide(file: str, cluster: Path | None, policy: str | None, output: Output 
             _print(result, output, printed)
             printed += 1
     raise typer.Exit(status)
+
+
+def _policy(name: str | None) -> Policy:
+    return offline.load_policy(None if name in (None, "default") else _read(str(name)))
 
 
 def _report(result: offline.Result) -> None:

@@ -6,6 +6,7 @@ Pods are decided one after another against one state, each choice reserved befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,7 @@ import jsonpatch
 import orjson
 
 from webhook import review, workloads
-from webhook.admission import Decision, mutate, validate
+from webhook.admission import IGNORED, Decision, mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
@@ -38,6 +39,8 @@ class Document(NamedTuple):
     request: review.Request
     original: bytes
     """The pod as it was read, as JSON."""
+    plain: bool = False
+    """A pod, not a review: the API server would ask the mutating hook before the validating one."""
 
 
 class Result(NamedTuple):
@@ -161,7 +164,7 @@ def _document(item: Any, where: str) -> Document:
         object=orjson.loads(original),
         old=None,
     )
-    return Document(where, request, original)
+    return Document(where, request, original, plain=True)
 
 
 def _json(item: Any) -> bytes:
@@ -185,9 +188,19 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    request = document.request
-    decide = validate if request.resource == "pods" else workloads.validate
-    return decide(request, policy, state.snapshot(now))
+    """A plain pod is judged as the mutating hook leaves it, as in a cluster; a review just as it is."""
+    request, snapshot = document.request, state.snapshot(now)
+    if request.resource != "pods":
+        return workloads.validate(request, policy, snapshot)
+    if not document.plain:
+        return validate(request, policy, snapshot)
+    first = mutate(request, policy, snapshot, lambda: orjson.loads(document.original))
+    if first.result == "denied":
+        return first
+    if first.patch is None:
+        request = request._replace(object=orjson.loads(document.original))
+    decision = validate(request, policy, snapshot)
+    return decision if decision is IGNORED else replace(decision, warnings=[*first.warnings, *decision.warnings])
 
 
 def run(document: Document, decide: Decide, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:

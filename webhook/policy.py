@@ -122,7 +122,17 @@ class Profile(Settings):
     injectors: Injectors = Injectors()
     placement: PlacementSettings = PlacementSettings()
     rules: Rules = Rules()
-    exempt: tuple[Exemption, ...] = ()
+    exempt: tuple[Exemption, ...] = (
+        Exemption(
+            namespaces=(
+                "gpu-operator",
+                "nvidia-gpu-operator",
+                "kube-amd-gpu",
+                "inteldeviceplugins-system",
+                "node-feature-discovery",
+            )
+        ),
+    )
     templates: Templates = Templates()
 
 

@@ -168,8 +168,8 @@ async def test_conflicting_request_and_limit_are_refused_with_both_numbers(api: 
     with pytest.raises(ApiError) as refused:
         await api.create(unsure, team)
     message = str(refused.value)
-    assert 'requests nvidia.com/gpu: "1" but limits nvidia.com/gpu: "2"' in message
-    assert "spec.containers[0].resources" in message
+    assert '"1" beside a limit of "2"' in message
+    assert "spec.containers[0].resources.requests[nvidia.com/gpu]" in message
 
 
 async def test_a_request_without_a_limit_is_repaired(api: Api, team: str, nodes: MakeNodes) -> None:
