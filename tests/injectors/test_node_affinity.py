@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Case, case, pod
+from tests.injectors.applied import applied, unchanged
+from webhook.injectors.node_affinity import NodeAffinity, named_node
+from webhook.interface import Outcome, Placement, Ranked
+
+OWN = (
+    r"/spec/affinity|/spec/affinity/nodeAffinity"
+    r"|/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution(/-)?"
+    r"|/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
+    r"(/nodeSelectorTerms/\d+/matchFields(/-)?)?"
+)
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PINNED = NodeAffinity(mode="required")
+
+
+def is_node(name: str) -> dict[str, Any]:
+    return {"key": "metadata.name", "operator": "In", "values": [name]}
+
+
+def prefers(name: str, weight: int) -> dict[str, Any]:
+    return {"weight": weight, "preference": {"matchFields": [is_node(name)]}}
+
+
+IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
+USERS = {"weight": 100, "preference": {"matchExpressions": [IN_ZONE]}}
+
+
+def ranked(*names: str, weights: tuple[int, ...] = (100, 60, 36)) -> Placement:
+    return Placement(tuple(Ranked(name, 8, 0, 1.0) for name in names), "pack", weights=weights, total=9)
+
+
+def placed(affinity: Any = ..., *names: str, **spec: Any) -> Case:
+    if affinity is not ...:
+        spec["affinity"] = affinity
+    return case(pod(**spec), placement=ranked(*(names or ("a1", "a2"))))
+
+
+# --- what must not change ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["preferred", "required"])
+@pytest.mark.parametrize(
+    ("placement", "reason"),
+    [
+        pytest.param(None, "no placement", id="nothing was placed"),
+        pytest.param(Placement((), "off", "the policy leaves it to the scheduler"), None, id="strategy off"),
+        pytest.param(Placement((), "pack", "pod of a DaemonSet"), None, id="a pod of a DaemonSet"),
+        pytest.param(
+            Placement((), "pack", "no node fits", total=3, rejected=(("cordoned", 3),)), None, id="no node fits"
+        ),
+    ],
+)
+def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | None, reason: str | None) -> None:
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [is_node("x")]}]}}}
+    outcome = unchanged(NodeAffinity(mode=mode), case(pod(affinity=affinity), placement=placement))
+    assert outcome == Outcome("none", reason or (placement.reason if placement else ""))
+
+
+@pytest.mark.parametrize(
+    ("injector", "affinity"),
+    [
+        pytest.param(
+            NodeAffinity(),
+            {"nodeAffinity": {PREFERRED: [prefers("a2", 1), USERS, prefers("a1", 7)]}},
+            id="all nodes are preferred already",
+        ),
+        pytest.param(
+            PINNED,
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [is_node("a1")]}]}}},
+            id="the node is required already",
+        ),
+        pytest.param(
+            PINNED,
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}, {"matchExpressions": []}, {"matchFields": None}]}}},
+            id="empty terms match nothing: the pin would make them match",
+        ),
+        pytest.param(
+            PINNED,
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}},
+            id="no terms at all: the API server says so",
+        ),
+        pytest.param(PINNED, {"nodeAffinity": {REQUIRED: {}}}, id="a selector without terms"),
+    ],
+)
+def test_left_alone_where_nothing_is_to_be_said(injector: NodeAffinity, affinity: dict[str, Any]) -> None:
+    assert unchanged(injector, placed(affinity)) == Outcome("present")
+
+
+def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
+    known = case(pod(), placement=ranked("a1", "a2", weights=()))
+    assert unchanged(NodeAffinity(), known) == Outcome("present")
+
+
+# --- what must --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("affinity", "want"),
+    [
+        pytest.param(..., {"nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}}, id="no affinity"),
+        pytest.param(None, {"nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}}, id="null"),
+        pytest.param({}, {"nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}}, id="an empty one"),
+        pytest.param(
+            {"podAffinity": {"x": 1}, "nodeAffinity": None},
+            {"podAffinity": {"x": 1}, "nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}},
+            id="another kind of affinity stays",
+        ),
+        pytest.param(
+            {"nodeAffinity": {PREFERRED: [USERS], "somethingNew": True}},
+            {"nodeAffinity": {PREFERRED: [USERS, prefers("a1", 100), prefers("a2", 60)], "somethingNew": True}},
+            id="the user's preferences come first",
+        ),
+        pytest.param(
+            {"nodeAffinity": {PREFERRED: [prefers("a1", 3)]}},
+            {"nodeAffinity": {PREFERRED: [prefers("a1", 3), prefers("a2", 60)]}},
+            id="a node that the user prefers is not said again",
+        ),
+        pytest.param(
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]}}},
+            {
+                "nodeAffinity": {
+                    REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]},
+                    PREFERRED: [prefers("a1", 100), prefers("a2", 60)],
+                }
+            },
+            id="what is required stays",
+        ),
+    ],
+)
+def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
+    after, outcome = applied(NodeAffinity(), placed(affinity), OWN)
+    assert after["spec"]["affinity"] == want
+    assert outcome.result == "preferred"
+
+
+@pytest.mark.parametrize(
+    ("affinity", "terms"),
+    [
+        pytest.param(..., [{"matchFields": [is_node("a1")]}], id="no affinity"),
+        pytest.param({"nodeAffinity": {REQUIRED: None}}, [{"matchFields": [is_node("a1")]}], id="null"),
+        pytest.param(
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]}}},
+            [{"matchExpressions": [IN_ZONE], "matchFields": [is_node("a1")]}],
+            id="added to a term, not beside it",
+        ),
+        pytest.param(
+            {
+                "nodeAffinity": {
+                    REQUIRED: {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [IN_ZONE], "matchFields": None},
+                            {},
+                            {"matchFields": [is_node("b")]},
+                        ]
+                    }
+                }
+            },
+            [
+                {"matchExpressions": [IN_ZONE], "matchFields": [is_node("a1")]},
+                {},
+                {"matchFields": [is_node("b"), is_node("a1")]},
+            ],
+            id="added to every term that matches something",
+        ),
+    ],
+)
+def test_required(affinity: Any, terms: list[Any]) -> None:
+    after, outcome = applied(PINNED, placed(affinity), OWN)
+    assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {"nodeSelectorTerms": terms}
+    assert outcome == Outcome("required", "a1")
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        pytest.param(None, id="null"),
+        pytest.param({}, id="an empty term"),
+        pytest.param({"matchFields": []}, id="no field"),
+        pytest.param({"matchFields": [is_node("a"), is_node("b")]}, id="two fields"),
+        pytest.param({"matchFields": [is_node("a")], "matchExpressions": [IN_ZONE]}, id="something else besides"),
+        pytest.param({"matchFields": [is_node("a") | {"operator": "NotIn"}]}, id="all nodes but one"),
+        pytest.param({"matchFields": [is_node("a") | {"values": ["a", "b"]}]}, id="two names"),
+        pytest.param({"matchFields": [is_node("a") | {"values": None}]}, id="no name"),
+        pytest.param({"matchExpressions": [is_node("a")]}, id="a label of that name"),
+        pytest.param({"matchFields": [is_node("a") | {"key": "metadata.uid"}]}, id="another field"),
+    ],
+)
+def test_this_term_does_not_name_one_node(term: Any) -> None:
+    assert named_node(term) is None
+
+
+@pytest.mark.parametrize(
+    "term",
+    [{"matchFields": [is_node("a")]}, {"matchFields": [is_node("a")], "matchExpressions": []}],
+    ids=["just it", "with an empty list"],
+)
+def test_this_term_names_one_node(term: Any) -> None:
+    assert named_node(term) == "a"

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, pod
+from tests.injectors.applied import applied, unchanged
+from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, Constraint, TopologySpread, stable_labels
+from webhook.interface import Outcome, Placement, Ranked
+
+OWN = (
+    r"/spec/topologySpreadConstraints(/-)?|/spec/affinity|/spec/affinity/podAntiAffinity"
+    r"|/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution(/-)?"
+)
+SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
+LABELS = {"app": "web", "pod-template-hash": "5f6d"}
+CHOSEN = Placement((Ranked("a1", 8, 0, 1.0),), "spread", weights=(100,))
+NOT_CHOSEN = Placement((), "spread", "cluster state is stale")
+
+
+def zones(*names: str, fresh: bool = True) -> ClusterFacts:
+    offers = {f"n{i}": {GPU: 8} for i in range(len(names))}
+    labels = {f"n{i}": {ZONE: zone, HOST: f"n{i}"} for i, zone in enumerate(names)}
+    return ClusterFacts(fresh=fresh, offers=offers, labels=labels)
+
+
+TWO_ZONES = zones("z1", "z1", "z2")
+ONE_ZONE = zones("z1", "z1")
+
+
+def replica(
+    labels: dict[str, str] | None = None, cluster: ClusterFacts = ONE_ZONE, owner: str = "ReplicaSet", **tweaks: Any
+) -> Case:
+    known = {k: tweaks.pop(k) for k in ("placement", "strategy") if k in tweaks}
+    before = pod(labels=LABELS if labels is None else labels, owned_by=owner or None, **tweaks)
+    return case(before, cluster=cluster, **known)
+
+
+def constraint(key: str, skew: int = 1, **tweaks: Any) -> dict[str, Any]:
+    return {
+        "maxSkew": skew,
+        "topologyKey": key,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["pod-template-hash"],
+    } | tweaks
+
+
+ANTI = TopologySpread(mode="antiAffinity")
+
+
+@pytest.mark.parametrize(
+    ("known", "injector", "outcome"),
+    [
+        pytest.param(replica(owner=""), TopologySpread(), Outcome("noOwner"), id="a pod on its own"),
+        pytest.param(
+            replica({}), TopologySpread(), Outcome("noLabels"), id="no labels: a constraint would match nothing"
+        ),
+        pytest.param(
+            replica({"pod-template-hash": "5f6d", "statefulset.kubernetes.io/pod-name": "db-0"}),
+            TopologySpread(),
+            Outcome("noLabels"),
+            id="only labels that differ from pod to pod",
+        ),
+        pytest.param(replica(owner="DaemonSet"), TopologySpread(), Outcome("nodeIsFixed"), id="a pod of a DaemonSet"),
+        pytest.param(replica(owner="Node"), TopologySpread(), Outcome("nodeIsFixed"), id="a static pod"),
+        pytest.param(replica(nodeName="n1"), TopologySpread(), Outcome("nodeIsFixed"), id="a pod on its node"),
+        pytest.param(
+            replica(topologySpreadConstraints=[constraint(HOST, whenUnsatisfiable="DoNotSchedule")]),
+            TopologySpread(),
+            Outcome("present"),
+            id="the pod spreads over that key",
+        ),
+        pytest.param(
+            replica(topologySpreadConstraints=[constraint("rack")], placement=CHOSEN, strategy="pack"),
+            TopologySpread(),
+            Outcome("present"),
+            id="packed, and the pod has a constraint of its own",
+        ),
+        pytest.param(
+            replica(affinity={"podAntiAffinity": {SOFT: [{"weight": 1, "podAffinityTerm": {"topologyKey": HOST}}]}}),
+            ANTI,
+            Outcome("present"),
+            id="the pod keeps away from its like",
+        ),
+        pytest.param(
+            replica(cluster=UNKNOWN),
+            TopologySpread(constraints=(Constraint(key=ZONE),)),
+            Outcome("present"),
+            id="zones that nobody knows",
+        ),
+        pytest.param(
+            replica(cluster=ONE_ZONE),
+            TopologySpread(constraints=(Constraint(key=ZONE),)),
+            Outcome("present"),
+            id="a single zone",
+        ),
+        pytest.param(
+            replica(cluster=UNKNOWN),
+            TopologySpread(constraints=(Constraint(key=HOST, when_unsatisfiable="DoNotSchedule"),)),
+            Outcome("present"),
+            id="a hard spread over hosts that nobody knows",
+        ),
+    ],
+)
+def test_left_alone(known: Case, injector: TopologySpread, outcome: Outcome) -> None:
+    assert unchanged(injector, known) == outcome
+
+
+@pytest.mark.parametrize(
+    ("known", "want"),
+    [
+        pytest.param(replica(placement=NOT_CHOSEN), [constraint(HOST)], id="over hosts"),
+        pytest.param(replica(cluster=UNKNOWN), [constraint(HOST)], id="over hosts, without any state"),
+        pytest.param(replica(cluster=TWO_ZONES), [constraint(HOST), constraint(ZONE)], id="over hosts and zones"),
+        pytest.param(
+            replica(cluster=TWO_ZONES, topologySpreadConstraints=[constraint(HOST, 5)]),
+            [constraint(HOST, 5), constraint(ZONE)],
+            id="over what the pod does not yet spread over",
+        ),
+        pytest.param(replica(topologySpreadConstraints=None), [constraint(HOST)], id="a list of null"),
+        pytest.param(
+            replica(placement=CHOSEN, strategy="spread", cluster=TWO_ZONES),
+            [constraint(HOST, 100), constraint(ZONE, 100)],
+            id="with a chosen node: so softly that the choice stands",
+        ),
+        pytest.param(
+            replica({"app": "web"}),
+            [{k: v for k, v in constraint(HOST).items() if k != "matchLabelKeys"}],
+            id="without a revision",
+        ),
+        pytest.param(
+            replica({"app": "web", "controller-revision-hash": "a", "pod-template-hash": "b"}),
+            [constraint(HOST, matchLabelKeys=["pod-template-hash", "controller-revision-hash"])],
+            id="no key stands in the selector and in matchLabelKeys",
+        ),
+        pytest.param(
+            replica(placement=CHOSEN, strategy="pack"),
+            [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": HOST,
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": NEUTRAL},
+                }
+            ],
+            id="packed: one that selects nothing turns the scheduler's own off",
+        ),
+    ],
+)
+def test_constraints(known: Case, want: list[dict[str, Any]]) -> None:
+    after, outcome = applied(TopologySpread(), known, OWN)
+    assert after["spec"]["topologySpreadConstraints"] == want
+    assert outcome.result in ("added", "neutral")
+
+
+def test_a_packed_pod_without_owner_or_labels_is_neutral_too() -> None:
+    packed = case(pod(), placement=CHOSEN, strategy="pack")
+    _, outcome = applied(TopologySpread(), packed, OWN)
+    assert outcome == Outcome("neutral")
+
+
+def test_a_hard_constraint_keeps_its_skew_where_a_node_was_chosen() -> None:
+    injector = TopologySpread(constraints=(Constraint(key=ZONE, max_skew=2, when_unsatisfiable="DoNotSchedule"),))
+    after, _ = applied(injector, replica(cluster=TWO_ZONES, placement=CHOSEN, strategy="spread"), OWN)
+    assert after["spec"]["topologySpreadConstraints"] == [constraint(ZONE, 2, whenUnsatisfiable="DoNotSchedule")]
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        pytest.param(None, id="no affinity"),
+        pytest.param({"podAntiAffinity": {SOFT: None}}, id="a list of null"),
+        pytest.param(
+            {"podAntiAffinity": {SOFT: [{"weight": 1, "podAffinityTerm": {"topologyKey": ZONE}}]}}, id="another key"
+        ),
+    ],
+)
+def test_a_soft_anti_affinity_instead(affinity: dict[str, Any] | None) -> None:
+    after, outcome = applied(ANTI, replica(affinity=affinity), OWN)
+    assert after["spec"]["affinity"]["podAntiAffinity"][SOFT][-1] == {
+        "weight": 100,
+        "podAffinityTerm": {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}},
+    }
+    assert "topologySpreadConstraints" not in after["spec"]
+    assert outcome == Outcome("antiAffinity")
+
+
+def test_the_selector_is_what_all_pods_of_the_owner_have() -> None:
+    labels = {
+        "app": "train",
+        "batch.kubernetes.io/job-name": "train",
+        "job-name": "train",
+        "controller-uid": "u",
+        "batch.kubernetes.io/controller-uid": "u",
+        "batch.kubernetes.io/job-completion-index": "3",
+        "apps.kubernetes.io/pod-index": "3",
+    }
+    assert stable_labels(pod(labels=labels)) == {"app": "train", "batch.kubernetes.io/job-name": "train"}
+
+
+def test_a_pod_with_very_many_labels_gets_a_short_selector() -> None:
+    many = {f"l{i:03}": "v" for i in range(1000)}
+    assert stable_labels(pod(labels=many)) == {f"l{i:03}": "v" for i in range(16)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"max_skew": 0}, "greater than or equal to 1"),
+        ({"max_skew": 2**31}, "less than or equal to"),
+        ({"key": ""}, "String should match pattern"),
+        ({"key": "a key"}, "String should match pattern"),
+        ({"when_unsatisfiable": "Never"}, "Input should be 'ScheduleAnyway' or 'DoNotSchedule'"),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_no_setting(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Constraint(**({"key": "zone"} | settings))
+
+
+def test_one_key_twice_is_no_setting() -> None:
+    hard = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
+    with pytest.raises(
+        ValueError, match=r"kubernetes\.io/hostname stands here twice: keep one constraint for each key"
+    ):
+        TopologySpread(constraints=(Constraint(key=HOST), hard))

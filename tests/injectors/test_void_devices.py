@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import case, container, pod
+from tests.injectors.applied import applied, unchanged
+from webhook.injectors.void_devices import VoidDevices
+from webhook.interface import Outcome
+from webhook.pod import Pod
+
+OWN = r"/spec/(containers|initContainers)/\d+/env(/-)?"
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+PLAIN = {"name": "main", "image": "cuda"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(pod(), id="a container with a GPU"),
+        pytest.param(pod(container(), ephemeral=[container("debug", gpu=None)]), id="an ephemeral container"),
+        pytest.param(pod(PLAIN | {"resources": {"claims": [{"name": "gpu"}]}}), id="a container with a claim"),
+        pytest.param(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})), id="the user's own value"),
+        pytest.param(
+            pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}})), id="the user's own reference"
+        ),
+    ],
+)
+def test_left_alone(before: Pod) -> None:
+    assert unchanged(VoidDevices(), case(before)) == Outcome("none")
+
+
+@pytest.mark.parametrize(
+    ("fields", "env"),
+    [
+        pytest.param({}, [VOID], id="no environment"),
+        pytest.param({"env": None}, [VOID], id="an environment of null"),
+        pytest.param({"env": []}, [VOID], id="an empty environment"),
+        pytest.param({"env": [{"name": "A", "value": "b"}]}, [{"name": "A", "value": "b"}, VOID], id="other variables"),
+        pytest.param(
+            {"env": [{"name": "nvidia_visible_devices", "value": "all"}]},
+            [{"name": "nvidia_visible_devices", "value": "all"}, VOID],
+            id="names are case sensitive",
+        ),
+        pytest.param({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID], id="envFrom loses against env"),
+        pytest.param({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID], id="0 GPUs are none"),
+        pytest.param({"resources": {"limits": {"nvidia.com/gpumem": 1}}}, [VOID], id="GPU memory is no GPU"),
+    ],
+)
+def test_a_container_without_a_gpu_is_given_none(fields: dict[str, Any], env: list[Any]) -> None:
+    after, outcome = applied(VoidDevices(), case(pod(PLAIN | fields)), OWN)
+    assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
+    assert outcome == Outcome("added", 1)
+
+
+def test_init_containers_and_sidecars_beside_a_gpu_container_are_given_none() -> None:
+    before = pod(container(), init=[PLAIN | {"name": "i"}, PLAIN | {"name": "s", "restartPolicy": "Always"}])
+    after, outcome = applied(VoidDevices(), case(before), OWN)
+    assert [c["env"] for c in after["spec"]["initContainers"]] == [[VOID], [VOID]]
+    assert "env" not in after["spec"]["containers"][0]
+    assert outcome == Outcome("added", 2)
+
+
+def test_variable_and_value_are_settings() -> None:
+    injector = VoidDevices(variable="AMD_VISIBLE_DEVICES", value="none", all_pods=True)
+    after, _ = applied(injector, case(pod(PLAIN)), OWN)
+    assert after["spec"]["containers"][0]["env"] == [{"name": "AMD_VISIBLE_DEVICES", "value": "none"}]
+    assert injector.every_pod
+    assert not VoidDevices().every_pod
