@@ -26,6 +26,7 @@ from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 API_VERSION = "admissionregistration.k8s.io/v1"
 PROFILE_LABEL = "gpu-admission.io/profile"
 SYSTEM = ("gpu-admission", "kube-system")
+EVERYWHERE = "everywhere"
 _KUBELETS = {"name": "not-a-mirror-pod", "expression": "!('system:nodes' in request.userInfo.groups)"}
 _ALL = "object.spec.containers + object.spec.?initContainers.orValue([])"
 _NEW = (
@@ -59,11 +60,10 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
         selector.append(_not_in(SYSTEM))
         if not profile.shadow:
             found += _mutating(policy, name, profile, selector)
-        found += _validating(policy, name, profile, selector, only=None)
+        found += _validating(policy, name, _title(name), selector, only=None)
     if everywhere:
         outside = [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}, _not_in((*SYSTEM, *exclude))]
-        default = policy.file.profiles[DEFAULT_PROFILE]
-        found += _validating(policy, "everywhere", default, outside, only=THEFT)
+        found += _validating(policy, DEFAULT_PROFILE, f"gpu-admission.{EVERYWHERE}", outside, only=THEFT)
     return found
 
 
@@ -83,7 +83,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     found = list(mutating.patches(profile.injectors, policy.gpus))
     for suffix, condition, patches in (
         ("", with_gpu, found),
-        ("-every-pod", f"!({with_gpu})", [patch for patch in found if patch[0] in for_others]),
+        (".every-pod", f"!({with_gpu})", [patch for patch in found if patch[0] in for_others]),
     ):
         if not patches:
             continue
@@ -95,16 +95,15 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
             "variables": _variables([("containers", f"dyn({_ALL})"), *mutating.variables(policy, profile.injectors)]),
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for _, text in patches],
         }
-        yield from _bound("MutatingAdmissionPolicy", f"{_name(name)}{suffix}", spec, selector)
+        yield from _bound("MutatingAdmissionPolicy", _title(name) + suffix, spec, selector)
 
 
 def _validating(
-    policy: Policy, name: str, profile: Profile, selector: list[Object], only: Iterable[str] | None
+    policy: Policy, name: str, title: str, selector: list[Object], only: Iterable[str] | None
 ) -> Iterator[Object]:
     """One policy of what is denied, one of what is warned about: a binding has one action for all of its policy."""
-    actions: dict[str, Action] = {
-        unit: rule.action for unit, rule in policy.rules(name if only is None else DEFAULT_PROFILE)
-    }
+    profile = policy.file.profiles[name]
+    actions: dict[str, Action] = {unit: rule.action for unit, rule in policy.rules(name)}
     found: dict[Action, list[Check]] = {"deny": [], "warn": []}
     for check in validating.checks(profile.rules, policy.gpus):
         action = actions.get(check.rule, "off")
@@ -114,8 +113,9 @@ def _validating(
         if checks:
             spec = _spec(policy, profile, checks, action)
             does = "Audit" if profile.shadow else action.capitalize()
-            kind = "ValidatingAdmissionPolicy"
-            yield from _bound(kind, f"{_name(name)}-{action}", spec, selector, {"validationActions": [does]})
+            yield from _bound(
+                "ValidatingAdmissionPolicy", f"{title}.{action}", spec, selector, {"validationActions": [does]}
+            )
 
 
 def _spec(policy: Policy, profile: Profile, checks: list[Check], action: Action) -> Object:
@@ -190,8 +190,9 @@ def _not_exempt(exempt: tuple[Exemption, ...]) -> Iterator[Object]:
         yield {"name": f"not-exempt-{number}", "expression": f"!{all_of(terms)}"}
 
 
-def _name(profile: str) -> str:
-    """A name of an object for a profile, whose name may have capitals and underscores: these are told apart by a hash."""
+def _title(profile: str) -> str:
+    """A name for the objects of a profile: what is not allowed there, or not free, is told apart by a hash."""
     plain = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
-    mark = "" if plain == profile else f"-{hashlib.sha256(profile.encode()).hexdigest()[:6]}"
-    return f"gpu-admission-{plain}{mark}"
+    if plain == profile != EVERYWHERE:
+        return f"gpu-admission.{plain}"
+    return f"gpu-admission.{plain}-{hashlib.sha256(profile.encode()).hexdigest()[:6]}"

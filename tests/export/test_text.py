@@ -1,0 +1,135 @@
+"""What the export says, without a cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook import admission
+from webhook.export import PROFILE_LABEL, export, export_yaml, mutating, validating
+from webhook.export.cel import literal, matches
+from webhook.policy import Injectors, Policy, PolicyFile, Rules
+from webhook.settings import ServeSettings
+
+Json = dict[str, Any]
+DEFAULT = Policy.of(PolicyFile())
+
+
+def policy(profiles: str) -> Policy:
+    return Policy.load(f"profiles: {profiles}")
+
+
+def named(found: list[Json], name: str, kind: str = "ValidatingAdmissionPolicy") -> Json:
+    (one,) = [each for each in found if each["metadata"]["name"] == name and each["kind"] == kind]
+    return one
+
+
+def rules_of(found: Json) -> set[str]:
+    said = (v.get("message") or v["messageExpression"] for v in found["spec"]["validations"])
+    return {re.findall(r"\[(\w+)\]", text)[-1] for text in said}
+
+
+def units(section: type[Rules] | type[Injectors]) -> set[str]:
+    return {info.alias or name for name, info in section.model_fields.items()}
+
+
+def test_every_rule_is_exported_or_says_why_not() -> None:
+    exported = {check.rule for check in validating.checks(Rules(), DEFAULT.gpus)}
+    assert exported.isdisjoint(validating.NOT_EXPORTED)
+    assert exported | set(validating.NOT_EXPORTED) == units(Rules)
+    assert set(validating.THEFT) <= exported
+
+
+def test_every_injector_is_exported_or_says_why_not() -> None:
+    exported = {unit for unit, _ in mutating.patches(Injectors(), DEFAULT.gpus)}
+    assert exported.isdisjoint(mutating.NOT_EXPORTED)
+    assert exported | set(mutating.NOT_EXPORTED) == units(Injectors)
+
+
+def test_names_agree_with_the_webhook() -> None:
+    assert PROFILE_LABEL == admission.PROFILE_LABEL
+    for binding in (each for each in export(DEFAULT) if each["kind"].endswith("Binding")):
+        selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        (system,) = [each for each in selector if each["key"] == "kubernetes.io/metadata.name"]
+        assert (system["operator"], system["values"]) == ("NotIn", [ServeSettings().namespace, "kube-system"])
+
+
+def test_the_same_policy_gives_the_same_text() -> None:
+    assert export_yaml(Policy.of(PolicyFile())) == export_yaml(DEFAULT)
+    assert list(yaml.safe_load_all(export_yaml(DEFAULT))) == export(DEFAULT)
+
+
+def test_a_rule_that_is_off_is_not_exported() -> None:
+    found = export(policy("{default: {rules: {privileged: {action: off}}}}"))
+    assert "privileged" not in rules_of(named(found, "gpu-admission.default.deny"))
+
+
+def test_a_rule_that_warns_is_exported_as_a_warning() -> None:
+    found = export(policy("{default: {rules: {privileged: {action: warn}}}}"))
+    assert "privileged" not in rules_of(named(found, "gpu-admission.default.deny"))
+    assert "privileged" in rules_of(named(found, "gpu-admission.default.warn"))
+    binding = named(found, "gpu-admission.default.warn", "ValidatingAdmissionPolicyBinding")
+    assert binding["spec"]["validationActions"] == ["Warn"]
+
+
+def test_a_profile_in_shadow_changes_and_refuses_nothing() -> None:
+    found = export(policy("{default: {shadow: true}}"))
+    assert {each["kind"] for each in found} == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    actions = [each["spec"]["validationActions"] for each in found if each["kind"].endswith("Binding")]
+    assert actions == [["Audit"], ["Audit"]]
+
+
+def test_an_unknown_profile_is_the_default_one_here_too() -> None:
+    found = export(policy("{default: {}, strict: {}, lax: {}}"))
+    binding = named(found, "gpu-admission.default", "MutatingAdmissionPolicyBinding")
+    assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][:2] == [
+        {"key": PROFILE_LABEL, "operator": "Exists"},
+        {"key": PROFILE_LABEL, "operator": "NotIn", "values": ["lax", "strict"]},
+    ]
+    binding = named(found, "gpu-admission.lax", "MutatingAdmissionPolicyBinding")
+    expressions = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert expressions[0] == {"key": PROFILE_LABEL, "operator": "In", "values": ["lax"]}
+
+
+def test_names_of_objects_are_allowed_and_different_whatever_profiles_are_called() -> None:
+    found = export(policy("{default: {}, Team_A: {}, team-a: {}, team_a: {}, everywhere: {}}"), everywhere=True)
+    names = [(each["kind"], each["metadata"]["name"]) for each in found]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", name) for _, name in names)
+
+
+def test_everywhere_means_the_bans_and_nothing_else() -> None:
+    extra = [each for each in export(DEFAULT, everywhere=True, exclude=["gpu-operator"]) if each not in export(DEFAULT)]
+    assert {each["kind"] for each in extra} == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    told = {rule for each in extra if each["kind"] == "ValidatingAdmissionPolicy" for rule in rules_of(each)}
+    assert told <= set(validating.THEFT)
+    for binding in (each for each in extra if each["kind"].endswith("Binding")):
+        outside, system = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert outside == {"key": PROFILE_LABEL, "operator": "DoesNotExist"}
+        assert "gpu-operator" in system["values"]
+
+
+@given(st.text())
+def test_words_of_a_policy_stay_words(text: str) -> None:
+    """CEL takes the escapes of JSON, so nothing in a policy ends its quotes."""
+    assert json.loads(literal(text)) == text
+    assert not re.search(r"[\x00-\x1f]", literal(text))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expression"),
+    [
+        pytest.param([], "false", id="nothing"),
+        pytest.param(["*"], "true", id="everything"),
+        pytest.param(["a"], '(x in ["a"])', id="one name"),
+        pytest.param(["a", "b*"], '(x in ["a"] || x.startsWith("b"))', id="a name and a beginning"),
+    ],
+)
+def test_name_patterns_become_comparisons(patterns: list[str], expression: str) -> None:
+    assert matches("x", patterns) == expression
