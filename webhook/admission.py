@@ -94,17 +94,18 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     decision.warnings = [home.warning, context.workload.warning]
     context.strategy = home.settings.placement.strategy(context.workload.name)
     before = explain.previous(pod, _named_nodes(edit), context.strategy)
-    try:
-        for name, injector in injectors:
-            if name in _AFTER_PLACEMENT and context.placement is None:
-                context.placement = before or choose(pod, context, home.settings.placement)
+    said: Findings = []
+    for name, injector in injectors:
+        if name in _AFTER_PLACEMENT and context.placement is None:
+            context.placement = before or choose(pod, context, home.settings.placement)
+        try:
             outcome = decision.outcomes[name] = injector.inject(edit, context)
+        except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
+            said += [(name, "deny", finding) for finding in refusal.findings]
+        else:
             decision.warnings.append(outcome.warning)
-    except Refusal as refusal:
-        said = [(name, "deny", finding) for finding in refusal.findings]
-        return _refused_early(decision, said, request, context, policy, home)
-    said = _denials(findings(pod, context, policy.early_rules(home.profile)))
-    if said and not _exempt(request, pod, home):
+    early = _denials(findings(pod, context, policy.early_rules(home.profile)))
+    if said or (early and not _exempt(request, pod, home)):
         return _refused_early(decision, said, request, context, policy, home)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
