@@ -101,7 +101,7 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
     found: list[str] = []
     for text in texts:
         if text and len(found) < MOST_WARNINGS:
-            line = "".join(c if c.isprintable() else " " for c in text)
+            line = text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
             line = line if len(line) <= LONGEST_WARNING else line[: LONGEST_WARNING - 1] + "…"
             if line not in found:
                 found.append(line)

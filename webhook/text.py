@@ -15,7 +15,9 @@ def quoted(value: object) -> str:
     """
     if not isinstance(value, str):
         return kind(value) if value is None or isinstance(value, (dict, list)) else f'"{_plain(value)}"'
-    safe = "".join([c if c.isprintable() and c not in '"\\' else _escaped(c) for c in value[:LONGEST_QUOTE]])
+    safe = value[:LONGEST_QUOTE]
+    if not safe.isprintable() or '"' in safe or "\\" in safe:
+        safe = "".join([c if c.isprintable() and c not in '"\\' else _escaped(c) for c in safe])
     return f'"{safe}…"' if len(value) > LONGEST_QUOTE else f'"{safe}"'
 
 
