@@ -1,0 +1,70 @@
+"""The exported policies on the control plane, and what the pods of these tests name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.export.world import INSIDE, LABEL, MUTATES, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
+from webhook.export import PROFILE_LABEL, export_yaml
+from webhook.policy import Policy
+
+
+@pytest.fixture(scope="package")
+def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The policies in force for one namespace, and its bans for all but one."""
+    text = export_yaml(Policy.load(POLICY), everywhere=True, exclude=[OPERATOR, "default"]).replace(
+        PROFILE_LABEL, LABEL
+    )
+    objects: list[Json] = [found for found in yaml.safe_load_all(text) if found]
+    if not MUTATES:
+        objects = [found for found in objects if not found["kind"].startswith("Mutating")]
+    for found in objects:  # nobody else's pods on this control plane
+        if found["kind"].endswith("Binding"):
+            expression = {"key": "export.example/part", "operator": "Exists"}
+            found["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"].append(expression)
+    before = [namespace(INSIDE, {LABEL: "default"}), namespace(OUTSIDE, {}), namespace(OPERATOR, {})]
+    for name, value in (("export-high", 5000), ("export-low", 50), ("export-kept", 60)):
+        policy = "Never" if name == "export-low" else "PreemptLowerPriority"
+        one = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        before.append({**one, "value": value, "preemptionPolicy": policy})
+    for name in RUNTIMES:  # the API server refuses other names before any policy
+        one = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
+        before.append({**one, "handler": name})
+    for account in ("default", "exporter"):
+        metadata = {"name": account, "namespace": INSIDE}
+        before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
+    try:
+        yield control_plane
+    finally:
+        everything = "\n---\n".join(orjson.dumps(found).decode() for found in objects + before)
+        control_plane.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", input=everything)
+
+
+def namespace(name: str, labels: Json) -> Json:
+    labels = {"export.example/part": "", **labels}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+@pytest.fixture
+async def server(exported: ControlPlane, api: Api) -> Api:
+    """A client, once the policies are in force."""
+
+    async def in_force() -> bool:
+        refused = []
+        for where in (INSIDE, OUTSIDE):
+            bad = pod("probe", container={"securityContext": {"privileged": True}})
+            refused.append("[privileged]" in await refusal(api, bad, where))
+        found = await api.create(pod("probe"), INSIDE, dryRun="All")
+        advised = await api.create(pod("probe", 0, tolerations=[{"operator": "Exists"}]), INSIDE, dryRun="All")
+        return all(refused) and bool(advised.warnings) and ("sku" in str(found["spec"]["tolerations"]) or not MUTATES)
+
+    await wait_until(in_force, 30, "the exported policies to be in force")
+    return api

@@ -1,0 +1,121 @@
+"""Pods that the webhook takes, refuses or warns about: each shows one thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controlplane.objects import pod
+from tests.export.world import Json, other
+
+
+def env(name: str, value: str | None = "all", **entry: Any) -> Json:
+    return {"env": [{"name": name, **({} if value is None else {"value": value}), **entry}]}
+
+
+def host(path: str) -> Json:
+    return {"volumes": [{"name": "v", "hostPath": {"path": path}}]}
+
+
+def adds(*names: str) -> Json:
+    return {"securityContext": {"capabilities": {"add": list(names)}}}
+
+
+def limits(**counts: int) -> Json:
+    return {"resources": {"limits": {name.replace("__", "/").replace("_", "."): str(n) for name, n in counts.items()}}}
+
+
+def mount(path: str) -> Json:
+    return {"volumeMounts": [{"name": "v", "mountPath": path}]}
+
+
+SHM = {"volumes": [{"name": "v", "emptyDir": {}}]}
+SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+TAKEN: dict[str, Json] = {
+    "a GPU pod": pod("p"),
+    "a pod without GPU": pod("p", 0),
+    "another variable": pod("p", container=env("CUDA_VISIBLE_DEVICES", "0")),
+    "the same letters, small": pod("p", container=env(VISIBLE.lower())),
+    "void without a GPU": pod("p", 0, container=env(VISIBLE, "void")),
+    "CUDA_VERSION with a GPU": pod("p", container=env("CUDA_VERSION", "12")),
+    "CUDA_VERSION beside void": pod(
+        "p", 0, container={"env": [{"name": "CUDA_VERSION", "value": "12"}, {"name": VISIBLE, "value": "void"}]}
+    ),
+    "another prefix": pod("p", container={"envFrom": [{"prefix": "APP_", "configMapRef": {"name": "c"}}]}),
+    "a host path of models": pod("p", **host("/mnt/models")),
+    "shared memory of the host": pod("p", **host("/dev/shm")),
+    "a host path that only begins alike": pod("p", **host("/run/containerd-shims")),
+    "a capability for RDMA": pod("p", container=adds("IPC_LOCK")),
+    "privileged false": pod("p", container={"securityContext": {"privileged": False}}),
+    "eight GPUs": pod("p", 8),
+    "an init container that reuses": pod(
+        "p", 8, initContainers=[other("i", **limits(nvidia_com__gpu=8)), other("j", **limits(nvidia_com__gpu=6))]
+    ),
+    "another runtime": pod("p", 0, runtimeClassName="gvisor"),
+    "the GPU runtime with a GPU": pod("p", runtimeClassName="nvidia"),
+    "an annotation": pod("p", annotations={"example.com/cdi.k8s.io": "x"}),
+    "a mount elsewhere": pod("p", **SHM, container=mount("/var/run/nvidia")),
+    "an exporter that is exempt": pod("p", 0, serviceAccountName="exporter", **host("/dev")),
+    "a class that nobody keeps": pod("p", priorityClassName="export-low"),
+}
+REFUSED: dict[str, tuple[str, Json]] = {
+    "two vendors": ("gpuMixing", pod("p", container=limits(nvidia_com__gpu=1, amd_com__gpu=1))),
+    "whole and slices": (
+        "gpuMixing",
+        pod("p", container={"resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "1"}}}),
+    ),
+    "too many in a container": ("gpuLimit", pod("p", 16)),
+    "a size that strands GPUs": ("gpuLimit", pod("p", 3)),
+    "too many in a pod": (
+        "gpuLimit",
+        pod("p", 8, initContainers=[other("s", restartPolicy="Always", **limits(nvidia_com__gpu=4))]),
+    ),
+    "a class of others": ("priorityClass", pod("p", priorityClassName="export-kept")),
+    "a class of the system": ("priorityClass", pod("p", priorityClassName="system-node-critical")),
+    "all devices by variable": ("deviceEnv", pod("p", container=env(VISIBLE))),
+    "a variable by reference": ("deviceEnv", pod("p", container=env(VISIBLE, None, **SECRET))),
+    "a variable in an init container": ("deviceEnv", pod("p", initContainers=[other("i", **env(VISIBLE, "0"))])),
+    "another vendor's variable": ("deviceEnv", pod("p", 0, container=env("HABANA_VISIBLE_DEVICES"))),
+    "CUDA_VERSION without a GPU": ("deviceEnv", pod("p", 0, container=env("CUDA_VERSION", "12"))),
+    "a variable by prefix": (
+        "deviceEnvFrom",
+        pod("p", 0, container={"envFrom": [{"prefix": "NVIDIA_", "secretRef": {"name": "s"}}]}),
+    ),
+    "a mount that names devices": (
+        "deviceMounts",
+        pod("p", **SHM, container=mount("/var/run/nvidia-container-devices/all")),
+    ),
+    "a mount written otherwise": (
+        "deviceMounts",
+        pod("p", **SHM, container=mount("/var//run/x/../nvidia-container-devices/all")),
+    ),
+    "an annotation for CDI": ("deviceAnnotations", pod("p", annotations={"cdi.k8s.io/gpu": "nvidia.com/gpu=0"})),
+    "a device of the host": ("hostDevices", pod("p", **host("/dev/nvidia0"))),
+    "the folder above": ("hostDevices", pod("p", **host("/dev"))),
+    "the whole host": ("hostDevices", pod("p", **host("/"))),
+    "what is below": ("hostDevices", pod("p", **host("/var/lib/kubelet/device-plugins"))),
+    "a path written otherwise": ("hostDevices", pod("p", **host("//var/./run/nvidia//"))),
+    "processes of the node": ("hostNamespaces", pod("p", hostPID=True)),
+    "memory of the node": ("hostNamespaces", pod("p", 0, hostIPC=True)),
+    "privileged": ("privileged", pod("p", container={"securityContext": {"privileged": True}})),
+    "every capability": ("capabilities", pod("p", container=adds("ALL"))),
+    "a capability written otherwise": ("capabilities", pod("p", container=adds("cap_sys_admin"))),
+    "the GPU runtime without a GPU": ("runtimeClass", pod("p", 0, runtimeClassName="nvidia")),
+    "a node name": ("nodeName", pod("p", nodeName="a")),
+    "a preloaded library": ("ldPreload", pod("p", container=env("LD_PRELOAD", "/x.so"))),
+}
+WARNED: dict[str, tuple[str, Json]] = {
+    "zero GPUs and void": ("gpuZero", pod("p", container=limits(nvidia_com__gpu=0) | env(VISIBLE, "void"))),
+    "a hidden GPU": ("deviceEnv", pod("p", container=env(VISIBLE, "none"))),
+    "an unchecked driver": ("deviceEnv", pod("p", container=env("NVIDIA_DISABLE_REQUIRE", "1"))),
+    "variables of unknown names": (
+        "deviceEnvFrom",
+        pod("p", container={"envFrom": [{"configMapRef": {"name": "c", "optional": True}}]}),
+    ),
+    "memory of the node with a GPU": ("hostNamespaces", pod("p", hostIPC=True)),
+    "a CPU pod on GPU nodes": (
+        "cpuPodOnGpuNode",
+        pod("p", 0, tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
+    ),
+}

@@ -1,0 +1,119 @@
+"""What the exported policies change, asserted on the stored pod."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.api import Api
+from tests.controlplane.objects import pod
+from tests.export.pods import VISIBLE, env
+from tests.export.world import INSIDE, MUTATES, Json, other
+
+pytestmark = [
+    pytest.mark.controlplane,
+    pytest.mark.skipif(not MUTATES, reason="MutatingAdmissionPolicy needs Kubernetes 1.36"),
+]
+
+
+async def stored(api: Api, body: Json) -> Json:
+    """The spec of the pod as it is kept."""
+    await api.create(body, INSIDE)
+    found = await api.get("Pod", body["metadata"]["name"], INSIDE)
+    await api.delete("Pod", body["metadata"]["name"], INSIDE, grace=0)
+    spec: Json = found["spec"]
+    return spec
+
+
+def ours(spec: Json) -> list[Json]:
+    return [t for t in spec["tolerations"] if not t.get("key", "").startswith("node.kubernetes.io/")]
+
+
+NVIDIA = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+AMD = {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoExecute"}
+SKU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+
+
+async def test_a_pod_without_gpu_is_stored_as_it_came(server: Api) -> None:
+    spec = await stored(server, pod("plain", 0, labels={"workload-type": "inference"}))
+    assert (ours(spec), spec["priority"], "priorityClassName" in spec) == ([], 0, False)
+    assert "env" not in spec["containers"][0]
+
+
+async def test_a_request_gets_its_limit(server: Api) -> None:
+    """In every kind of container, with and without other limits."""
+    one = {"requests": {"nvidia.com/gpu": "1"}}
+    body = pod("limits", 0, container={"resources": one}, initContainers=[other("i", resources=one)])
+    both = {"requests": {"nvidia.com/gpu": "2", "cpu": "1"}, "limits": {"memory": "1Gi"}}
+    body["spec"]["containers"].append(other("second", resources=both))
+    spec = await stored(server, body)
+    assert spec["initContainers"][0]["resources"] == {**one, "limits": {"nvidia.com/gpu": "1"}}
+    assert spec["containers"][0]["resources"] == {**one, "limits": {"nvidia.com/gpu": "1"}}
+    assert spec["containers"][1]["resources"]["limits"] == {"memory": "1Gi", "nvidia.com/gpu": "2"}
+    assert spec["containers"][1]["resources"]["requests"] == {"nvidia.com/gpu": "2", "cpu": "1", "memory": "1Gi"}
+
+
+TOLERATED: dict[str, tuple[str, list[Json], list[Json]]] = {
+    "none yet": ("nvidia.com/gpu", [], [NVIDIA, SKU]),
+    "a slice": ("nvidia.com/mig-1g.10gb", [], [NVIDIA, SKU]),
+    "another vendor": ("amd.com/gpu", [], [AMD, SKU]),
+    "the same": ("nvidia.com/gpu", [NVIDIA], [NVIDIA, SKU]),
+    "everything": ("nvidia.com/gpu", [{"operator": "Exists"}], [{"operator": "Exists"}]),
+    "every effect": (
+        "nvidia.com/gpu",
+        [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "sku", "operator": "Exists"}],
+        [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "sku", "operator": "Exists"}],
+    ),
+    "another value": (
+        "nvidia.com/gpu",
+        [{**SKU, "value": "cpu"}],
+        [{**SKU, "value": "cpu"}, NVIDIA, SKU],
+    ),
+    "only for a while": (
+        "amd.com/gpu",
+        [{**AMD, "tolerationSeconds": 60}, SKU],
+        [{**AMD, "tolerationSeconds": 60}, SKU, AMD],
+    ),
+}
+
+
+@pytest.mark.parametrize(("resource", "before", "after"), TOLERATED.values(), ids=TOLERATED)
+async def test_tolerations_are_added_unless_covered(
+    server: Api, resource: str, before: list[Json], after: list[Json]
+) -> None:
+    assert ours(await stored(server, pod("tolerating", resource=resource, tolerations=before))) == after
+
+
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
+CLASSES: dict[str, tuple[Json, Json, tuple[str | None, int, str]]] = {
+    "of no class": ({}, {}, (None, 0, "PreemptLowerPriority")),
+    "of a class that it is not entitled to": ({"workload-type": "reserved"}, {}, (None, 0, "PreemptLowerPriority")),
+    "with a class of its own": (
+        {"workload-type": "inference"},
+        {"priorityClassName": "export-low"},
+        ("export-low", 50, "Never"),
+    ),
+    "by label": ({"workload-type": "inference"}, {}, ("export-high", 5000, "PreemptLowerPriority")),
+    "by owner": ({"owner": "job"}, {}, ("export-low", 50, "Never")),
+}
+
+
+@pytest.mark.parametrize(("labels", "more", "wanted"), CLASSES.values(), ids=CLASSES)
+async def test_the_priority_class_of_a_pod(
+    server: Api, labels: Json, more: Json, wanted: tuple[str | None, int, str]
+) -> None:
+    body = pod("class", labels=labels, **more)
+    if labels.get("owner") == "job":
+        body["metadata"]["ownerReferences"] = [JOB]
+    spec = (await server.create(body, INSIDE, dryRun="All"))["spec"]
+    assert (spec.get("priorityClassName"), spec["priority"], spec["preemptionPolicy"]) == wanted
+
+
+async def test_containers_without_a_gpu_get_void_devices(server: Api) -> None:
+    body = pod("void", initContainers=[other("i"), other("own", **env(VISIBLE, ""))])
+    body["spec"]["containers"].append(other("second", **env("A", "b")))
+    spec = await stored(server, body)
+    void = {"name": VISIBLE, "value": "void"}
+    assert "env" not in spec["containers"][0]
+    assert spec["containers"][1]["env"] == [{"name": "A", "value": "b"}, void]
+    assert spec["initContainers"][0]["env"] == [void]
+    assert spec["initContainers"][1]["env"] == [{"name": VISIBLE}]

@@ -1,0 +1,51 @@
+"""The policy that is exported here, and the names of what is there for it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.programs import MAIN
+
+Json = dict[str, Any]
+INSIDE, OUTSIDE, OPERATOR = "export-inside", "export-outside", "export-operator"
+LABEL = "export.example/profile"
+"""In place of the real label, so that a webhook that is installed here meanwhile has no part in this."""
+MUTATES = os.environ.get("K8S", MAIN) != "1.34"  # MutatingAdmissionPolicy is v1 from 1.36 on
+POLICY = """
+classes:
+  - {class: inference, labels: {workload-type: [inference]}}
+  - {class: training, ownerKinds: [Job], namespaces: [export-*]}
+  - {class: reserved, labels: {workload-type: [reserved]}, namespaces: [elsewhere]}
+profiles:
+  default:
+    injectors:
+      tolerations:
+        taints:
+          - {key: nvidia.com/gpu, effect: NoSchedule, vendor: nvidia.com}
+          - {key: amd.com/gpu, effect: NoExecute, vendor: amd.com}
+          - {key: sku, value: gpu, effect: NoSchedule}
+      priorityClass: {classes: {inference: export-high, training: export-low, reserved: export-high}}
+    rules:
+      gpuLimit: {perContainer: 8, perPod: 10, sizes: [1, 2, 4, 6, 8]}
+      priorityClass: {reserved: {export-kept: [elsewhere], system-*: []}}
+      ldPreload: {action: deny}
+    exempt:
+      - {namespaces: [export-inside], serviceAccounts: [exporter]}
+"""
+"""The default policy with what makes every part of the export show."""
+RUNTIMES = ("gvisor", "nvidia")
+
+
+async def refusal(api: Api, body: Json, where: str) -> str:
+    """What the API server says against a pod; "" where it takes it."""
+    try:
+        await api.create(body, where, dryRun="All")
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+def other(name: str, **more: Any) -> Json:
+    return {"name": name, "image": "i", **more}
