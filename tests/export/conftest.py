@@ -15,6 +15,8 @@ from tests.export.world import INSIDE, LABEL, MUTATES, OPERATOR, OUTSIDE, POLICY
 from webhook.export import PROFILE_LABEL, export_yaml
 from webhook.policy import Policy
 
+collect_ignore = [] if MUTATES else ["test_changes.py"]
+
 
 @pytest.fixture(scope="package")
 def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:

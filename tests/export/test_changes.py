@@ -7,12 +7,9 @@ import pytest
 from tests.controlplane.api import Api
 from tests.controlplane.objects import pod
 from tests.export.pods import VISIBLE, env
-from tests.export.world import INSIDE, MUTATES, Json, other
+from tests.export.world import INSIDE, Json, other
 
-pytestmark = [
-    pytest.mark.controlplane,
-    pytest.mark.skipif(not MUTATES, reason="MutatingAdmissionPolicy needs Kubernetes 1.36"),
-]
+pytestmark = pytest.mark.controlplane
 
 
 async def stored(api: Api, body: Json) -> Json:
