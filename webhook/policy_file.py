@@ -100,10 +100,15 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(base: Any, over: Any) -> Any:
-    """In the order of `base`, then of `over`: in some maps the first entry that matches decides."""
+    """In the order of `base`, then of `over`: in some maps the first entry that matches decides.
+
+    A section without a line in it is no change; a null in place of a value is one.
+    """
+    if isinstance(base, dict) and over is None:
+        return base
     if not isinstance(base, dict) or not isinstance(over, dict):
-        return base if over is None else over
-    return {key: _merged(base.get(key), over.get(key)) for key in {**base, **over}}
+        return over
+    return {**base, **{key: _merged(base.get(key), value) for key, value in over.items()}}
 
 
 # --- what is wrong, and where -----------------------------------------------------------------------------------------
@@ -133,9 +138,22 @@ def _problem(error: Any, root: yaml.Node | None, model: type[BaseModel]) -> str:
         return f"{where}: unknown key; {hint}"
     if error["type"] == "missing":
         return f"{where}: this key is missing"
-    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "wanted", 1)
+    wanted = _WANTED.get(error["type"])
+    message = f"wanted {wanted}" if wanted else error["msg"].removeprefix("Value error, ")
+    message = message.replace("Input should be", "wanted", 1).replace("String should match", "wanted", 1)
     about_a_whole = error["type"] == "value_error" and isinstance(error["input"], (dict, list, BaseModel))
     return f"{where}: {message}" if about_a_whole else f"{where}: saw {quoted(error['input'])}; {message}"
+
+
+_WANTED = {
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a map"),
+    **dict.fromkeys(("tuple_type", "list_type", "set_type"), "a list"),
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    "string_type": "text: put it in quotes",
+}
+"""By the kind of mistake, in the words of YAML."""
 
 
 def _dotted(location: tuple[Key, ...]) -> str:

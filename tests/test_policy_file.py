@@ -1,0 +1,326 @@
+"""From text to settings, with a small model, so that these tests do not change with the policy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, model_validator
+
+from webhook.errors import PolicyError
+from webhook.interface import Settings
+from webhook.policy_file import read
+
+
+class Unit(Settings):
+    action: Literal["deny", "warn", "off"] = "deny"
+    most_pods: int | None = Field(default=4, ge=1)
+    names: tuple[str, ...] = ()
+    reserved: dict[str, tuple[str, ...]] = {}
+
+
+class Profile(Settings):
+    shadow: bool = False
+    first: Unit = Unit()
+    second: Unit = Unit()
+
+    @model_validator(mode="after")
+    def _agree(self) -> Profile:
+        if self.first.names and self.first.names == self.second.names:
+            raise ValueError("first and second name the same")
+        return self
+
+
+class Entry(Settings):
+    name: str = Field(alias="class", pattern="^[a-z]+$")
+
+
+class Document(Settings):
+    entries: tuple[Entry, ...] = ()
+    profiles: dict[str, Profile] = {"default": Profile()}
+
+
+def problems(text: str | bytes) -> list[str]:
+    with pytest.raises(PolicyError) as caught:
+        read(text, Document)
+    assert str(caught.value) == "\n".join(caught.value.problems)
+    return caught.value.problems
+
+
+ROOT = "wanted a map with gpus, classes and profiles ({} is all defaults)"
+UNKNOWN = "unknown key; known here: "
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("", [f"line 1: saw nothing; {ROOT}"], id="an empty document"),
+        pytest.param("# nothing\n", [f"line 1: saw nothing; {ROOT}"], id="only a comment"),
+        pytest.param("- a", [f"line 1: saw a list; {ROOT}"], id="a list"),
+        pytest.param("text", [f"line 1: saw a string; {ROOT}"], id="a word"),
+        pytest.param(
+            "entries: []\n---\nentries: []", ["line 2: not YAML: but found another document"], id="two documents"
+        ),
+        pytest.param("a: ]", ["line 1: not YAML: did not find expected node content"], id="broken YAML"),
+        pytest.param("a:\n\tb: 1", ["line 2: not YAML: found character that cannot start any token"], id="a tab"),
+        pytest.param(
+            "\x00",
+            [
+                "not YAML: unacceptable character #x0000: control characters are not allowed "
+                'in "<unicode string>", position 0'
+            ],
+            id="a null byte",
+        ),
+        pytest.param(
+            b"\xff",
+            ['not YAML: unacceptable character #x00ff: invalid leading UTF-8 octet in "<byte string>", position 0'],
+            id="bytes that are no UTF-8",
+        ),
+        pytest.param(
+            "#" * ((1 << 20) + 1),
+            ["the policy has 1048577 bytes; a ConfigMap holds at most 1048576"],
+            id="more than a ConfigMap holds",
+        ),
+        pytest.param(
+            "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
+        ),
+        pytest.param("[" * 500_000, ["line 1: more than 32 levels are refused"], id="nesting that ends a parser"),
+        pytest.param(
+            "entries: []\nprofiles: {}\nentries: []",
+            ["line 3: entries: the key stands here twice"],
+            id="a key twice: YAML itself would take the last",
+        ),
+        pytest.param(
+            "profiles:\n  a: {}\n  a: {}\n  b:\n    shadow: true\n    shadow: false",
+            ["line 3: profiles.a: the key stands here twice", "line 6: profiles.b.shadow: the key stands here twice"],
+            id="several keys twice",
+        ),
+        pytest.param("? [a]\n: 1", ["line 1: wanted a word as key, saw a list or a map"], id="a key that is a list"),
+        pytest.param(
+            "profiles:\n  ? {a: b}\n  : 1",
+            ["line 2: profiles: wanted a word as key, saw a list or a map"],
+            id="a key that is a map",
+        ),
+        pytest.param(
+            "entries: !!python/name:os.system x", ['line 1: entries: "x" is no os.system'], id="a tag that runs code"
+        ),
+        pytest.param("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp'], id="no day of any year"),
+        pytest.param(
+            "entries: " + "1" * 5000, [f'line 1: entries: "{"1" * 80}…" is no int'], id="a number of 5000 digits"
+        ),
+        pytest.param("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?'], id="a misspelt key"),
+        pytest.param("kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"], id="a key like no other"),
+        pytest.param(
+            "profiles:\n  default:\n    first:\n      most_pods: 3",
+            ['line 4: profiles.default.first.most_pods: unknown key; did you mean "mostPods"?'],
+            id="a key as Python spells it",
+        ),
+        pytest.param(
+            "entries:\n  - class: a\n  - name: b",
+            [
+                "line 3: entries[1].class: this key is missing",
+                f"line 3: entries[1].name: {UNKNOWN}class",
+            ],
+            id="a key missing, and another instead",
+        ),
+        pytest.param(
+            "profiles:\n  default:\n    '\\x1b[31m\"': 1",
+            [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}shadow, first, second"],
+            id="a key that would colour a terminal",
+        ),
+        pytest.param("entries: 5", ['line 1: entries: saw "5"; wanted a list'], id="a number for a list"),
+        pytest.param("entries:", ["line 1: entries: saw nothing; wanted a list"], id="nothing for a list"),
+        pytest.param("entries: [a]", ['line 1: entries[0]: saw "a"; wanted a map'], id="a word for a map"),
+        pytest.param(
+            "entries: [{class: 1}]",
+            ['line 1: entries[0].class: saw "1"; wanted text: put it in quotes'],
+            id="a number for text",
+        ),
+        pytest.param(
+            "entries: [{class: A}]",
+            ["""line 1: entries[0].class: saw "A"; wanted pattern '^[a-z]+$'"""],
+            id="text of another form",
+        ),
+        pytest.param("profiles: []", ["line 1: profiles: saw a list; wanted a map"], id="a list for a map"),
+        pytest.param(
+            "profiles: {default: {shadow: maybe}}",
+            ['line 1: profiles.default.shadow: saw "maybe"; wanted true or false'],
+            id="a word for a truth value",
+        ),
+        pytest.param(
+            "profiles: {default: {first: {mostPods: many}}}",
+            ['line 1: profiles.default.first.mostPods: saw "many"; wanted a whole number'],
+            id="a word for a number",
+        ),
+        pytest.param(
+            "profiles: {default: {first: {mostPods: 1.5}}}",
+            ['line 1: profiles.default.first.mostPods: saw "1.5"; wanted a whole number'],
+            id="a part of a number",
+        ),
+        pytest.param(
+            "profiles: {default: {first: {mostPods: 0}}}",
+            ['line 1: profiles.default.first.mostPods: saw "0"; wanted greater than or equal to 1'],
+            id="a number out of range",
+        ),
+        pytest.param(
+            "profiles: {default: {first: {action: refuse}}}",
+            ["line 1: profiles.default.first.action: saw \"refuse\"; wanted 'deny', 'warn' or 'off'"],
+            id="none of the words",
+        ),
+        pytest.param(
+            "profiles: {default: {first: {action: true}}}",
+            ["line 1: profiles.default.first.action: saw \"true\"; wanted 'deny', 'warn' or 'off'"],
+            id="a truth value for a word",
+        ),
+        pytest.param(
+            "profiles:\n  default:\n    first: {names: [a]}\n    second: {names: [a]}",
+            ["line 2: profiles.default: first and second name the same"],
+            id="settings that contradict each other",
+        ),
+        pytest.param(
+            "profiles:\n  default:\n    shadow: x\n  a: {}\n  b:\n    first: {}",
+            ['line 3: profiles.default.shadow: saw "x"; wanted true or false'],
+            id="a mistake that others inherit is told once",
+        ),
+        pytest.param(
+            "profiles:\n  default:\n    shadow: x\n  a:\n    shadow: x",
+            [
+                'line 3: profiles.default.shadow: saw "x"; wanted true or false',
+                'line 5: profiles.a.shadow: saw "x"; wanted true or false',
+            ],
+            id="a mistake that is made twice is told twice",
+        ),
+        pytest.param(
+            "profiles:\n  default:\n    first: {names: [a]}\n  a:\n    second:\n      names: [a]",
+            ["line 4: profiles.a: first and second name the same"],
+            id="a contradiction of what is inherited",
+        ),
+        pytest.param(
+            "entries: 1\nprofiles:\n  default:\n    shadow: x\n    first:\n      action: y",
+            [
+                'line 1: entries: saw "1"; wanted a list',
+                'line 4: profiles.default.shadow: saw "x"; wanted true or false',
+                "line 6: profiles.default.first.action: saw \"y\"; wanted 'deny', 'warn' or 'off'",
+            ],
+            id="all mistakes at once",
+        ),
+    ],
+)
+def test_problems(text: str | bytes, want: list[str]) -> None:
+    assert problems(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("{}", Document(), id="nothing but defaults"),
+        pytest.param(b"{}", Document(), id="as bytes"),
+        pytest.param("profiles: {}", Document(), id="no profile: there is always a default one"),
+        pytest.param("profiles:\n  default:\n", Document(), id="a section without a line in it"),
+        pytest.param(
+            "profiles: {default: {first: {action: off}}}",
+            Document(profiles={"default": Profile(first=Unit(action="off"))}),
+            id="off is a word",
+        ),
+        pytest.param(
+            "profiles: {default: {shadow: on}}",
+            Document(profiles={"default": Profile(shadow=True)}),
+            id="…and a truth value where one is wanted",
+        ),
+        pytest.param(
+            "profiles: {default: {first: {mostPods: null}}}",
+            Document(profiles={"default": Profile(first=Unit(most_pods=None))}),
+            id="null where it means something",
+        ),
+        pytest.param(
+            "profiles: {1: {}, yes: {}}",
+            Document(profiles={"default": Profile(), "1": Profile(), "yes": Profile()}),
+            id="names of profiles are text",
+        ),
+    ],
+)
+def test_good_documents(text: str | bytes, want: Document) -> None:
+    assert read(text, Document) == want
+
+
+def profile(text: str, name: str) -> Profile:
+    return read(text, Document).profiles[name]
+
+
+DEFAULT = """
+profiles:
+  default:
+    shadow: true
+    first: {action: warn, mostPods: 2, names: [a, b], reserved: {"x": [one], "y*": []}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "", Unit(action="warn", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}), id="all"
+        ),
+        pytest.param(
+            "first: {action: deny}",
+            Unit(action="deny", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}),
+            id="what it does not state",
+        ),
+        pytest.param(
+            "first:",
+            Unit(action="warn", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}),
+            id="a section without a line",
+        ),
+        pytest.param(
+            "first: {names: [c], mostPods: null}",
+            Unit(action="warn", most_pods=None, names=("c",), reserved={"x": ("one",), "y*": ()}),
+            id="a list is replaced, and a value by null",
+        ),
+        pytest.param(
+            "first: {reserved: {x: [two], z: []}}",
+            Unit(action="warn", most_pods=2, names=("a", "b"), reserved={"x": ("two",), "y*": (), "z": ()}),
+            id="a map is merged",
+        ),
+    ],
+)
+def test_a_profile_inherits_from_default(text: str, want: Unit) -> None:
+    found = profile(f"{DEFAULT}  other:\n    {text}\n", "other")
+    assert found.first == want
+    assert found.shadow
+    assert profile(f"{DEFAULT}  other:\n    {text}\n", "default") == profile(DEFAULT, "default")
+
+
+def test_the_order_of_a_merged_map_is_that_of_default_and_then_its_own() -> None:
+    """In some maps the first entry that matches decides: the order must not come from a hash."""
+    names = [f"n{i}" for i in range(50)]
+    default = ", ".join(f"{n}: []" for n in names)
+    text = (
+        f"profiles: {{default: {{first: {{reserved: {{{default}}}}}}}, a: {{first: {{reserved: {{z: [], n7: [x]}}}}}}}}"
+    )
+    assert list(profile(text, "a").first.reserved) == [*names, "z"]
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_settings_or_a_policy_error(text: str) -> None:
+    _attempt(text)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_settings_or_a_policy_error(text: bytes) -> None:
+    _attempt(text)
+
+
+@given(st.text(alphabet="entriesprofilesdefault:{}[],\n -&*!?|>'\"#%@`~01.", max_size=40))
+def test_anything_like_yaml_is_settings_or_a_policy_error(text: str) -> None:
+    _attempt(text)
+
+
+def _attempt(text: Any) -> None:
+    found: list[str] = []
+    try:
+        read(text, Document)
+    except PolicyError as error:
+        found = error.problems
+    assert all(line.isprintable() for line in found)
