@@ -254,7 +254,8 @@ class Policy:
                 continue
             if rule.namespaces == _EVERYWHERE or any(matches(pattern, namespace) for pattern in rule.namespaces):
                 return Workload(rule.name, warning)
-            warning = warning or f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
+            if rule.labels and warning is None:  # the pod asked for it by name
+                warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
         return Workload("none", warning)
 
 

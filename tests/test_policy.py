@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from tests.builders import pod
+from webhook.errors import PolicyError
+from webhook.feeds.policy import PolicyHolder
+from webhook.interface import Workload
+from webhook.metrics import Metrics
+from webhook.offline import load_policy
+from webhook.pod import Owner
+from webhook.policy import Policy, PolicyFile
+
+SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
+HARD = "topologySpread: {constraints: [{key: zone, whenUnsatisfiable: DoNotSchedule}]"
+
+BAD = [
+    pytest.param("", "line 1: saw nothing; wanted a map with gpus, classes and profiles ({} is all defaults)", id="empty"),
+    pytest.param("gpu: []", 'line 1: gpu: unknown key; did you mean "gpus"?', id="a misspelt key"),
+    pytest.param("profiles: {default: {}, default: {}}", "line 1: profiles.default: the key stands here twice", id="a key twice"),
+    pytest.param("gpus: &a []\nclasses: *a", "line 2: an alias is refused: write it out", id="an alias"),
+    pytest.param(
+        "gpus: [{name: nvidia.com/*}]",
+        "line 1: gpus[0].name: saw \"nvidia.com/*\"; wanted pattern '^[a-z0-9.-]+/[A-Za-z0-9._-]+\\*?$'",
+        id="all resources of a vendor as GPUs: nvidia.com/gpumem is none",
+    ),
+    pytest.param(
+        "gpus: [{name: cpu}]",
+        "line 1: gpus[0].name: saw \"cpu\"; wanted pattern '^[a-z0-9.-]+/[A-Za-z0-9._-]+\\*?$'",
+        id="CPUs as GPUs",
+    ),
+    pytest.param("classes: [{labels: {a: [b]}}]", "line 1: classes[0].class: this key is missing", id="a class without a name"),
+    pytest.param(
+        "profiles:\n  default:\n    injectors:\n      gpu_resources: {}",
+        'line 4: profiles.default.injectors.gpu_resources: unknown key; did you mean "gpuResources"?',
+        id="an injector as Python spells it",
+    ),
+    pytest.param(
+        "profiles:\n  default:\n    rules:\n      gpuLimit: {perContainers: 4}",
+        'line 4: profiles.default.rules.gpuLimit.perContainers: unknown key; did you mean "perContainer"?',
+        id="a misspelt setting of a rule",
+    ),
+    pytest.param(
+        f"profiles:\n  default:\n    injectors:\n      nodeAffinity: {{mode: required}}\n      {HARD}}}",
+        "line 3: profiles.default.injectors: nodeAffinity.mode required makes a DoNotSchedule spread over zone void: "
+        "the pinned node is the only domain. Use preferred, or ScheduleAnyway",
+        id="a required node and a hard spread",
+    ),
+    pytest.param(
+        f"profiles:\n  default:\n    injectors:\n      {HARD}}}\n  pinned:\n    injectors: {{nodeAffinity: {{mode: required}}}}",
+        "line 6: profiles.pinned.injectors: nodeAffinity.mode required makes a DoNotSchedule spread over zone void: "
+        "the pinned node is the only domain. Use preferred, or ScheduleAnyway",
+        id="a required node and a hard spread that is inherited",
+    ),
+    pytest.param(
+        "profiles:\n  default:\n    injectors:\n      tolerations:\n        taints: [{key: ''}]",
+        'line 5: profiles.default.injectors.tolerations.taints[0].key: saw ""; '
+        "a toleration without a key tolerates every taint, control planes included: name one key",
+        id="a wildcard toleration",
+    ),
+    pytest.param(
+        "profiles:\n  default:\n    injectors:\n      tolerations:\n        allowed:\n        - key: '*'",
+        'line 6: profiles.default.injectors.tolerations.allowed[0].key: saw "*"; '
+        "this would tolerate nodes that are not ready, or control planes: name GPU taints only",
+        id="a wildcard among the allowed taints",
+    ),
+    pytest.param(
+        "profiles: {default: {placement: {otherwise: best}}}",
+        "line 1: profiles.default.placement.otherwise: saw \"best\"; wanted 'spread', 'pack' or 'off'",
+        id="no such strategy",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "problem"), BAD)
+def test_a_bad_policy_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(text)
+    assert caught.value.problems == [problem]
+
+
+class Silence:
+    """A log that nobody reads."""
+
+    def info(self, *_: Any, **__: Any) -> None: ...
+
+    error = info
+
+
+@pytest.mark.parametrize(("text", "problem"), BAD)
+def test_a_bad_policy_leaves_the_old_one_in_force(text: str, problem: str) -> None:
+    holder = PolicyHolder(Metrics(), Silence())  # type: ignore[arg-type]
+    assert holder.load(SHIPPED)
+    before = holder.current
+    assert not holder.load(text)
+    assert holder.current is before
+    assert holder.error == problem
+    assert holder.load("{}")
+    assert holder.error is None
+
+
+@pytest.mark.parametrize(
+    "injectors",
+    [
+        pytest.param(f"{{nodeAffinity: {{mode: preferred}}, {HARD}}}}}", id="a preferred node and a hard spread"),
+        pytest.param(f"{{nodeAffinity: {{mode: required, enabled: false}}, {HARD}}}}}", id="node affinity is off"),
+        pytest.param(f"{{nodeAffinity: {{mode: required}}, {HARD}, enabled: false}}}}", id="the spread is off"),
+        pytest.param(f"{{nodeAffinity: {{mode: required}}, {HARD}, mode: antiAffinity}}}}", id="anti-affinity instead"),
+        pytest.param("{nodeAffinity: {mode: required}}", id="a required node and a soft spread"),
+    ],
+)
+def test_what_agrees_is_a_policy(injectors: str) -> None:
+    Policy.load(f"profiles: {{default: {{injectors: {injectors}}}}}")
+
+
+# --- the shipped policy -----------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_policy_says_what_holds_without_it() -> None:
+    shipped = load_policy()
+    assert shipped.file == PolicyFile()
+    assert shipped.hash == Policy.load("{}").hash
+
+
+def keys(settings: BaseModel, path: str = "") -> set[str]:
+    """Every field of the settings."""
+    found = set()
+    for name, info in type(settings).model_fields.items():
+        key, inner = info.alias or name, getattr(settings, name)
+        found.add(f"{path}{key}")
+        if isinstance(inner, BaseModel):
+            found |= keys(inner, f"{path}{key}.")
+    return found
+
+
+def test_the_shipped_policy_names_every_key_of_the_default_profile() -> None:
+    document = yaml.safe_load(SHIPPED)["profiles"]["default"]
+
+    def written(part: dict[str, Any], path: str = "") -> set[str]:
+        found = set()
+        for key, value in part.items():
+            found.add(f"{path}{key}")
+            if isinstance(value, dict):
+                found |= written(value, f"{path}{key}.")
+        return found
+
+    assert keys(PolicyFile().profiles["default"]) - written(document) == set()
+
+
+# --- the parsed policy ------------------------------------------------------------------------------------------------
+
+
+def test_units_run_in_the_order_of_their_fields() -> None:
+    names = [name for name, _ in Policy.load("{}").injectors("default")]
+    assert names == ["gpuResources", "tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity"]
+    assert names[-2:] == ["topologySpread", "nodeAffinity"], "they read the choice that the others prepare"
+
+
+def test_units_that_are_off_do_not_run() -> None:
+    policy = Policy.load(
+        "profiles: {default: {injectors: {tolerations: {enabled: false}}, rules: {gpuZero: {action: 'off'}}}}"
+    )
+    assert "tolerations" not in dict(policy.injectors("default"))
+    assert "gpuZero" not in dict(policy.rules("default"))
+    assert "gpuZero" in dict(Policy.load("{}").rules("default"))
+
+
+def test_a_profile_that_is_not_there_is_the_default_one() -> None:
+    policy = Policy.load("profiles: {default: {}, quiet: {shadow: true}}")
+    assert policy.profile("quiet")[0] == "quiet"
+    assert policy.profile("quiet")[1].shadow
+    assert policy.profile("nothing") == ("default", policy.file.profiles["default"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param("{}", "profiles: {default: {shadow: false}}", True, id="a default that is written out"),
+        pytest.param("{}", "# a comment\n{}", True, id="a comment"),
+        pytest.param("{}", "profiles: {default: {shadow: true}}", False, id="another setting"),
+        pytest.param("profiles: {a: {}}", "profiles: {b: {}}", False, id="another name of a profile"),
+        pytest.param(
+            "profiles: {default: {rules: {priorityClass: {reserved: {a: [x], 'a*': []}}}}}",
+            "profiles: {default: {rules: {priorityClass: {reserved: {'a*': [], a: [x]}}}}}",
+            False,
+            id="another order, where the first match decides",
+        ),
+    ],
+)
+def test_the_hash_tells_policies_apart_by_what_they_mean(one: str, other: str, same: bool) -> None:
+    assert (Policy.load(one).hash == Policy.load(other).hash) is same
+    assert len(Policy.load(one).hash) == 12
+
+
+def test_policies_do_not_depend_on_the_seed_of_hashes() -> None:
+    names = ", ".join(f"c{i}: []" for i in range(20))
+    text = (
+        f"profiles: {{default: {{rules: {{priorityClass: {{reserved: {{{names}}}}}}}}}, "
+        "a: {rules: {priorityClass: {reserved: {z: [], c3: [x]}}}}}"
+    )
+    program = (
+        "import sys; from webhook.policy import Policy; p = Policy.load(sys.argv[1]); "
+        "print(p.hash, *p.profile('a')[1].rules.priority_class.reserved)"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program, text],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(said) == 1
+
+
+# --- classes of workload ----------------------------------------------------------------------------------------------
+
+CLASSES = """
+classes:
+  - {class: inference, labels: {workload-type: [inference, serving], tier: [online]}, namespaces: [prod, "team-*"]}
+  - {class: training, ownerKinds: [Job, RayCluster]}
+  - {class: batch, labels: {workload-type: [batch]}, ownerKinds: [Job]}
+  - {class: night, namespaces: [night]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "namespace", "want"),
+    [
+        pytest.param({}, None, "prod", Workload("none"), id="nothing matches"),
+        pytest.param({"workload-type": "other"}, None, "prod", Workload("none"), id="another value"),
+        pytest.param({"tier": "inference"}, None, "prod", Workload("none"), id="a value of another label"),
+        pytest.param(
+            {"workload-type": "serving"},
+            None,
+            'evil"\n',
+            Workload("none", r'namespace "evil\"\n" is not entitled to class inference'),
+            id="a namespace that is not entitled",
+        ),
+        pytest.param(
+            {"workload-type": "serving"},
+            "Job",
+            "dev",
+            Workload("training", 'namespace "dev" is not entitled to class inference'),
+            id="not entitled: the next entry that fits",
+        ),
+        pytest.param({"workload-type": "serving"}, None, "prod", Workload("inference"), id="one of the values"),
+        pytest.param({"tier": "online"}, None, "team-a", Workload("inference"), id="one of the labels"),
+        pytest.param({}, "Job", "dev", Workload("training"), id="the kind of the owner"),
+        pytest.param({"workload-type": "batch"}, "Job", "dev", Workload("training"), id="the first entry decides"),
+        pytest.param({}, "ReplicaSet", "night", Workload("night"), id="an entry for all pods of a namespace"),
+    ],
+)
+def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace: str, want: Workload) -> None:
+    owner = None if kind is None else Owner(kind, "x", "u", "batch/v1")
+    assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want
