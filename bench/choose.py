@@ -3,7 +3,8 @@
 For each number of nodes, in a process of its own: a cluster with eight pods to a node is listed in pages as the API
 gives it, then pods of a mixed queue of shapes are placed one after another, reserved, seen and bound, while others end,
 nodes report, and now and then one is cordoned. Times are of this process's own thread (CPU), which says what a choice
-costs, and by the wall clock, which also says what else the machine was doing.
+costs, and by the wall clock, which also says what else the machine was doing. The yardstick is a fixed piece of work
+done after each choice: where its 99th percentile is far above its median, so is that of everything else.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ def measure(count: int, choices: int) -> Object:
     gc.collect()
     gc.freeze()
     found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)
-    watches = {name: Stopwatch() for name in ("choose", "reserve", "pod event", "node event")}
+    watches = {name: Stopwatch() for name in ("choose", "reserve", "pod event", "node event", "yardstick")}
     running: list[Object] = []
     for step in track(range(_WARM_UP + choices), f"{count:,} nodes: choices", console=progress, transient=True):
         if step == _WARM_UP:
@@ -222,6 +223,8 @@ def _admit(
         placement: Placement = place(made, state.snapshot(0.0), settings, strategy_of(owner), GPUS)
     with watches["reserve"]:
         state.reserve(made, placement, now)
+    with watches["yardstick"]:
+        sum(range(3_000))
     running.append(made)
     if placement.nodes:
         made["spec"]["nodeName"] = placement.nodes[0].node
@@ -253,34 +256,18 @@ def _resident() -> int:
 
 
 def table(results: list[Object]) -> Table:
-    made = Table(title="One choice among so many nodes, and what it takes to know them")
-    heads = (
-        "nodes",
-        "pods",
-        "choice p50",
-        "p99",
-        "p99 wall",
-        "aim",
-        "pod event",
-        "node event",
-        "start",
-        "state",
-        "pod",
-    )
-    for head in heads:
+    made = Table(title="One choice among so many nodes, and what it takes to know them", show_lines=True)
+    for head in ("nodes, pods", "p50", "p99", "p99 wall", "aim", "event: pod, node", "memory, start", "yardstick"):
         made.add_column(head, justify="right")
     for found in results:
-        choose, aim = found["choose"], AIMS.get(found["nodes"])
+        choose, yard, aim = found["choose"], found["yardstick"], AIMS.get(found["nodes"])
         made.add_row(
-            f"{found['nodes']:,}",
-            f"{found['pods']:,}",
-            *(f"{choose[key]:.0f} µs" for key in ("cpu_p50_us", "cpu_p99_us", "wall_p99_us")),
-            f"{aim * 1000:.0f} µs" if aim else "",
-            f"{found['pod_event']['cpu_p50_us']:.0f} µs",
-            f"{found['node_event']['cpu_p50_us']:.0f} µs",
-            f"{found['nodes_seconds'] + found['pods_seconds']:.1f} s",
-            f"{found['memory_mib']:.0f} MiB",
-            f"{found['pods_bytes_each']:.0f} B",
+            f"{found['nodes']:,}\n{found['pods']:,}",
+            *(f"{choose[key]:,.0f} µs" for key in ("cpu_p50_us", "cpu_p99_us", "wall_p99_us")),
+            f"{aim * 1000:,.0f} µs" if aim else "",
+            f"{found['pod_event']['cpu_p50_us']:.0f} µs\n{found['node_event']['cpu_p50_us']:.0f} µs",
+            f"{found['memory_mib']:.0f} MiB\n{found['nodes_seconds'] + found['pods_seconds']:.1f} s",
+            f"p50 {yard['cpu_p50_us']:.0f} µs\np99 {yard['cpu_p99_us']:.0f} µs",
         )
     return made
 

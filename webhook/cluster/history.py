@@ -31,7 +31,7 @@ class History:
             self._since_halved = 0
             self._counts = {shape: count / 2 for shape, count in counts.items() if count > 0.25}
             self._total = sum(self._counts.values())
-        if self._since_version > self._total / 8:  # often while little is known, then seldom
+        if self._since_version >= self._total / 2:  # often while little is known, then seldom: all scores depend on it
             self._since_version = 0
             self.version += 1
 

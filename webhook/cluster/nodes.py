@@ -76,6 +76,8 @@ class Nodes:
         """Nodes that are there."""
         self.version = 0
         self.changes = Journal()
+        self.shared = bool(replica)
+        """Whether several replicas choose among these nodes."""
         self._replica = replica
         self._free_rows: list[int] = []
         self._names: list[str] = []

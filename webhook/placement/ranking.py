@@ -22,7 +22,10 @@ AVOIDED = 1e6
 """Taken off the score of nodes that GPU metrics advise against. Scores themselves are far smaller."""
 _NEVER = -np.inf
 _LAST = np.inf
-_AT_A_TIME = 8192
+_AT_A_TIME = 2048
+_NEAR = 0.05
+"""Where replicas share the choice, scores that differ by less count as equal, so that each replica has nodes of its own
+among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
 _FEW = 32
 
@@ -118,6 +121,8 @@ class Scores:
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
         scored: Floats = np.where(ok, self.strategy(nodes.columns, rows, self.demand, view), _NEVER)
+        if nodes.shared:
+            scored = np.round(scored / _NEAR) * _NEAR
         if nodes.avoided:
             scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
         return scored
