@@ -1,0 +1,118 @@
+"""What units are told of the cluster: true at the moment of asking, though answers are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import GPU, node, state
+from webhook.cluster.state import ClusterState
+from webhook.interface import Cluster, Taint
+
+ZONE = "topology.kubernetes.io/zone"
+PRODUCT = "nvidia.com/gpu.product"
+TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+
+
+def pools() -> ClusterState:
+    return state(
+        [
+            node("gpu-a", 8, labels={ZONE: "x", PRODUCT: "H100"}, taints=[TAINT]),
+            node("gpu-b", 4, labels={ZONE: "y", PRODUCT: "L4"}, taints=[TAINT, {"key": "spot", "effect": "NoExecute"}]),
+            node("gpu-c", 8, labels={ZONE: "y", PRODUCT: "H100"}),
+            node("mig", None, labels={PRODUCT: "A100"}, **{"nvidia.com/mig-1g.10gb": "7"}),
+            node("cpu", None, labels={ZONE: "z"}, taints=[{"key": "infra", "effect": "NoSchedule"}]),
+            node("odd", None, **{"example.com/thing": "3"}),
+        ]
+    )
+
+
+def test_a_snapshot_is_what_units_take_for_the_cluster() -> None:
+    seen: Cluster = pools().snapshot(0)
+    assert seen.fresh
+    assert seen.knows_priority_classes
+
+
+def test_nothing_is_known_of_an_empty_cluster() -> None:
+    seen = ClusterState().snapshot(0)
+    assert not seen.fresh
+    assert not seen.knows_priority_classes
+    assert seen.gpu_taints(GPUS) == ()
+    assert seen.domains(ZONE, GPUS) == 0
+    assert seen.label_values(ZONE, GPUS) == ()
+    assert seen.resources() == {}
+    assert seen.largest(GPU, 3) == ()
+    assert seen.namespace_labels("team-a") is None
+
+
+def test_the_taints_are_those_of_nodes_with_gpus_each_once_and_sorted() -> None:
+    assert pools().snapshot(0).gpu_taints(GPUS) == (
+        Taint(GPU, "present", "NoSchedule"),
+        Taint("spot", "", "NoExecute"),
+    )
+
+
+def test_domains_and_label_values_are_those_of_nodes_with_gpus() -> None:
+    seen = pools().snapshot(0)
+    assert seen.domains(ZONE, GPUS) == 2
+    assert seen.label_values(ZONE, GPUS) == ("x", "y")
+    assert seen.label_values(PRODUCT, GPUS) == ("A100", "H100", "L4")
+    assert seen.domains("no/such", GPUS) == 0
+
+
+def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> None:
+    assert pools().snapshot(0).resources() == {"example.com/thing": 3, "nvidia.com/mig-1g.10gb": 7, GPU: 8}
+
+
+@pytest.mark.parametrize(
+    ("count", "found"),
+    [
+        pytest.param(1, (("gpu-a", 8),), id="ties by name"),
+        pytest.param(2, (("gpu-a", 8), ("gpu-c", 8)), id="most first"),
+        pytest.param(9, (("gpu-a", 8), ("gpu-c", 8), ("gpu-b", 4)), id="no more than there are"),
+    ],
+)
+def test_the_largest_nodes_are_those_that_can_allocate_most(count: int, found: tuple[tuple[str, int], ...]) -> None:
+    assert pools().snapshot(0).largest(GPU, count) == found
+
+
+def test_answers_change_with_the_nodes() -> None:
+    of = pools()
+    before = _answers(of)
+    of.node_seen(
+        node("gpu-d", 16, labels={ZONE: "w", PRODUCT: "B200"}, taints=[{"key": "new", "effect": "NoSchedule"}])
+    )
+    after = _answers(of)
+    assert all(before[name] != after[name] for name in before)
+    of.node_gone("gpu-d")
+    assert _answers(of) == before
+
+
+def _answers(of: ClusterState) -> dict[str, Any]:
+    seen = of.snapshot(0)
+    return {
+        "taints": seen.gpu_taints(GPUS),
+        "domains": seen.domains(ZONE, GPUS),
+        "values": seen.label_values(PRODUCT, GPUS),
+        "resources": seen.resources(),
+        "largest": seen.largest(GPU, 1),
+    }
+
+
+def test_a_resource_that_all_nodes_lost_is_still_named() -> None:
+    of = state([node("a", 8)])
+    of.node_seen(node("a", None))
+    assert of.snapshot(0).resources() == {GPU: 0}
+
+
+def test_the_cluster_is_elastic_where_nodes_come_from_pools_or_dra_serves_gpus() -> None:
+    of = state([node("a")])
+    assert not of.snapshot(0).elastic
+    of.node_seen(node("b", labels={"karpenter.sh/nodepool": "gpu"}))
+    assert of.snapshot(0).elastic
+    of.node_gone("b")
+    assert not of.snapshot(0).elastic
+    of.resource_slice_seen({"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}})
+    assert of.snapshot(0).elastic
