@@ -149,11 +149,11 @@ NEEDED = [
     ("watch", "", "namespaces", "", ""),
     ("watch", "scheduling.k8s.io", "priorityclasses", "", ""),
     ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
-    ("watch", "", "secrets", OWN, "gpu-admission-tls"),
+    ("get", "", "secrets", OWN, "gpu-admission-tls"),
     ("update", "", "secrets", OWN, "gpu-admission-tls"),
     ("create", "", "events", OWN, ""),
-    ("patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
-    ("patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
+    ("update", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
+    ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
 ]
 
 
@@ -187,10 +187,10 @@ async def test_our_account_may(applied: ControlPlane, api: Api, question: tuple[
     assert await may(api, question)
 
 
-async def test_our_account_lists_its_own_objects_by_name_and_no_others(applied: ControlPlane) -> None:
+async def test_our_account_reads_its_own_objects_by_name_and_no_others(applied: ControlPlane) -> None:
     async with Api.of(applied.kubeconfig_for("gpu-admission", "gpu-admission")) as us:
-        (secret,) = await us.list("Secret", OWN, fieldSelector="metadata.name=gpu-admission-tls")
-        assert secret["metadata"]["name"] == "gpu-admission-tls"
+        secret = await us.get("Secret", "gpu-admission-tls", OWN)
+        await us.replace(secret, dryRun="All")
         (policy,) = await us.list("ConfigMap", OWN, fieldSelector="metadata.name=gpu-admission-policy")
         assert policy["metadata"]["name"] == "gpu-admission-policy"
         for kind in ("Secret", "ConfigMap"):

@@ -40,15 +40,15 @@ def test_no_right_is_a_wildcard(role: Json) -> None:
 
 
 ALLOWED = {
-    "nodes": {"get", "list", "watch"},
-    "pods": {"get", "list", "watch"},
-    "namespaces": {"get", "list", "watch"},
-    "priorityclasses": {"get", "list", "watch"},
-    "configmaps": {"get", "list", "watch"},
-    "secrets": {"get", "list", "watch", "update", "patch"},
-    "events": {"create", "patch"},
-    "mutatingwebhookconfigurations": {"get", "list", "watch", "update", "patch"},
-    "validatingwebhookconfigurations": {"get", "list", "watch", "update", "patch"},
+    "nodes": {"list", "watch"},
+    "pods": {"list", "watch"},
+    "namespaces": {"list", "watch"},
+    "priorityclasses": {"list", "watch"},
+    "configmaps": {"list", "watch"},
+    "secrets": {"get", "update"},
+    "events": {"create"},
+    "mutatingwebhookconfigurations": {"get", "update"},
+    "validatingwebhookconfigurations": {"get", "update"},
     "profiles": {"assign"},
 }
 BY_NAME = {"configmaps", "secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
