@@ -226,13 +226,15 @@ def test_a_node_that_can_take_the_pod_is_chosen(there: dict[str, Any], made: dic
 
 
 def test_the_health_of_nodes_is_what_the_policy_says() -> None:
-    policy = PlacementSettings(health=Health(labels={"sick": ("*",)}, conditions={"Xid": "True"}))
+    policy = PlacementSettings(health=Health(labels={"sick": ("*",)}, conditions={"Xid": "True", "GpuSound": "False"}))
     nodes = [
         node("a", labels={"sick": "very"}),
         node("b", conditions={"Xid": "True"}),
+        node("d", conditions={"GpuSound": "False"}),
         node("c", labels={_UPGRADE: "upgrade-failed"}),
+        node("e", conditions={"GpuSound": "Unknown", "Xid": "False"}),
     ]
-    assert names(placed(state(nodes), pod("p"), settings=policy)) == ["c"]
+    assert names(placed(state(nodes), pod("p"), settings=policy)) == ["c", "e"]
 
 
 def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:

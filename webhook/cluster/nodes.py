@@ -61,7 +61,7 @@ class Nodes:
         self.taint: NDArray[np.int32] = np.zeros(size, np.int32)
         """Index into `taints` by row."""
         self.condition: NDArray[np.int32] = np.zeros(size, np.int32)
-        """Index into `conditions` by row: the conditions that are not as a healthy node has them."""
+        """Index into `conditions` by row: the type and status of each condition."""
         self.cordoned: NDArray[np.bool_] = np.zeros(size, bool)
         self.order: NDArray[np.float64] = np.zeros(size, np.float64)
         """Who goes first among equals: by name, or by a stable hash where several replicas share the choice."""
@@ -102,11 +102,7 @@ class Nodes:
                 for t in spec.get("taints") or ()
             )
         )
-        conditions = frozenset(
-            (str(c.get("type")), str(c.get("status")))
-            for c in status.get("conditions") or ()
-            if (c.get("status") == "True") != (c.get("type") == "Ready")
-        )
+        conditions = frozenset((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ())
         labels = metadata.get("labels") or {}
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")

@@ -68,7 +68,9 @@ class Filter:
         self._tolerated_in_the_end: _Answers[tuple[Taint, ...]] = _Answers(
             lambda taints: all(t.key.startswith(_PASSING) or constraints.tolerate(t) for t in taints)
         )
-        self._ready: _Answers[Conditions] = _Answers(lambda found: not any(kind == "Ready" for kind, _ in found))
+        self._ready: _Answers[Conditions] = _Answers(
+            lambda found: not any(kind == "Ready" and status != "True" for kind, status in found)
+        )
         self._healthy: _Answers[Conditions] = _Answers(bad.isdisjoint)
         self._tolerate_cordon = constraints.tolerate_cordon
 
