@@ -118,8 +118,9 @@ def facts(of: ClusterState) -> Object:
     nodes, columns = of.nodes, of.nodes.columns
     rows = {name: row for name, row in nodes.row_of.items() if columns.alive[row]}
     named = {row: name for name, row in nodes.row_of.items()}
+    offered = {r: free for r, free in columns.free.items() if columns.capacity[r].any()}  # else: as if never heard of
     return {
-        "free": {n: _amounts(columns.free, row) for n, row in rows.items()},
+        "free": {n: _amounts(offered, row) for n, row in rows.items()},
         "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},
         "elsewhere": {n: -int(columns.free["pods"][r]) for n, r in nodes.row_of.items() if not columns.alive[r]},
         "labels": {n: dict(nodes.labels.get(row)) for n, row in rows.items()},
