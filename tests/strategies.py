@@ -1,0 +1,194 @@
+"""Pods as the API server shows them to a webhook, in every form that the API allows: for hypothesis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.builders import GPU
+
+MIG = "nvidia.com/mig-1g.10gb"
+NODES = ("gpu-a1", "gpu-a2", "gpu-b1", "gone")
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+Object = dict[str, Any]
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
+    """A map with any of these fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def _word(*words: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(words)
+
+
+QUANTITIES = st.fixed_dictionaries(
+    {},
+    optional={
+        GPU: _word("1", "2", "4", "8", 1, "1000m", "0", "9"),
+        MIG: _word("1", "2"),
+        "amd.com/gpu": _word("1", "0"),
+        "nvidia.com/gpumem": _word("4000"),
+        "cpu": _word("1", "500m", 2, "200"),
+        "memory": _word("1Gi", "64Mi"),
+    },
+)
+_MAYBE_QUANTITIES = st.none() | QUANTITIES
+ENV = st.lists(
+    st.fixed_dictionaries(
+        {"name": _word("A", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")},
+        optional={"value": _word("", "0", "void")},
+    ),
+    max_size=2,
+)
+
+
+def _containers(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
+    return st.fixed_dictionaries(
+        {"name": _word("main", "side", "x" * 63), "image": _word("app", "cuda")},
+        optional={
+            "resources": st.none() | some(limits=_MAYBE_QUANTITIES, requests=_MAYBE_QUANTITIES, claims=st.just([])),
+            "env": st.none() | ENV,
+            "envFrom": st.just([{"configMapRef": {"name": "c"}}]),
+            "securityContext": some(privileged=st.booleans(), runAsUser=st.integers(0, 9)),
+            "somethingNew": st.just({"deep": [1, None]}),
+            **fields,
+        },
+    )
+
+
+_TOLERATIONS = st.lists(
+    some(
+        key=_word(GPU, "amd.com/gpu", "", "team"),
+        operator=_word("Exists", "Equal", "", "Gt"),
+        value=_word("", "present", "5"),
+        effect=_word("NoSchedule", "NoExecute", "", "PreferNoSchedule"),
+        tolerationSeconds=_word(0, 300),
+        somethingNew=st.just(1),
+    ),
+    max_size=3,
+)
+_LABEL_EXPRESSIONS = st.lists(
+    st.builds(
+        lambda key, test: {"key": key, **test},
+        _word(ZONE, HOST, "missing"),
+        _word(
+            {"operator": "In", "values": ["zone-a", "gpu-a1"]},
+            {"operator": "NotIn", "values": ["zone-b"]},
+            {"operator": "Exists"},
+            {"operator": "DoesNotExist", "values": None},
+            {"operator": "Gt", "values": ["1"]},
+        ),
+    ),
+    max_size=2,
+)
+_NAMES = st.lists(
+    st.builds(
+        lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
+        _word("In", "NotIn"),
+        _word(*NODES),
+    ),
+    max_size=2,
+)
+TERMS = some(matchExpressions=st.none() | _LABEL_EXPRESSIONS, matchFields=st.none() | _NAMES)
+_POD_TERMS = st.lists(
+    st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": some(topologyKey=_word(HOST, ZONE))}),
+    max_size=2,
+)
+AFFINITY = some(
+    nodeAffinity=st.none()
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            PREFERRED: st.none()
+            | st.lists(st.fixed_dictionaries({"weight": st.integers(1, 100), "preference": TERMS}), max_size=3),
+            REQUIRED: st.none() | st.fixed_dictionaries({"nodeSelectorTerms": st.lists(TERMS, min_size=1, max_size=3)}),
+        },
+    ),
+    podAntiAffinity=st.none() | st.fixed_dictionaries({}, optional={PREFERRED: st.none() | _POD_TERMS}),
+    somethingNew=st.just([]),
+)
+_SPREAD = st.lists(
+    st.fixed_dictionaries(
+        {
+            "topologyKey": _word(HOST, ZONE, "rack"),
+            "maxSkew": st.integers(1, 5),
+            "whenUnsatisfiable": _word("ScheduleAnyway", "DoNotSchedule"),
+        },
+        optional={"labelSelector": st.none() | st.just({"matchLabels": {"app": "web"}})},
+    ),
+    max_size=2,
+    unique_by=lambda constraint: (constraint["topologyKey"], constraint["whenUnsatisfiable"]),
+)
+_SPECS = st.fixed_dictionaries(
+    {"containers": st.lists(_containers(), min_size=1, max_size=3)},
+    optional={
+        "initContainers": st.none() | st.lists(_containers(restartPolicy=_word("Always", None)), max_size=2),
+        "tolerations": st.none() | _TOLERATIONS,
+        "affinity": st.none() | AFFINITY,
+        "topologySpreadConstraints": st.none() | _SPREAD,
+        "nodeSelector": st.none() | st.dictionaries(_word(ZONE, HOST), _word("zone-a", "gpu-a1"), max_size=1),
+        "schedulingGates": st.none() | st.just([{"name": "gate"}]),
+        "nodeName": _word("", "gpu-a1"),
+        "schedulerName": _word("default-scheduler", "volcano", ""),
+        "priorityClassName": _word("", "everyday", "mine", "gpu-inference"),
+        "priority": _word(0, None, 7),
+        "preemptionPolicy": _word("PreemptLowerPriority", "Never"),
+        "overhead": st.just({"cpu": "100m"}),
+        "resources": some(limits=st.just({"cpu": "4"}), requests=st.just({"memory": "1Gi"})),
+        "resourceClaims": st.just([{"name": "claim"}]),
+        "somethingNew": st.just({"a": [None, {"b": 1}]}),
+    },
+)
+_LABELS = st.dictionaries(
+    _word("app", "workload-type", "pod-template-hash", "kueue.x-k8s.io/queue-name", "a/b~c"),
+    _word("web", "inference", "training", ""),
+    max_size=3,
+)
+_OWNERS = st.lists(
+    st.fixed_dictionaries(
+        {"kind": _word("ReplicaSet", "Job", "DaemonSet", "Node", "App"), "name": st.just("o"), "uid": st.just("uid-o")},
+        optional={"controller": st.booleans(), "apiVersion": st.just("apps/v1")},
+    ),
+    max_size=2,
+)
+_RECORDS = _word(
+    "",
+    "not JSON",
+    "[]",
+    '{"nodes":[["gpu-a1",8,0,1.0]]}',
+    '{"nodes":[["gpu-a1",1e300,0,1.0]],"strategy":"evil"}',
+    '{"nodes":[["gone",8,0,1.0]],"of":-1}',
+    '{"nodes":[[{},[],{},[]]]}',
+)
+_METADATA = st.fixed_dictionaries(
+    {"namespace": st.just("team-a")},
+    optional={
+        "name": _word("a", 'b"\n'),
+        "generateName": _word("web-", ""),
+        "labels": st.none() | _LABELS,
+        "annotations": st.none()
+        | some(
+            **{
+                "gpu-admission.io/decision": _RECORDS,
+                "kubernetes.io/config.mirror": st.just("x"),
+                "note/~": st.just("n"),
+            }
+        ),
+        "ownerReferences": st.none() | _OWNERS,
+        "creationTimestamp": st.none(),
+        "somethingNew": st.just(True),
+    },
+)
+
+
+def pods() -> st.SearchStrategy[Object]:
+    """Any pod that the API server would send, and some that it would refuse after us."""
+    return st.builds(
+        lambda metadata, spec: {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+        _METADATA,
+        _SPECS,
+    )

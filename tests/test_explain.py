@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import pod
+from webhook.explain import LARGEST_RECORD, encoded, previous, record, refusal, warnings
+from webhook.interface import Finding, Outcome, Placement, Ranked
+from webhook.pod import DECISION
+
+OUTCOMES = {"gpuResources": Outcome("equal"), "tolerations": Outcome("added", ["nvidia.com/gpu"], "a warning")}
+START = (
+    '{"policy":"1f0c","profile":"default","class":"inference",'
+    '"units":{"gpuResources":["equal"],"tolerations":["added",["nvidia.com/gpu"]]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("placement", "rest"),
+    [
+        pytest.param(None, "}", id="nothing was placed"),
+        pytest.param(
+            Placement((), "off", "the policy leaves it to the scheduler"),
+            ',"strategy":"off","why":"the policy leaves it to the scheduler"}',
+            id="no node, and why",
+        ),
+        pytest.param(
+            Placement((), "pack", "no node fits", total=9, rejected=(("too few free GPUs", 7), ("cordoned", 2))),
+            ',"strategy":"pack","why":"no node fits","rejected":[["too few free GPUs",7],["cordoned",2]]}',
+            id="no node fits: a histogram",
+        ),
+        pytest.param(
+            Placement((Ranked("a1", 8, 0, 1 / 3), Ranked("a2", 6, 1, -2.0)), "spread", weights=(100, 60), total=12),
+            ',"strategy":"spread","nodes":[["a1",8,0,0.333],["a2",6,1,-2.0]],"of":12}',
+            id="nodes, best first, with the numbers used",
+        ),
+    ],
+)
+def test_the_record_is_small_json_in_a_fixed_order(placement: Placement | None, rest: str) -> None:
+    assert encoded(record("1f0c", "default", "inference", OUTCOMES, placement)) == START + rest
+
+
+def ranked(count: int, length: int = 10) -> Placement:
+    return Placement(tuple(Ranked(f"{i:0{length}}", 8, 0, 1.0) for i in range(count)), "pack", total=count)
+
+
+@pytest.mark.parametrize("length", [10, 100, 253], ids=["short names", "long names", "the longest names"])
+def test_of_a_record_that_is_too_large_the_last_nodes_go_first(length: int) -> None:
+    text = encoded(record("p", "default", "c", OUTCOMES, ranked(40, length)))
+    found = orjson.loads(text)
+    assert len(text.encode()) <= LARGEST_RECORD
+    assert [n[0] for n in found["nodes"]] == [f"{i:0{length}}" for i in range(len(found["nodes"]))]
+    assert len(found["nodes"]) > 1
+    assert found["units"]["tolerations"] == ["added", ["nvidia.com/gpu"]], "details stay where nodes are enough"
+    assert found["of"] == 40
+
+
+def test_then_the_details_of_units_go() -> None:
+    outcomes = {"priorityClass": Outcome("kept", "x" * 5000), "tolerations": Outcome("added", ["a"])}
+    found = orjson.loads(encoded(record("p", "default", "c", outcomes, ranked(3))))
+    assert found["units"] == {"priorityClass": ["kept"], "tolerations": ["added"]}
+    assert len(found["nodes"]) == 1
+
+
+def test_encoding_changes_nothing_of_what_was_found() -> None:
+    found = record("p", "default", "c", {"a": Outcome("b", "x" * 5000)}, ranked(40))
+    before = orjson.dumps(found)
+    encoded(found)
+    assert orjson.dumps(found) == before
+
+
+# --- an earlier call's record -----------------------------------------------------------------------------------------
+
+
+def recorded(text: str | None) -> Placement | None:
+    annotations = {} if text is None else {DECISION: text}
+    return previous(pod(annotations=annotations), {"a1", "a2"}, "spread")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="none"),
+        pytest.param("", id="empty"),
+        pytest.param("{", id="no JSON"),
+        pytest.param("[]", id="a list"),
+        pytest.param("5", id="a number"),
+        pytest.param("{}", id="without nodes"),
+        pytest.param('{"nodes":null}', id="nodes of null"),
+        pytest.param('{"nodes":[]}', id="no nodes"),
+        pytest.param('{"nodes":{"a1":1}}', id="nodes as a map"),
+        pytest.param('{"nodes":["a1"]}', id="a node without numbers"),
+        pytest.param('{"nodes":[["a1",8,0]]}', id="a number missing"),
+        pytest.param('{"nodes":[["a1",8,0,1.0,5]]}', id="a number too many"),
+        pytest.param('{"nodes":[["b",8,0,1.0],["a1",8,0,1.0]]}', id="a first node that the affinity does not name"),
+        pytest.param('{"nodes":[[5,8,0,1.0]]}', id="a node that is a number"),
+        pytest.param('{"nodes":[["a1","8",0,1.0]]}', id="a number that is text"),
+        pytest.param('{"nodes":[["a1",8.5,0,1.0]]}', id="half a GPU"),
+        pytest.param('{"nodes":[["a1",-1,0,1.0]]}', id="less than no GPU"),
+        pytest.param('{"nodes":[["a1",1e300,0,1.0]]}', id="a number that no record can hold"),
+        pytest.param('{"nodes":[["a1",18446744073709551616,0,1.0]]}', id="a number beyond 64 bits"),
+        pytest.param('{"nodes":[["a1",8,0,"1"]]}', id="a score that is text"),
+        pytest.param('{"nodes":[["a1",8,0,1.0]],"of":"all"}', id="a total that is text"),
+        pytest.param('{"nodes":[["a1",8,0,1e999]]}', id="an infinite score"),
+        pytest.param("[" * 2000, id="deep nesting"),
+        pytest.param('{"nodes":[["a1",8,0,1.0]],"x":"' + "y" * 2048 + '"}', id="larger than ours ever are"),
+    ],
+)
+def test_a_record_that_is_not_ours_is_not_believed(text: str | None) -> None:
+    assert recorded(text) is None
+
+
+def test_a_record_that_the_affinity_confirms_is_the_choice() -> None:
+    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12)
+    text = encoded(record("p", "default", "c", {}, before))
+    assert recorded(text) == before
+    assert previous(pod(annotations={DECISION: text}), (), "spread") is None
+
+
+def test_the_strategy_is_that_of_the_policy_whatever_the_record_says() -> None:
+    """It becomes the label of a metric."""
+    found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
+    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread")
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
+    )
+)
+def test_any_annotation_can_be_recorded_again_or_is_not_believed(value: Any) -> None:
+    for text in (json.dumps(value), json.dumps({"nodes": value}), json.dumps({"nodes": [["a1", value, 0, value]]})):
+        found = recorded(text)
+        if found is not None:
+            encoded(record("p", "d", "c", {}, found))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def test_warnings_arrive_as_the_api_server_passes_them_on() -> None:
+    texts = [None, "", "one", "one", "two\nlines", "x" * 200, "é\x1b[31m", "five", "six"]
+    assert warnings(texts) == ["one", "two lines", "x" * 119 + "…", "é [31m", "five"]
+
+
+@given(st.lists(st.none() | st.text(), max_size=20))
+def test_warnings_are_few_short_lines(texts: list[str | None]) -> None:
+    found = warnings(texts)
+    assert len(found) <= 5
+    assert len(set(found)) == len(found)
+    assert all(line and line.isprintable() and len(line) <= 120 for line in found)
+
+
+def finding(number: int) -> tuple[str, Finding]:
+    return "gpuLimit", Finding(f"spec.containers[{number}]", "9 GPUs", "at most 8", "Ask for fewer")
+
+
+def test_one_finding_is_one_line() -> None:
+    assert refusal('pod "a"', [finding(0)], "1f0c") == (
+        'pod "a": spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit] (policy 1f0c)'
+    )
+
+
+def test_several_findings_are_a_list() -> None:
+    assert refusal('pod "a"', [finding(0), finding(1)], "1f0c") == (
+        'pod "a": 2 problems (policy 1f0c):\n'
+        "- spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]\n"
+        "- spec.containers[1]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]"
+    )
+
+
+def test_of_very_many_findings_the_first_are_told_and_the_rest_counted() -> None:
+    lines = refusal('pod "a"', map(finding, range(100)), "1f0c").splitlines()
+    assert lines[0] == 'pod "a": 100 problems (policy 1f0c):'
+    assert len(lines) == 22
+    assert lines[-1] == "- … and 80 more"
