@@ -50,6 +50,7 @@ class Exporter(ThreadingHTTPServer):
         def do_GET(self) -> None:
             page = self.server.page  # type: ignore[attr-defined]
             self.send_response(503 if page is None else 200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")  # Prometheus 3 insists
             self.end_headers()
             self.wfile.write((page or "").encode())
 
