@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import ssl
 import tempfile
@@ -14,6 +13,10 @@ from typing import Any, Self
 import trustme
 
 from tests.manifests.files import Json
+from webhook.admission import PROFILE_LABEL
+
+LABEL = "recorder.example/profile"
+"""In place of the real label, so that a webhook that is installed meanwhile has no part in this."""
 
 
 class Recorder:
@@ -62,8 +65,8 @@ class Recorder:
         self._server.server_close()
 
     def configuration(self, shipped: Json) -> Json:
-        """The shipped configuration under another name, with the address of this server."""
-        found: dict[str, Any] = copy.deepcopy(shipped)
+        """The shipped configuration under another name and for another label, with the address of this server."""
+        found: dict[str, Any] = json.loads(json.dumps(shipped).replace(PROFILE_LABEL, LABEL))
         found["metadata"] = {"name": "recorder"}
         for hook in found["webhooks"]:
             path = f"{hook['clientConfig']['service']['path']}-{hook['name']}"

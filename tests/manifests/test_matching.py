@@ -15,8 +15,7 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import HOOKS, Json, only
-from tests.manifests.recorder import Recorder
-from webhook.admission import PROFILE_LABEL
+from tests.manifests.recorder import LABEL, Recorder
 
 pytestmark = pytest.mark.controlplane
 
@@ -31,7 +30,7 @@ def recorder(applied: ControlPlane) -> Iterator[Recorder]:
     """Both configurations in force under another name, and two namespaces: one has opted in."""
     with Recorder() as found:
         objects = [found.configuration(only(kind)) for kind in HOOKS]
-        for name, labels in ((INSIDE, {PROFILE_LABEL: "matching"}), (OUTSIDE, {})):
+        for name, labels in ((INSIDE, {LABEL: "matching"}), (OUTSIDE, {})):
             objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         applied.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
         try:
@@ -135,8 +134,8 @@ async def test_pods_of_the_system_and_of_our_own_namespace_are_never_asked_about
     asked: Recorder, api: Api, where: str
 ) -> None:
     """Even with the label: or we could not start again once no replica runs."""
-    before = (await api.get("Namespace", where))["metadata"]["labels"].get(PROFILE_LABEL)
-    await api.patch("Namespace", where, {"metadata": {"labels": {PROFILE_LABEL: "default"}}})
+    before = (await api.get("Namespace", where))["metadata"]["labels"].get(LABEL)
+    await api.patch("Namespace", where, {"metadata": {"labels": {LABEL: "default"}}})
     try:
         await asyncio.sleep(1)  # the API server sees labels of namespaces by a watch
         hardened = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -145,7 +144,7 @@ async def test_pods_of_the_system_and_of_our_own_namespace_are_never_asked_about
         await api.create(body, where, dryRun="All")
         assert asked.asked(f"in-{where}") == []
     finally:
-        await api.patch("Namespace", where, {"metadata": {"labels": {PROFILE_LABEL: before}}})
+        await api.patch("Namespace", where, {"metadata": {"labels": {LABEL: before}}})
 
 
 @pytest.mark.parametrize("groups", [["system:nodes"], ["teams"]], ids=["by a kubelet", "by anybody else"])
