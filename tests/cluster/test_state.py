@@ -347,3 +347,21 @@ def test_the_order_of_nodes_holds_where_no_number_is_left_between_two() -> None:
     ranked = sorted(of.nodes.row_of, key=lambda n: float(of.nodes.order[of.nodes.row_of[n]]))
     assert ranked == sorted(ranked)
     assert of.nodes.reordered > 0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"metadata": {"name": "gpu-a"}, "status": {"allocatable": 7}}, id="allocatable is a number"),
+        pytest.param({"metadata": {"name": "gpu-a"}, "spec": {"taints": ["x"]}}, id="a taint is a string"),
+        pytest.param({"metadata": {"name": "gpu-a"}, "status": {"conditions": [None]}}, id="a condition is null"),
+    ],
+)
+def test_a_node_that_cannot_be_read_changes_nothing(broken: dict[str, Any]) -> None:
+    of, nodes = state(), [node("gpu-a"), node("gpu-b")]
+    with pytest.raises((AttributeError, TypeError)):
+        of.node_seen(broken)
+    of.replace("nodes", nodes, 0)
+    with pytest.raises((AttributeError, TypeError)):
+        of.node_seen(broken)
+    assert facts(of) == facts(state(nodes))

@@ -94,7 +94,6 @@ class Nodes:
         for interned, codes in ((self.taints, self.taint), (self.conditions, self.condition)):
             if len(interned.values) > 2 * self.columns.rows + _SPARE:
                 interned.compact(codes)
-        row = self.row(metadata["name"])
         columns = self.columns
         taints = tuple(
             sorted(
@@ -104,6 +103,8 @@ class Nodes:
         )
         conditions = frozenset((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ())
         labels = metadata.get("labels") or {}
+        allocatable = allocatable_of(node)
+        row = self.row(metadata["name"])  # from here on nothing fails: an object that we cannot read changes nothing
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
@@ -114,7 +115,7 @@ class Nodes:
             changed = True
         self.count += not columns.alive[row]
         columns.alive[row] = True
-        if self._allocatable(row, allocatable_of(node)) or changed:
+        if self._allocatable(row, allocatable) or changed:
             self._changed(row)
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
             self.use_seen(metadata["name"], use)

@@ -6,11 +6,12 @@ order the state equals one that was fed from a fresh list (but for promises, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
+from webhook.cluster.listing import Listing, ListKind
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     counted_demand,
@@ -28,7 +29,8 @@ from webhook.cluster.utilisation import NodeUse
 from webhook.interface import Placement, PriorityClass
 
 Object = Mapping[str, Any]
-ListKind = Literal["nodes", "pods", "priorityclasses", "namespaces", "resourceslices"]
+
+__all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
 REQUIRED: tuple[ListKind, ...] = ("nodes", "pods", "priorityclasses", "namespaces")
 _FINISHED = frozenset(("Succeeded", "Failed"))
@@ -195,6 +197,27 @@ class ClusterState:
         listing.add(objects, now)
         listing.done(now)
 
+    def known(self, kind: ListKind) -> list[int | str]:
+        """What there is of a kind: uids of pods (see `pods.pod_id`), names of all else."""
+        if kind == "pods":
+            return [*self._pods, *self.ledger.waiting()]
+        if kind == "nodes":
+            return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
+        if kind == "priorityclasses":
+            return [*self.priority_classes]
+        return [*self.namespaces] if kind == "namespaces" else [*self._slices]
+
+    def forget(self, kind: ListKind, key: Any) -> None:
+        """Something of a kind is gone, named as `known` names it."""
+        forget: dict[ListKind, Callable[[Any], None]] = {
+            "nodes": self.node_gone,
+            "pods": self._forget,
+            "priorityclasses": self.priority_class_gone,
+            "namespaces": self.namespace_gone,
+            "resourceslices": self.resource_slice_gone,
+        }
+        forget[kind](key)
+
     def heard(self, kind: ListKind, now: float) -> None:
         """The watch of this kind is alive: an event or a bookmark came."""
         self.heard_at[kind] = now
@@ -207,53 +230,3 @@ class ClusterState:
         """The cluster now: a light view, valid until the next event. Promises whose time is over are given back."""
         self.ledger.expire(now)
         return Snapshot(self, self.fresh(now))
-
-
-class Listing:
-    """A full list that arrives in pages, so that a large one does not hold up everything else."""
-
-    def __init__(self, state: ClusterState, kind: ListKind) -> None:
-        self._state = state
-        self._kind = kind
-        self._names: set[Any] = set()
-
-    def add(self, objects: Iterable[dict[str, Any]], now: float) -> None:
-        """One page."""
-        state, kind = self._state, self._kind
-        for obj in objects:
-            metadata = obj["metadata"]
-            if kind == "pods":
-                self._names.add(pod_id(metadata))
-                state.pod_seen(obj, now)
-                continue
-            self._names.add(metadata["name"])
-            if kind == "nodes":
-                state.node_seen(obj)
-            elif kind == "priorityclasses":
-                state.priority_class_seen(obj)
-            elif kind == "namespaces":
-                state.namespace_seen(obj)
-            else:
-                state.resource_slice_seen(obj)
-
-    def done(self, now: float) -> None:
-        """The last page was added: whatever was on none of them is gone."""
-        state, kind, names = self._state, self._kind, self._names
-        if kind == "pods":
-            for uid in [uid for uid in state._pods if uid not in names]:
-                state._forget(uid)
-            for uid in [uid for uid in state.ledger.waiting() if uid not in names]:
-                state._forget(uid)
-        elif kind == "nodes":
-            table = state.nodes
-            for name in [n for n, row in table.row_of.items() if table.columns.alive[row] and n not in names]:
-                state.node_gone(name)
-        elif kind == "priorityclasses":
-            state.priority_classes = {n: c for n, c in state.priority_classes.items() if n in names}
-        elif kind == "namespaces":
-            state.namespaces = {n: labels for n, labels in state.namespaces.items() if n in names}
-        else:
-            for name in [n for n in state._slices if n not in names]:
-                state.resource_slice_gone(name)
-        state.listed.add(kind)
-        state.heard_at[kind] = now
