@@ -72,6 +72,7 @@ class Server:
             self.process.send_signal(number)
         out, log = await self.process.communicate()
         assert self.process.returncode is not None
+        assert all(line.startswith(b"{") for line in log.splitlines()), log.decode()
         return self.process.returncode, out, [orjson.loads(line) for line in log.splitlines()]
 
 

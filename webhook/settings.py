@@ -47,9 +47,13 @@ class ServeSettings(BaseModel):
     webhook_configuration: str = "gpu-admission"
     """Name of both webhook configurations, whose caBundle is kept right; empty: leave them alone."""
     replica: str = ""
-    """The name of this replica where several choose among equal nodes; the pod's name."""
+    """The name of this replica where several choose among equal nodes. In a pod, its name."""
     max_age: float = Field(60.0, gt=0)
     """Seconds without a word from a watch after which the cluster state is too old to choose a node by."""
+    prometheus_ca: Path | None = None
+    """The authority that signed the certificate of the Prometheus that `gpuMetrics.url` names, PEM."""
+    prometheus_token: Path | None = None
+    """A file with the bearer token for it; read at each poll."""
     drain_seconds: float = Field(15.0, ge=0)
     """How long to go on answering after SIGTERM: until every kube-proxy and API server knows that we go."""
 
@@ -68,6 +72,8 @@ class ServeSettings(BaseModel):
         for name in type(self).model_fields.keys() - found.keys():
             if value := environment.get(PREFIX + name.upper()):
                 found[name] = value
+        if not {"cluster", "kubeconfig"} & found.keys():
+            found.setdefault("replica", environment.get("HOSTNAME", ""))
         try:
             return ServeSettings.model_validate(found)
         except ValidationError as error:

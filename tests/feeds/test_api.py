@@ -69,7 +69,7 @@ async def test_a_token_is_read_again_at_once_when_it_was_not_accepted() -> None:
 
 
 async def test_a_token_is_read_again_when_it_gets_old() -> None:
-    tokens = iter(("first", "second"))
+    tokens = iter(("at the start", "first", "second"))
 
     async with fake_api() as fake:
 

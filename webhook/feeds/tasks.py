@@ -10,7 +10,7 @@ from types import TracebackType
 from webhook.logs import Logger, cause
 from webhook.metrics import Metrics
 
-LONGEST_PAUSE = 30.0
+LONGEST_PAUSE = 8.0
 """Seconds between two tries at most: after an outage of any length we are exact again within this time."""
 
 
