@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
+from webhook import offline
 from webhook.admission import PROFILE_LABEL
 from webhook.feeds.policy import KEY
 from webhook.policy import Policy, PolicyFile
@@ -241,6 +242,30 @@ def test_nothing_is_commented_out() -> None:
     """A comment that is YAML looks like a setting that is switched off."""
     lines = [line.strip().removeprefix("#").strip() for line in POLICY.splitlines() if line.strip().startswith("#")]
     assert not [line for line in lines if line.startswith("- ") or line.endswith(":")]
+
+
+# --- The examples -----------------------------------------------------------------------------------------------------
+
+TEMPLATES = [
+    pytest.param(found["kind"], found["spec"]["template"], id=f"{found['kind']} {found['metadata']['name']}")
+    for path in sorted((MANIFESTS / "examples").glob("[0-9]*.yaml"))
+    for found in documents(path)
+    if "template" in found.get("spec", {})
+]
+
+
+@pytest.mark.parametrize(("kind", "template"), TEMPLATES)
+def test_nothing_is_to_be_said_against_the_pods_of_the_examples(kind: str, template: Json) -> None:
+    owner = {"apiVersion": "v1", "kind": {"Deployment": "ReplicaSet"}.get(kind, kind), "name": "o", "controller": True}
+    metadata = {**template["metadata"], "name": "p", "namespace": "ml-team", "ownerReferences": [owner]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    state = offline.load_state(MANIFESTS.parent / "webhook" / "defaults" / "cluster.yaml")
+    for decide in (offline.decide_mutate, offline.decide_validate):
+        (document,) = offline.documents(yaml.safe_dump(pod), "example")
+        assert isinstance(document, offline.Document)
+        result = offline.run(document, decide, Policy.load(POLICY), state)
+        assert [*result.decision.findings, *filter(None, result.decision.warnings)] == []
+        pod = result.pod
 
 
 # --- The image --------------------------------------------------------------------------------------------------------
