@@ -15,7 +15,7 @@ A, B, C = "gpu-a", "gpu-b", "gpu-c"
 
 
 def three(**settings: Any) -> ClusterState:
-    return state([node(A), node(B), node(C)], ttl=30.0, **settings)
+    return state([node(A), node(B), node(C)], ttl=30.0, unseen_ttl=10.0, **settings)
 
 
 def chosen(*names: str) -> Placement:
@@ -101,13 +101,22 @@ def test_a_reservation_is_a_peer_of_its_owner() -> None:
 
 def test_a_reservation_expires() -> None:
     of = reserved(pod("p", owner="o"), A)
-    of.expire(29.9)
+    of.expire(9.9)
     assert gpus(of) == (7, 8, 8)
-    of.expire(30.0)
+    of.expire(10.0)
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.ended["expired"] == 1
     assert not of.usage.peers
+
+
+def test_a_reservation_that_expired_before_its_pod_was_seen_is_made_up_for() -> None:
+    made = pod("p", promised=[A])
+    of = reserved(made, A)
+    of.expire(10.0)
+    of.pod_seen(made, 11)
+    assert gpus(of) == (7, 8, 8)
+    assert of.ledger.counts == Counts(0, 1)
 
 
 def test_a_snapshot_gives_back_what_expired() -> None:
@@ -281,7 +290,9 @@ def test_a_pod_that_waits_too_long_holds_nothing_but_is_still_counted_when_it_is
     made = pod("p", promised=[A])
     of = reserved(made, A)
     of.pod_seen(made, 1)
-    of.expire(30.0)
+    of.expire(30.9)
+    assert gpus(of) == (7, 8, 8)
+    of.expire(31.0)
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
     of.pod_seen(made, 40)

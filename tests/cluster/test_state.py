@@ -248,7 +248,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.of = state(ttl=10.0)
+        self.of = state(ttl=10.0, unseen_ttl=4.0)
         self.nodes: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, dict[str, Any]] = {}
         self.now = 0.0
@@ -316,7 +316,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.of.expire(self.now + 1000.0)
-        again = state(self.nodes.values(), self.pods.values(), ttl=10.0)
+        again = state(self.nodes.values(), self.pods.values(), ttl=10.0, unseen_ttl=4.0)
         again.expire(1000.0)
         assert facts(self.of) == facts(again)
 

@@ -7,7 +7,7 @@
      │ reserved │            │  seen  │ ───────►
      └──────────┘ ─────────► └────────┘  gone    deleted or finished before it was bound
          │   seen bound at once   │ ───────►
-         │ expire                 │ expire       ttl passed, or the scheduler said that it fits nowhere
+         │ expire                 │ expire       its time is over, or the scheduler said that it fits nowhere
          │ release                │              our own validating hook refused the pod
          ▼                        ▼
       nothing                  nothing held; remembered until bound or gone
@@ -17,6 +17,10 @@ reservation is known by what stays true: namespace, owner or generated name, fir
 which a webhook after ours may add to with a sidecar. Reservations with the same key are alike; a pod that is seen uses
 up the oldest, and from then on its own demand is held. A pod that another replica admitted is recognised by its
 decision annotation in the same way, without a reservation.
+
+A pod that is stored is in the watch within moments. One that is not seen soon was refused (by quota, by another hook),
+and a controller that is refused tries again and again: so a reservation lives for a shorter time than a pod may wait to
+be bound.
 """
 
 from __future__ import annotations
@@ -53,8 +57,11 @@ class Counts(NamedTuple):
 class Ledger:
     """One method per arrow. Every arrow moves what is held in `usage`, so free resources are always exact."""
 
-    def __init__(self, usage: Usage, ttl: float) -> None:
+    def __init__(self, usage: Usage, ttl: float, unseen_ttl: float) -> None:
         self.ttl = ttl
+        """Seconds that a pod which is seen may wait to be bound."""
+        self.unseen_ttl = unseen_ttl
+        """Seconds within which a pod must be seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a promise were bound: on their first choice, on another of their ranked nodes, elsewhere."""
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
@@ -62,7 +69,8 @@ class Ledger:
         self._usage = usage
         self._reserved: dict[Key, deque[_Held]] = {}
         self._seen: dict[int | str, _Held] = {}
-        self._queue: deque[_Held] = deque()
+        self._unseen: deque[_Held] = deque()
+        self._waiting: deque[_Held] = deque()
         self._counts = [0, 0]
 
     @property
@@ -71,7 +79,8 @@ class Ledger:
 
     def reserve(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> None:
         """Admitted here, with these ranked nodes."""
-        held = self._hold(_key(pod, nodes, kind), nodes, kind, now)
+        held = self._hold(_key(pod, nodes, kind), nodes, kind, now + self.unseen_ttl)
+        self._unseen.append(held)
         self._reserved.setdefault(held.key, deque()).append(held)
         self._counts[0] += 1
 
@@ -93,6 +102,8 @@ class Ledger:
         elif held.kind is not kind:
             before, held.kind = held.kind, self._usage.take(held.row, kind)
             self._usage.give_back(held.row, before)
+        held.until = now + self.ttl
+        self._waiting.append(held)
         self._counts[1] += 1
         self._seen[uid] = held
         return True
@@ -130,33 +141,32 @@ class Ledger:
             self._let_go(held)
 
     def expire(self, now: float) -> None:
-        """Give back what was promised longer than `ttl` ago and not yet bound."""
-        queue = self._queue
-        while queue and queue[0].until <= now:
-            held = queue.popleft()
-            if held.row < 0:
-                continue
-            self.ended["expired"] += 1
-            reserved = self._reserved.get(held.key)
-            if reserved and reserved[0] is held:
+        """Give back what was promised for too long to a pod that was not seen, or not bound."""
+        while self._unseen and self._unseen[0].until <= now:
+            held = self._unseen.popleft()
+            if self._reserved.get(held.key, _NONE)[0] is held:
                 self._use_up(held.key)
-            else:
+                self.ended["expired"] += 1
+                self._let_go(held)
+        while self._waiting and self._waiting[0].until <= now:
+            held = self._waiting.popleft()
+            if held.row >= 0:
                 self._counts[1] -= 1
-            self._let_go(held)
+                self.ended["expired"] += 1
+                self._let_go(held)
 
     def holders(self) -> list[tuple[int, Kind]]:
         """Every row and kind that is held now."""
-        return [(held.row, held.kind) for held in self._queue if held.row >= 0]
+        reserved = (held for alike in self._reserved.values() for held in alike)
+        return [(held.row, held.kind) for held in (*reserved, *self._seen.values()) if held.row >= 0]
 
     def waiting(self) -> list[int | str]:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, now: float) -> _Held:
+    def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, until: float) -> _Held:
         row = self._usage.nodes.row(nodes[0])
-        held = _Held(key, nodes, row, self._usage.take(row, kind), now + self.ttl)
-        self._queue.append(held)
-        return held
+        return _Held(key, nodes, row, self._usage.take(row, kind), until)
 
     def _let_go(self, held: _Held) -> None:
         if held.row >= 0:
@@ -173,6 +183,9 @@ class Ledger:
             del self._reserved[key]
         self._counts[0] -= 1
         return held
+
+
+_NONE: tuple[None] = (None,)
 
 
 def _key(pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> Key:

@@ -40,15 +40,17 @@ _ROW_BITS = 32
 class ClusterState:
     """Fed by arrows, one method each; read through `snapshot`. Not thread safe: one event loop owns it.
 
-    `max_age`, `ttl`: seconds, of the same clock as every `now`. `replica`: this replica's name where several share the
-    choice among equal nodes; empty: ties go by node name.
+    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `fresh` and `Ledger`. `replica`: this
+    replica's name where several share the choice among equal nodes; empty: ties go by node name.
     """
 
-    def __init__(self, *, max_age: float = 60.0, ttl: float = 30.0, replica: str = "") -> None:
+    def __init__(
+        self, *, max_age: float = 60.0, ttl: float = 30.0, unseen_ttl: float = 10.0, replica: str = ""
+    ) -> None:
         self.max_age = max_age
         self.nodes = Nodes(replica)
         self.usage = Usage(self.nodes)
-        self.ledger = Ledger(self.usage, ttl)
+        self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
         self.priority_classes: dict[str, PriorityClass] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
