@@ -24,13 +24,16 @@ import orjson
 
 from webhook import logs
 from webhook.admission import Decision
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.cluster.utilisation import Utilisation
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds import cluster
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
+from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.policy import ConfigMapSink, PolicyHolder
 from webhook.feeds.tasks import Tasks, every
 from webhook.feeds.watch import Feed
@@ -158,6 +161,7 @@ async def run(settings: ServeSettings) -> None:
         tasks = await stack.enter_async_context(Tasks(process.metrics, process.log))
         _start_policy(process, tasks, api)
         _start_cluster(process, tasks, api)
+        _start_gpu_metrics(process, tasks, api)
         await _start_tls(process, tasks, api)
         ports = await process.listen()
         tasks.start("lateness", process.edge.watch_lateness)
@@ -203,6 +207,25 @@ def _start_cluster(process: _Process, tasks: Tasks, api: Api | None) -> None:
         fill(process.state, process.settings.cluster, time.monotonic())
     elif api is not None:
         cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic)
+
+
+def _start_gpu_metrics(process: _Process, tasks: Tasks, api: Api | None) -> None:
+    """Only where there is an API server: the source, and which node is whose, come from there."""
+    if api is None:
+        return
+    settings = process.settings
+    follow = GpuMetrics(
+        lambda: process.policies.current,
+        Utilisation(GpuMetricsSettings()),
+        process.state.gpu_use_seen,
+        api,
+        _access(settings),
+        process.metrics,
+        process.log,
+        ca_file=settings.prometheus_ca,
+        token_file=settings.prometheus_token,
+    )
+    tasks.start("GPU metrics", follow.run)
 
 
 async def _start_tls(process: _Process, tasks: Tasks, api: Api | None) -> None:
