@@ -41,8 +41,8 @@ def shipped(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 class Installed:
-    """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; the
-    configurations name the first."""
+    """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; connections are
+    shared out among them, as a Service does."""
 
     def __init__(self, plane: ControlPlane, policy: str | None = None, replicas: int = 1) -> None:
         self.plane = plane
@@ -50,6 +50,8 @@ class Installed:
         self.ports = [_free_port() for _ in range(replicas)]
         self.ops_ports = [_free_port() for _ in range(replicas)]
         self.members: list[Program] = []
+        self._front = self.ports[0] if replicas == 1 else _free_port()
+        self._balancer: Program | None = None
 
     def __enter__(self) -> Self:
         try:
@@ -60,6 +62,10 @@ class Installed:
             self.members = [self._program(number, kubeconfig) for number in range(len(self.ports))]
             for member in self.members:
                 member.start()
+            if self._front != self.ports[0]:
+                command = [sys.executable, "-m", "tests.e2e.proxy", str(self._front), *map(str, self.ports)]
+                self._balancer = Program("balancer", command, self.plane.folder, _environment())
+                self._balancer.start()
             for number in range(len(self.members)):
                 self.await_ready(number)
             wait_for(self._trusted, "caBundle in both webhook configurations", self.members, 30)
@@ -73,7 +79,7 @@ class Installed:
 
     def close(self) -> None:
         """Ends the processes and takes the webhook configurations away, so that nothing is called any more."""
-        for member in self.members:
+        for member in (*self.members, *filter(None, [self._balancer])):
             member.stop(patience=0)
         for hook in _HOOKS:
             self.plane.kubectl("delete", hook, "gpu-admission", "--ignore-not-found", check=False)
@@ -105,14 +111,14 @@ class Installed:
     def _program(self, number: int, kubeconfig: Path) -> Program:
         command = [sys.executable, "-m", "webhook", "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+        environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
 
     def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:
         if found["kind"] in _HOOKS:
             for hook in found["webhooks"]:
                 path = hook["clientConfig"].pop("service")["path"]
-                hook["clientConfig"]["url"] = f"https://127.0.0.1:{self.ports[0]}{path}"
+                hook["clientConfig"]["url"] = f"https://127.0.0.1:{self._front}{path}"
         if found["kind"] == "ConfigMap" and self._policy is not None:
             return _policy_map(self._policy)
         return found
@@ -124,6 +130,10 @@ class Installed:
         found = self.plane.kubectl("get", *[f"{hook}/gpu-admission" for hook in _HOOKS], "-o", "json").stdout
         hooks = [hook for config in json.loads(found)["items"] for hook in config["webhooks"]]
         return bool(hooks) and all(hook["clientConfig"].get("caBundle") for hook in hooks)
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
 
 
 def _policy_map(text: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""A TCP proxy in front of the API server that can be told to misbehave."""
+"""A TCP proxy that can be told to misbehave, or to share connections out: `python -m tests.e2e.proxy PORT TARGET…`."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 from typing import Self
 
@@ -10,7 +11,9 @@ from typing import Self
 class Proxy:
     """Forwards bytes to 127.0.0.1:`target`. `cut` resets every connection; `silence` passes nothing on, nor closes."""
 
-    def __init__(self, *targets: int) -> None:
+    def __init__(self, *targets: int, port: int = 0) -> None:
+        """Connections go to `targets` by turns."""
+        self._wanted_port = port
         self._targets = targets
         self._turn = 0
         self._open: set[asyncio.StreamWriter] = set()
@@ -18,7 +21,7 @@ class Proxy:
         self._flows.set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._wanted_port)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -67,3 +70,12 @@ class Proxy:
                 await writer.drain()
         self._open.discard(writer)
         writer.close()
+
+
+async def _balance(port: int, *targets: int) -> None:
+    async with Proxy(*targets, port=port):
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_balance(*map(int, sys.argv[1:])))
