@@ -87,11 +87,12 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster)
     injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
-    if not injectors:
-        return IGNORED
-    edit = Edit(pod)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.warnings = [home.warning, context.workload.warning]
+    if not injectors:  # it has no GPU that we know, but may have claims or other devices
+        early = _early(request, pod, context, policy, home)
+        return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
+    edit = Edit(pod)
     context.strategy = home.settings.placement.strategy(context.workload.name)
     before = explain.previous(pod, _named_nodes(edit), context.strategy)
     said: Findings = []
@@ -104,8 +105,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
             said += [(name, "deny", finding) for finding in refusal.findings]
         else:
             decision.warnings.append(outcome.warning)
-    early = _denials(findings(pod, context, policy.early_rules(home.profile)))
-    if said or (early and not _exempt(request, pod, home)):
+    if said or _early(request, pod, context, policy, home):
         return _refused_early(decision, said, request, context, policy, home)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
@@ -117,6 +117,12 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     chosen = decision.placement is not None and bool(decision.placement.nodes)
     decision.reserve = decision.result == "patched" and chosen and before is None and not request.dry_run
     return decision
+
+
+def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Findings:
+    """What the API server would refuse in its own words before the validating hook is asked."""
+    found = _denials(findings(pod, context, policy.early_rules(home.profile)))
+    return [] if found and _exempt(request, pod, home) else found
 
 
 def _refused_early(

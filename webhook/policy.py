@@ -47,6 +47,7 @@ from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
 from webhook.rules.ld_preload import LdPreload
 from webhook.rules.node_name import NodeName
+from webhook.rules.pod_form import PodForm
 from webhook.rules.pod_size import PodSize
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.rules.privileged import Privileged
@@ -87,6 +88,7 @@ class Rules(Settings):
     """In run order, which is the order of findings: what cannot run, what takes more than it asks for, what runs badly."""
 
     pod_size: PodSize = PodSize()
+    pod_form: PodForm = PodForm()
     gpu_quantity: GpuQuantity = GpuQuantity()
     gpu_zero: GpuZero = GpuZero()
     gpu_mixing: GpuMixing = GpuMixing()

@@ -125,6 +125,7 @@ def _many(known: Fields) -> Checker:
 
 
 _PLAIN = _many({})
+_NAMED = _many({"name": _string})
 _ENV = _many({"name": _string, "value": _string, "valueFrom": _one({})})
 
 
@@ -136,9 +137,15 @@ def _env(value: Any) -> None:
         _ENV(value)
 
 
-_RESOURCES = _one({"limits": _quantities, "requests": _quantities, "claims": _PLAIN})
+_RESOURCES = _one({"limits": _quantities, "requests": _quantities, "claims": _NAMED})
 _EXPRESSIONS = _many({"key": _string, "operator": _string, "values": _list(_string)})
 _TERM: Fields = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
+_POD_TERMS = _one(
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": _many({"topologyKey": _string}),
+        "preferredDuringSchedulingIgnoredDuringExecution": _many({"podAffinityTerm": _one({"topologyKey": _string})}),
+    }
+)
 _CONTAINERS = _many(
     {
         "name": _string,
@@ -173,7 +180,7 @@ _POD: Fields = {
             "tolerations": _many({"key": _string, "operator": _string, "value": _string, "effect": _string}),
             "topologySpreadConstraints": _many({"topologyKey": _string, "labelSelector": _one({})}),
             "schedulingGates": _PLAIN,
-            "resourceClaims": _PLAIN,
+            "resourceClaims": _NAMED,
             "volumes": _many({"name": _string, "hostPath": _one({"path": _string})}),
             "nodeName": _string,
             "schedulerName": _string,
@@ -199,9 +206,8 @@ _POD: Fields = {
                             "requiredDuringSchedulingIgnoredDuringExecution": _one({"nodeSelectorTerms": _many(_TERM)}),
                         }
                     ),
-                    "podAntiAffinity": _one(
-                        {"preferredDuringSchedulingIgnoredDuringExecution": _many({"podAffinityTerm": _one({})})}
-                    ),
+                    "podAffinity": _POD_TERMS,
+                    "podAntiAffinity": _POD_TERMS,
                 }
             ),
         }

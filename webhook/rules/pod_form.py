@@ -1,0 +1,248 @@
+"""A GPU pod is one that the API server takes.
+
+What is found here the API server would refuse a moment later, between the two hooks: with the text of a regular expression,
+without the word that was meant, and without what the other rules have to say. It is said here first, all at once. Nothing
+is refused that it would accept; where a release or a feature gate decides, this rule is silent.
+
+Switch it off where another mutating webhook completes pods after this one: one that fills in images, or adds volumes.
+
+Fields read:   of GPU pods (a resource with a domain, or resourceClaims): metadata.name and generateName; of containers and
+               init containers name, image, volumeMounts[*].name, resources; spec.volumes[*].name, spec.resourceClaims,
+               spec.tolerations, topologyKey in the terms of podAffinity and podAntiAffinity
+Refused:       no image; names that are none, or come twice; mounts of volumes that are not there; claims without a source,
+               or that the pod does not list; resources with a domain that have a request and no limit, or a different one;
+               tolerations that match nothing; (anti-)affinity terms without topologyKey
+DRA:           claims are looked at, not what they ask for.
+
+Source: ValidatePodSpec and what it calls, pkg/apis/core/validation/validation.go; ValidateObjectMeta, apimachinery.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from webhook.errors import QuantityError
+from webhook.interface import Context, Finding, Rule
+from webhook.pod import Container, Pod, claims_devices, containers
+from webhook.quantity import parse
+from webhook.text import bare, listed, nearest, quoted
+
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_NAME, _LONGEST_LABEL, _GENERATED = 253, 63, 58
+_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
+"""The last two only with feature gate TaintTolerationComparisonOperators, which is not for us to know."""
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+class PodForm(Rule):
+    """A GPU pod has the form that the API server demands: names, images, volumes, claims, tolerations."""
+
+    early: ClassVar[bool] = True
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        spec = pod["spec"]
+        if not (context.gpu_names or claims_devices(pod) or _names_a_device(pod)):
+            return
+        if not context.template:
+            yield from _pod_name(pod["metadata"])
+        volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
+        claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
+        found = [container for container in containers(pod) if container.kind != "ephemeralContainers"]
+        names = [container.spec.get("name") for container in found]
+        if len(set(names)) < len(names) or not all([name and _LABEL.fullmatch(name) for name in names]):
+            yield from _container_names(found)
+        for container in found:
+            fields = container.spec
+            if not fields.get("image"):
+                yield _no_image(container)
+            mounts = fields.get("volumeMounts")
+            if mounts and any([mount.get("name") not in volumes for mount in mounts]):
+                yield from _mounts(container, mounts, volumes)
+            if resources := fields.get("resources"):
+                yield from _resources(container, resources, claims, context)
+        if claims:
+            yield from _claims(spec["resourceClaims"])
+        yield from _tolerations(spec.get("tolerations") or ())
+        if affinity := spec.get("affinity"):
+            yield from _affinity(affinity)
+
+
+def _names_a_device(pod: Pod) -> bool:
+    """Whether a container names a resource with a domain: what the policy calls GPUs may be too little."""
+    for container in containers(pod):
+        resources = container.spec.get("resources") or {}
+        if any(map(_is_extended, (*(resources.get("limits") or ()), *(resources.get("requests") or ())))):
+            return True
+    return False
+
+
+def _is_extended(name: str) -> bool:
+    """IsNativeResource, pkg/apis/core/helper/helpers.go, the other way round."""
+    return "/" in name and "kubernetes.io/" not in name
+
+
+def _pod_name(metadata: Mapping[str, Any]) -> Iterator[Finding]:
+    """The API server makes up five letters and digits after the first 58 of generateName."""
+    field = "name" if metadata.get("name") else "generateName"
+    name = metadata.get(field) or "x"
+    full = name if field == "name" else name[:_GENERATED] + "x"
+    if len(full) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(full):
+        return
+    better = ".".join(filter(None, map(_repaired, name[:_LONGEST_NAME].split("."))))
+    yield Finding(
+        path=f"metadata.{field}",
+        seen=f"pod name {quoted(name)}",
+        wanted="lower case letters, digits, - and ., with a letter or digit at both ends, at most 253",
+        fix=_rename(f"{better}-" if better and full != name and name.endswith("-") else better),
+    )
+
+
+def _container_names(found: Sequence[Container]) -> Iterator[Finding]:
+    """Of two that share a name the API server blames the init container, or the second one."""
+    regular = {container.name for container in found if container.kind == "containers"}
+    before: dict[str, set[str]] = {"initContainers": set(regular), "containers": set()}
+    for container in found:
+        name, path, taken = container.name, f"{container.field}.name", before[container.kind]
+        if not name:
+            yield Finding(path, "a container without a name", "a name for every container", "Name it, as main")
+        elif not _LABEL.fullmatch(name):
+            wanted = "lower case letters, digits and -, with a letter or digit at both ends, at most 63"
+            yield Finding(path, f"container name {quoted(name)}", wanted, _rename(_repaired(name)))
+        elif name in taken:
+            wanted = "a name of its own for every container, init containers included"
+            fix = _rename(_another(name, regular.union(*before.values())))
+            yield Finding(path, f"a second container {quoted(name)}", wanted, fix)
+        taken.add(name)
+
+
+def _repaired(name: str) -> str:
+    """The nearest name that the API server takes; empty where there is nothing to make one of."""
+    return re.sub(r"[^a-z0-9-]+", "-", name[:_LONGEST_LABEL].lower(), flags=re.ASCII).strip("-")
+
+
+def _another(name: str, taken: Collection[str]) -> str:
+    numbered = (f"{name[: _LONGEST_LABEL - 5]}-{number}" for number in range(2, len(taken) + 3))
+    return next(free for free in numbered if free not in taken)
+
+
+def _rename(better: str) -> str:
+    return f"Rename it, as {better}" if better else "Rename it"
+
+
+def _no_image(container: Container) -> Finding:
+    seen = f"no image in container {quoted(container.name)}"
+    fix = "Set image, as registry.example/app:1.2; if a patch or a tool fills it in, apply what comes out of that"
+    return Finding(f"{container.field}.image", seen, "the image to run", fix)
+
+
+def _mounts(container: Container, mounts: Sequence[Mapping[str, Any]], volumes: Collection[str]) -> Iterator[Finding]:
+    for index, mount in enumerate(mounts):
+        name = mount.get("name") or ""
+        if name not in volumes:
+            seen = f"a mount of volume {quoted(name)} in container {quoted(container.name)}"
+            path = f"{container.field}.volumeMounts[{index}].name"
+            yield _unknown(path, seen, name, volumes, "volume", "Add it to spec.volumes, or remove the mount")
+
+
+def _resources(
+    container: Container, resources: Mapping[str, Any], claims: Collection[str], context: Context
+) -> Iterator[Finding]:
+    limits = resources.get("limits") or {}
+    for name, request in (resources.get("requests") or {}).items():
+        if "/" not in name or context.gpus.kind(name) is not None or not _is_extended(name):
+            continue  # GPUs are for another rule, which can say more
+        if name in limits and _same(request, limits[name]):
+            continue
+        limit = f"beside a limit of {quoted(limits[name])}" if name in limits else "without a limit"
+        yield Finding(
+            path=f"{container.field}.resources.requests[{bare(name)}]",
+            seen=f"a request of {quoted(request)} {bare(name)} {limit} in container {quoted(container.name)}",
+            wanted="the same number as limit: such resources cannot be overcommitted",
+            fix=f"Write limits.{bare(name)}; if it is a GPU, name it under gpus in the policy, which then fills limits in",
+        )
+    for index, claim in enumerate(resources.get("claims") or ()):
+        name = claim.get("name") or ""
+        if name not in claims:
+            path, seen = f"{container.field}.resources.claims[{index}].name", f"claim {quoted(name)}"
+            fix = "Add it to spec.resourceClaims, or remove it"
+            yield _unknown(path, f"{seen} in container {quoted(container.name)}", name, claims, "claim", fix)
+
+
+def _same(request: Any, limit: Any) -> bool:
+    try:
+        return request == limit or parse(request) == parse(limit)
+    except QuantityError:
+        return True  # the API server did not even decode it
+
+
+def _unknown(path: str, seen: str, name: str, known: Collection[str], kind: str, fix: str) -> Finding:
+    names = sorted([one for one in known if one])
+    wanted = f"a {kind} of the pod: {listed(map(bare, names))}" if names else f"a {kind} of the pod, which has none"
+    near = nearest(name, names)
+    return Finding(path, seen, wanted, f"Write {bare(near)} if that is meant; or a{fix[1:]}" if near else fix)
+
+
+def _claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        name, path = claim.get("name") or "", f"spec.resourceClaims[{index}]"
+        given = [key for key, value in claim.items() if value is not None and key not in ("name", "source")]
+        if not name:
+            yield Finding(f"{path}.name", "a claim without a name", "a name that containers use", "Name it, as gpu")
+        elif name in seen:
+            fix = _rename(_another(name, seen))
+            yield Finding(f"{path}.name", f"a second claim {quoted(name)}", "a name of its own for every claim", fix)
+        if not given:
+            yield Finding(
+                path=path,
+                seen=f"claim {quoted(name)} without a source",
+                wanted="resourceClaimName or resourceClaimTemplateName",
+                fix="Name the ResourceClaim or its template right there: the old wrapper `source:` is no longer read",
+            )
+        elif "resourceClaimName" in given and "resourceClaimTemplateName" in given:
+            fix = "Keep resourceClaimName for a claim that exists, resourceClaimTemplateName for one of the pod's own"
+            yield Finding(path, f"claim {quoted(name)} with two sources", "one of the two", fix)
+        seen.add(name)
+
+
+def _tolerations(tolerations: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    for index, toleration in enumerate(tolerations):
+        key, value = toleration.get("key"), toleration.get("value")
+        operator, effect = toleration.get("operator") or "Equal", toleration.get("effect") or ""
+        if key and not value and operator in ("Exists", "Equal") and effect in _EFFECTS:
+            continue  # the fast way
+        path, of = f"spec.tolerations[{index}]", f"in the toleration of {quoted(key)}" if key else "in a toleration"
+        if operator not in _OPERATORS:
+            near = nearest(operator[:20].capitalize(), _OPERATORS[:2]) or "Exists"
+            yield Finding(f"{path}.operator", f"operator {quoted(operator)} {of}", "Exists or Equal", f"Write {near}")
+        elif not key and operator != "Exists":
+            wanted, fix = "a key, or operator Exists, which tolerates every taint", "Write the key of the taint"
+            yield Finding(f"{path}.key", f"operator {operator} without a key {of}", wanted, f"{fix}, as nvidia.com/gpu")
+        elif operator == "Exists" and value:
+            seen, fix = f"value {quoted(value)} beside operator Exists {of}", "Remove the value to tolerate any"
+            yield Finding(f"{path}.value", seen, "no value: Exists takes any", f"{fix}, or write operator Equal")
+        if effect not in (*_EFFECTS, ""):
+            fix = f"Write {nearest(effect, _EFFECTS) or 'one of those, or remove it to tolerate every effect'}"
+            yield Finding(f"{path}.effect", f"effect {quoted(effect)} {of}", " or ".join(_EFFECTS), fix)
+
+
+def _affinity(affinity: Mapping[str, Any]) -> Iterator[Finding]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for when, inner in _TERMS:
+            for index, term in enumerate((affinity.get(kind) or {}).get(when) or ()):
+                if not ((term.get(inner) or {}) if inner else term).get("topologyKey"):
+                    yield Finding(
+                        path=f"spec.affinity.{kind}.{when}[{index}].{inner}{'.' if inner else ''}topologyKey",
+                        seen=f"a term of {kind} without topologyKey",
+                        wanted="the node label over which pods are kept together or apart",
+                        fix="Add topologyKey, as kubernetes.io/hostname",
+                    )
+
+
+_TERMS = (
+    ("requiredDuringSchedulingIgnoredDuringExecution", ""),
+    ("preferredDuringSchedulingIgnoredDuringExecution", "podAffinityTerm"),
+)
