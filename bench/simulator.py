@@ -1,0 +1,132 @@
+"""A cluster of nodes with GPUs that pods are bound to and leave, as arrays over nodes.
+
+The truth of the simulation: it knows each device. What the ranker may see of it is in `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.traces import MILLI, Node, Shape
+from webhook.cluster.columns import Columns, Demand
+
+WHOLE: Final = "nvidia.com/gpu"
+SHARE: Final = "example.com/gpu-milli"
+"""The GPU resource of a fleet whose devices are shared: thousandths, summed over the devices of a node, as device
+plugins that share GPUs report them. Which device has them is not to be seen from outside."""
+_MIB: Final = 1 << 20
+_PODS: Final = 1 << 20
+
+
+def demand_of(shape: Shape, shared: bool) -> Demand:
+    """What a webhook reads from a pod of this shape."""
+    requests = {"cpu": shape.cpu, "memory": shape.memory * _MIB, "pods": 1}
+    requests[SHARE if shared else WHOLE] = shape.amount if shared else shape.gpus
+    return Demand(tuple(sorted((name, amount) for name, amount in requests.items() if amount)))
+
+
+class Fleet:
+    """`shared`: pods may ask for parts of a device."""
+
+    def __init__(self, nodes: Sequence[Node], shared: bool) -> None:
+        self.nodes, self.shared = tuple(nodes), shared
+        self.count = len(nodes)
+        self.names = [node.name for node in nodes]
+        order = sorted(range(self.count), key=lambda row: self.names[row])
+        self.by_name = np.empty(self.count, np.intp)
+        """Place of each row in the order of names: ties are broken by it."""
+        self.by_name[order] = np.arange(self.count)
+        self.models = sorted({node.model for node in nodes})
+        self.model = np.array([self.models.index(node.model) for node in nodes], np.int32)
+        self.cpu = np.array([node.cpu for node in nodes], np.int64)
+        self.memory = np.array([node.memory for node in nodes], np.int64)
+        self.all_cpu, self.all_memory = self.cpu.copy(), self.memory.copy()
+        gpus = np.array([node.gpus for node in nodes], np.int64)
+        self.devices = np.where(np.arange(gpus.max()) < gpus[:, None], MILLI, 0).astype(np.int64)
+        """Free thousandths of each device, a row per node."""
+        self.whole = gpus.copy()
+        """Devices that nobody uses."""
+        self.most = self.devices.max(axis=1)
+        """The most that one device of the node can still give."""
+        self.milli = gpus * MILLI
+        self.total = int(self.milli.sum())
+        self.used = 0
+        self.columns = self._columns(gpus)
+        self._allowed: dict[tuple[str, ...], NDArray[np.bool_]] = {}
+
+    def _columns(self, gpus: NDArray[np.int64]) -> Columns:
+        columns = Columns()
+        while columns.size < self.count:
+            columns.grow()
+        columns.rows, columns.name = self.count, list(self.names)
+        columns.alive[: self.count] = True
+        columns.models = ["", *self.models]
+        columns.model[: self.count] = self.model + 1
+        full = {"cpu": self.cpu, "memory": self.memory * _MIB, "pods": np.full(self.count, _PODS)}
+        full[SHARE if self.shared else WHOLE] = gpus * (MILLI if self.shared else 1)
+        for name, values in full.items():
+            columns.add_resource(name)
+            columns.capacity[name][: self.count] = values
+            columns.free[name][: self.count] = values
+        return columns
+
+    def allowed(self, models: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Nodes of one of these models."""
+        mask = self._allowed.get(models)
+        if mask is None:
+            wanted = [self.models.index(name) for name in models if name in self.models]
+            mask = self._allowed[models] = np.isin(self.model, wanted) if models else np.ones(self.count, bool)
+        return mask
+
+    def feasible(self, shape: Shape) -> NDArray[np.bool_]:
+        """Nodes that can take a pod of this shape now, by every device."""
+        fits = (self.cpu >= shape.cpu) & (self.memory >= shape.memory)
+        if shape.whole:
+            fits &= self.whole >= shape.gpus
+        elif shape.gpus:
+            fits &= self.most >= shape.milli
+        if shape.models:
+            fits &= self.allowed(shape.models)
+        return fits
+
+    def best_device(self, row: int, shape: Shape) -> int:
+        """The fullest device that can give a part, as binpacking device plugins choose."""
+        free = self.devices[row]
+        return int(np.where(free >= shape.milli, free, MILLI + 1).argmin())
+
+    def bind(self, row: int, shape: Shape, device: int | None = None) -> tuple[int, ...]:
+        """Takes the resources and returns the devices taken. `device`: for a part of a GPU; None: the fullest."""
+        taken: tuple[int, ...] = ()
+        if shape.whole:
+            taken = tuple(int(index) for index in np.flatnonzero(self.devices[row] == MILLI)[: shape.gpus])
+        elif shape.gpus:
+            taken = (self.best_device(row, shape) if device is None else device,)
+        self._move(row, shape, taken, 1)
+        return taken
+
+    def release(self, row: int, shape: Shape, taken: tuple[int, ...]) -> None:
+        """A bound pod has left."""
+        self._move(row, shape, taken, -1)
+
+    def _move(self, row: int, shape: Shape, taken: tuple[int, ...], sign: int) -> None:
+        self.cpu[row] -= sign * shape.cpu
+        self.memory[row] -= sign * shape.memory
+        if taken:
+            devices = self.devices[row]
+            devices[list(taken)] -= sign * shape.milli
+            self.whole[row] = (devices == MILLI).sum()
+            self.most[row] = devices.max()
+            self.milli[row] -= sign * shape.amount
+            self.used += sign * shape.amount
+        free = self.columns.free
+        free["cpu"][row] -= sign * shape.cpu
+        free["memory"][row] -= sign * shape.memory * _MIB
+        free["pods"][row] -= sign
+        if self.shared:
+            free[SHARE][row] -= sign * shape.amount
+        else:
+            free[WHOLE][row] -= sign * shape.gpus
