@@ -34,6 +34,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9
 _LONGEST_NAME, _LONGEST_LABEL, _GENERATED = 253, 63, 58
 _OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 """The last two only with feature gate TaintTolerationComparisonOperators, which is not for us to know."""
+_NOT_THE_AUTHORS = "kube-api-access-"  # the API server adds this volume before we are asked
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -179,7 +180,7 @@ def _same(request: Any, limit: Any) -> bool:
 
 
 def _unknown(path: str, seen: str, name: str, known: Collection[str], kind: str, fix: str) -> Finding:
-    names = sorted([one for one in known if one])
+    names = sorted([one for one in known if one and not one.startswith(_NOT_THE_AUTHORS)])
     wanted = f"a {kind} of the pod: {listed(map(bare, names))}" if names else f"a {kind} of the pod, which has none"
     near = nearest(name, names)
     return Finding(path, seen, wanted, f"Write {bare(near)} if that is meant; or a{fix[1:]}" if near else fix)

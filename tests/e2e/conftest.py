@@ -1,0 +1,51 @@
+"""Two namespaces that are alike but for the opt-in, for tables that ask both."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.nodes import node
+from tests.controlplane.plane import ControlPlane
+from tests.installed import Installed, opt_in
+
+NODES = [node(f"sides-{letter}", 8, "NVIDIA-A100-SXM4-80GB", cpu="128", memory="1024Gi") for letter in "ab"]
+
+
+class Sides(NamedTuple):
+    plain: str
+    """A namespace that has not opted in."""
+    ours: str
+    """One that has, to the default profile."""
+
+
+@pytest.fixture(scope="module")
+def sides(control_plane: ControlPlane, installed: Installed) -> Iterator[Sides]:
+    """Both namespaces, and two nodes of eight A100, for the time of a file of tests."""
+    tag = uuid.uuid4().hex[:6]
+    found = Sides(f"plain-{tag}", f"ours-{tag}")
+    asyncio.run(_make(control_plane, found))
+    yield found
+    asyncio.run(_remove(control_plane, found))
+
+
+async def _make(plane: ControlPlane, sides: Sides) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        await clusters.apply(api, NODES)
+        for name in sides:
+            await api.namespace(name)
+        await opt_in(api, sides.ours)
+
+
+async def _remove(plane: ControlPlane, sides: Sides) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        for name in sides:
+            await remove_namespace(api, name)
+        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
