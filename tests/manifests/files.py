@@ -13,6 +13,8 @@ Json = dict[str, Any]
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 ACCOUNT = "system:serviceaccount:gpu-admission:gpu-admission"
+# A caBundle, as text of an object: what it says matters to nobody here.
+AUTHORITY = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJsVENDQVR1Z0F3SUJBZ0lVRT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
 # Kinds in the order in which kubectl applies them: kustomize has a list of those that come first and of the webhooks, which
 # come last; what it does not know stands between, by name.
 ORDER = (

@@ -11,12 +11,10 @@ import yaml
 
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.plane import ControlPlane
-from tests.manifests.files import HOOKS, Json
+from tests.manifests.files import AUTHORITY, HOOKS, Json
 from webhook.admission import PROFILE_LABEL
 
 pytestmark = pytest.mark.controlplane
-
-AUTHORITY = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJsVENDQVR1Z0F3SUJBZ0lVRT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
 
 
 # --- Our own webhook configurations -----------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import yaml
 
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.plane import ControlPlane
-from tests.manifests.files import ACCOUNT, MANIFESTS, ORDER, kustomized
+from tests.manifests.files import ACCOUNT, AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
+from webhook.admission import PROFILE_LABEL
 
 pytestmark = pytest.mark.controlplane
 
@@ -210,3 +211,23 @@ async def test_applying_again_takes_no_key_out_of_the_secret(applied: ControlPla
         assert after == {**(before or {}), "test-probe": "eA=="}
     finally:
         await api.patch("Secret", "gpu-admission-tls", {"data": {"test-probe": None}}, OWN)
+
+
+@pytest.mark.parametrize("way", [["apply"], ["apply", "--server-side"]], ids=["client-side", "server-side"])
+@pytest.mark.parametrize("kind", HOOKS)
+async def test_applying_again_takes_no_ca_bundle_away(
+    applied: ControlPlane, api: Api, kind: str, way: list[str]
+) -> None:
+    """Nor does it ask to force a conflict with the server that wrote it."""
+    text = yaml.safe_dump({**only(kind), "metadata": {"name": "again"}}).replace(PROFILE_LABEL, "again.example/profile")
+    try:
+        applied.kubectl(*way, "-f", "-", input=text)
+        found = await api.get(kind, "again")
+        for hook in found["webhooks"]:
+            hook["clientConfig"]["caBundle"] = AUTHORITY
+        await api.replace(found, fieldManager="gpu-admission")
+        applied.kubectl(*way, "-f", "-", input=text.replace("timeoutSeconds: 5", "timeoutSeconds: 4"))
+        found = await api.get(kind, "again")
+        assert {hook["clientConfig"].get("caBundle") for hook in found["webhooks"]} == {AUTHORITY}
+    finally:
+        await api.delete(kind, "again", missing_ok=True)
