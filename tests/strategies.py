@@ -21,22 +21,49 @@ def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
     return st.fixed_dictionaries({}, optional=fields)
 
 
+_ABSENT = object()
+
+
+def rarely(**fields: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]]:
+    """Fields that one pod in ten has."""
+    return {
+        key: st.integers(0, 9).flatmap(lambda n, s=field: s if n == 9 else st.just(_ABSENT))
+        for key, field in fields.items()
+    }
+
+
+def _present(found: Object) -> Object:
+    return {key: value for key, value in found.items() if value is not _ABSENT}
+
+
 def _word(*words: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(words)
 
 
-QUANTITIES = st.fixed_dictionaries(
-    {},
-    optional={
-        GPU: _word("1", "2", "4", "8", 1, "1000m", "0", "9"),
-        MIG: _word("1", "2"),
-        "amd.com/gpu": _word("1", "0"),
-        "nvidia.com/gpumem": _word("4000"),
-        "cpu": _word("1", "500m", 2, "200"),
-        "memory": _word("1Gi", "64Mi"),
-    },
+_OTHER = st.fixed_dictionaries(
+    rarely(
+        **{
+            MIG: _word("1", "2"),
+            "amd.com/gpu": _word("1", "0"),
+            "nvidia.com/gpumem": _word("4000"),
+            GPU: _word("1", "0", "9", "0.5", "x"),
+        }
+    ),
+    optional={"cpu": _word("1", "500m", 2, "200"), "memory": _word("1Gi", "64Mi")},
+).map(_present)
+_MAYBE = st.none() | _OTHER
+_GPUS = _word("1", "2", "4", "8", 1, "1000m").flatmap(
+    lambda n: _word({"limits": {GPU: n}}, {"requests": {GPU: n}}, {"limits": {GPU: n}, "requests": {GPU: n}})
 )
-_MAYBE_QUANTITIES = st.none() | QUANTITIES
+
+
+def _with(resources: Object, other: Object) -> Object:
+    """GPUs, and something besides."""
+    return other | {part: {**(other.get(part) or {}), **gpus} for part, gpus in resources.items()}
+
+
+_RESOURCES = some(limits=_MAYBE, requests=_MAYBE, claims=st.just([]))
+_GPU_RESOURCES = st.builds(_with, _GPUS, _RESOURCES)
 ENV = st.lists(
     st.fixed_dictionaries(
         {"name": _word("A", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")},
@@ -50,7 +77,7 @@ def _containers(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
     return st.fixed_dictionaries(
         {"name": _word("main", "side", "x" * 63), "image": _word("app", "cuda")},
         optional={
-            "resources": st.none() | some(limits=_MAYBE_QUANTITIES, requests=_MAYBE_QUANTITIES, claims=st.just([])),
+            "resources": st.none() | _RESOURCES | _GPU_RESOURCES,
             "env": st.none() | ENV,
             "envFrom": st.just([{"configMapRef": {"name": "c"}}]),
             "securityContext": some(privileged=st.booleans(), runAsUser=st.integers(0, 9)),
@@ -123,34 +150,45 @@ _SPREAD = st.lists(
     max_size=2,
     unique_by=lambda constraint: (constraint["topologyKey"], constraint["whenUnsatisfiable"]),
 )
+_FIRST = st.builds(lambda main, resources: main | {"resources": resources}, _containers(), _GPU_RESOURCES)
 _SPECS = st.fixed_dictionaries(
-    {"containers": st.lists(_containers(), min_size=1, max_size=3)},
+    {
+        "containers": st.builds(
+            lambda first, others: [first, *others], _FIRST | _containers(), st.lists(_containers(), max_size=2)
+        ),
+        **rarely(
+            schedulingGates=st.just([{"name": "gate"}]),
+            nodeName=_word("", "gpu-a1"),
+            schedulerName=_word("volcano", ""),
+            resources=some(limits=st.just({"cpu": "4"}), requests=st.just({"memory": "1Gi"})),
+            resourceClaims=st.just([{"name": "claim", "resourceClaimName": "c"}]),
+            overhead=st.just({"cpu": "100m"}),
+            nodeSelector=st.none() | st.dictionaries(_word(ZONE, HOST), _word("zone-a", "gpu-a1"), max_size=1),
+        ),
+    },
     optional={
         "initContainers": st.none() | st.lists(_containers(restartPolicy=_word("Always", None)), max_size=2),
         "tolerations": st.none() | _TOLERATIONS,
         "affinity": st.none() | AFFINITY,
         "topologySpreadConstraints": st.none() | _SPREAD,
-        "nodeSelector": st.none() | st.dictionaries(_word(ZONE, HOST), _word("zone-a", "gpu-a1"), max_size=1),
-        "schedulingGates": st.none() | st.just([{"name": "gate"}]),
-        "nodeName": _word("", "gpu-a1"),
-        "schedulerName": _word("default-scheduler", "volcano", ""),
         "priorityClassName": _word("", "everyday", "mine", "gpu-inference"),
         "priority": _word(0, None, 7),
         "preemptionPolicy": _word("PreemptLowerPriority", "Never"),
-        "overhead": st.just({"cpu": "100m"}),
-        "resources": some(limits=st.just({"cpu": "4"}), requests=st.just({"memory": "1Gi"})),
-        "resourceClaims": st.just([{"name": "claim"}]),
         "somethingNew": st.just({"a": [None, {"b": 1}]}),
     },
-)
+).map(_present)
 _LABELS = st.dictionaries(
-    _word("app", "workload-type", "pod-template-hash", "kueue.x-k8s.io/queue-name", "a/b~c"),
+    _word("app", "app", "workload-type", "workload-type", "pod-template-hash", "kueue.x-k8s.io/queue-name", "a/b~c"),
     _word("web", "inference", "training", ""),
     max_size=3,
 )
 _OWNERS = st.lists(
     st.fixed_dictionaries(
-        {"kind": _word("ReplicaSet", "Job", "DaemonSet", "Node", "App"), "name": st.just("o"), "uid": st.just("uid-o")},
+        {
+            "kind": _word("ReplicaSet", "ReplicaSet", "Job", "Job", "DaemonSet", "Node", "App"),
+            "name": st.just("o"),
+            "uid": st.just("uid-o"),
+        },
         optional={"controller": st.booleans(), "apiVersion": st.just("apps/v1")},
     ),
     max_size=2,
