@@ -62,5 +62,5 @@ $(READY): requirements-dev.txt pyproject.toml
 	@echo "setting up .venv (once, about a minute)" >&2
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
