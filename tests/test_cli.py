@@ -1,0 +1,297 @@
+"""The command line, which others script against: what goes in, what comes out where, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.builders import GPU, container, pod
+from tests.cluster.objects import node
+from webhook.cli import app
+from webhook.documents import to_yaml
+from webhook.pod import DECISION
+
+GOOD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})
+BAD = pod(container(gpu=64), name="greedy")
+PLAIN = pod(container(gpu=None), name="plain")
+CONFLICT = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}, name="two")
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+
+
+def call(*arguments: str | Path, stdin: bytes | str = "") -> Result:
+    result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, catch_exceptions=False)
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(*values: Any, name: str = "pods.yaml", form: str = "yaml") -> Path:
+        path = tmp_path / name
+        documents = map(to_yaml, values) if form == "yaml" else map(json.dumps, values)
+        path.write_text(("---\n" if form == "yaml" else "\n").join(documents))
+        return path
+
+    return write
+
+
+def review(obj: Any) -> dict[str, Any]:
+    request = {"uid": "u-9", "operation": "CREATE", "resource": {"resource": "pods"}, "namespace": "ns", "object": obj}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+# --- exit status ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "status"),
+    [
+        pytest.param("mutate", [GOOD], 0, id="mutate, a good pod"),
+        pytest.param("mutate", [PLAIN], 0, id="mutate, a pod without a GPU"),
+        pytest.param("mutate", [CONFLICT], 1, id="mutate, a conflict"),
+        pytest.param("mutate", [GOOD, CONFLICT, GOOD], 1, id="mutate, one conflict among good ones"),
+        pytest.param("mutate", [SERVICE], 2, id="mutate, no pod"),
+        pytest.param("mutate", [CONFLICT, SERVICE], 2, id="mutate, refused and then no pod"),
+        pytest.param("mutate", [SERVICE, CONFLICT], 2, id="mutate, no pod and then refused"),
+        pytest.param("validate", [GOOD], 0, id="validate, a good pod"),
+        pytest.param("validate", [PLAIN], 0, id="validate, a pod without a GPU"),
+        pytest.param("validate", [BAD], 1, id="validate, a bad pod"),
+        pytest.param("validate", [CONFLICT], 1, id="validate, a conflict"),
+        pytest.param("validate", [GOOD, BAD], 1, id="validate, one bad pod among good ones"),
+        pytest.param("validate", [BAD, {"kind": "Pod"}], 2, id="validate, refused and then misshapen"),
+        pytest.param("validate", [review(BAD)], 1, id="validate, a review"),
+    ],
+)
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_exit_status(file: Any, command: str, values: list[Any], status: int, form: str) -> None:
+    result = call(command, file(*values, form=form))
+    assert result.exit_code == status
+    assert bool(result.stderr) == (status != 0) or command == "mutate"
+
+
+MISSING = "cannot be read: No such file or directory. Give"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["mutate", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing file"),
+        pytest.param(
+            ["validate", "/"], "/: cannot be read: Is a directory. Give a file, or - for stdin", id="a folder"
+        ),
+        pytest.param(
+            ["mutate", "-", "--policy", "/no"], f"/no: {MISSING} a file, or - for stdin", id="a missing policy"
+        ),
+        pytest.param(
+            ["mutate", "-", "--cluster", "/no"],
+            f"/no: {MISSING} what kubectl get -o json prints",
+            id="a missing cluster",
+        ),
+        pytest.param(["lint", "/no"], f"/no: {MISSING} a file, or - for stdin", id="nothing to lint"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(arguments: list[str], said: str) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert (result.stdout, result.stderr) == ("", f"error: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "said"),
+    [
+        pytest.param(
+            "", "error: -: no document in it: wanted pods or AdmissionReviews, as YAML or JSON\n", id="nothing"
+        ),
+        pytest.param("a: [", None, id="broken YAML"),
+        pytest.param('{"kind": "Pod"', None, id="broken JSON"),
+        pytest.param(b"\xff\xfe\xfd", None, id="another encoding"),
+        pytest.param("[" * 300_000, None, id="nesting that ends a parser"),
+        pytest.param("hello", "error: -: document 1: wanted a Pod or an AdmissionReview, saw a string\n", id="a word"),
+    ],
+)
+def test_bad_input_is_said_in_one_line(stdin: bytes | str, said: str | None) -> None:
+    result = call("mutate", "-", stdin=stdin)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr == said or (said is None and result.stderr.startswith("error: -: neither YAML nor JSON: "))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["mutate"], ["mutate", "-", "-o", "table"], ["nothing"], ["mutate", "-", "--x"]], ids=str
+)
+def test_a_wrong_call_is_status_2(arguments: list[str]) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Usage" in result.stderr
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def test_yaml_documents_are_apart_and_are_read_again(file: Any) -> None:
+    result = call("mutate", file(GOOD, PLAIN, CONFLICT, GOOD))
+    printed = list(yaml.safe_load_all(result.stdout))
+    assert [p["metadata"]["name"] for p in printed] == ["trainer", "plain", "trainer"], "a refused pod is not printed"
+    assert printed[1] == PLAIN
+    assert printed[0]["spec"]["containers"][0]["resources"] == {"limits": {GPU: 1}, "requests": {GPU: 1}}
+    assert list(printed[0]) == ["apiVersion", "kind", "metadata", "spec"], "fields keep their order"
+    assert call("mutate", "-", stdin=result.stdout).stdout == result.stdout, "twice is once"
+
+
+def test_json_is_one_pod_a_line_and_is_read_again(file: Any) -> None:
+    result = call("mutate", file(GOOD, PLAIN), "-o", "json")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert (first["metadata"]["name"], second) == ("trainer", PLAIN)
+    assert call("validate", "-", stdin=result.stdout).exit_code == 0
+
+
+def test_patches_are_one_a_line(file: Any) -> None:
+    result = call("mutate", file(GOOD, PLAIN), "-o", "patch")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert first[0] == {"op": "add", "path": "/spec/containers/0/resources/requests", "value": {GPU: 1}}
+    assert second == []
+
+
+def test_reviews_are_one_a_line_refused_ones_too(file: Any) -> None:
+    result = call("mutate", file(review(GOOD), CONFLICT), "-o", "review")
+    first, second = (json.loads(line)["response"] for line in result.stdout.splitlines())
+    assert (first["uid"], first["allowed"], first["patchType"]) == ("u-9", True, "JSONPatch")
+    assert (second["allowed"], second["status"]["code"]) == (False, 403)
+    assert result.exit_code == 1
+
+
+def test_validation_prints_nothing_unless_it_is_asked_to(file: Any) -> None:
+    path = file(GOOD, BAD)
+    assert call("validate", path).stdout == ""
+    printed = call("validate", path, "-o", "yaml").stdout
+    assert list(yaml.safe_load_all(printed)) == [GOOD]
+    answers = [
+        json.loads(line)["response"]["allowed"] for line in call("validate", path, "-o", "review").stdout.splitlines()
+    ]
+    assert answers == [True, False]
+
+
+def test_findings_go_to_stderr_with_the_place_of_the_pod(file: Any) -> None:
+    path = file(GOOD, BAD, CONFLICT)
+    result = call("validate", path)
+    assert result.stdout == ""
+    lines = [line for line in result.stderr.splitlines() if "refused: " in line]
+    assert lines[0].startswith(f'{path}: document 2: refused: pod "greedy": ')
+    assert lines[1].startswith(f'{path}: document 3: refused: pod "two": ')
+
+
+def test_errors_do_not_hide_the_pods_after_them(file: Any) -> None:
+    result = call("mutate", file(SERVICE, GOOD), "-o", "json")
+    assert json.loads(result.stdout)["metadata"]["name"] == "trainer"
+    assert result.stderr.startswith("error: ")
+
+
+def test_stdin_lists_and_the_shipped_policy_by_name() -> None:
+    listed = json.dumps({"kind": "List", "items": [GOOD, PLAIN]})
+    result = call("mutate", "-", "--policy", "default", "-o", "json", stdin=listed)
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 2
+
+
+def test_text_is_shown_as_it_is_without_markup_or_emoji(file: Any) -> None:
+    odd = pod(container("a", gpu=64), name="[red]x[/red]:smile:")
+    result = call("validate", file(odd))
+    assert 'pod "[red]x[/red]:smile:"' in result.stderr
+
+
+def test_a_long_finding_stays_one_line(file: Any) -> None:
+    result = call("validate", file(pod(container("x" * 300, gpu=64), name="y" * 300)))
+    assert max(map(len, result.stderr.splitlines())) > 200
+
+
+# --- cluster and policy -----------------------------------------------------------------------------------------------
+
+
+def test_with_a_cluster_a_node_is_chosen(file: Any) -> None:
+    made = {"kind": "List", "items": [{"kind": "Node", "apiVersion": "v1", **node("gpu-a1")}]}
+    for form in ("yaml", "json"):
+        cluster = file(made, name=f"cluster.{form}", form=form)
+        result = call("mutate", file(GOOD), "--cluster", cluster, "-o", "json")
+        record = json.loads(json.loads(result.stdout)["metadata"]["annotations"][DECISION])
+        assert record["nodes"][0][:3] == ["gpu-a1", 8, 0]
+
+
+def test_a_cluster_that_is_none_is_an_error(file: Any) -> None:
+    result = call("mutate", file(GOOD), "--cluster", file(SERVICE, name="cluster.yaml"))
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert 'saw kind "Service"' in result.stderr
+
+
+def test_a_policy_of_ones_own(file: Any) -> None:
+    strict = file({"profiles": {"default": {"rules": {"gpuLimit": {"perContainer": 1}}}}}, name="policy.yaml")
+    assert call("validate", file(pod(container(gpu=2))), "--policy", strict).exit_code == 1
+
+
+def test_shadow_says_what_would_be(file: Any) -> None:
+    shadow = file({"profiles": {"default": {"shadow": True}}}, name="policy.yaml")
+    result = call("validate", file(BAD), "--policy", shadow)
+    assert result.exit_code == 0
+    assert ": would be refused (shadow): " in result.stderr
+
+
+def test_a_bad_policy_is_status_2_with_every_problem_on_its_line(file: Any) -> None:
+    bad = file({"gpu": [], "profiles": {"default": {"shadow": "maybe"}}}, name="policy.yaml")
+    result = call("mutate", file(GOOD), "--policy", bad)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert sorted(result.stderr.splitlines()) == [
+        f'{bad}: line 1: gpu: unknown key; did you mean "gpus"?',
+        f'{bad}: line 4: profiles.default.shadow: saw "maybe"; wanted true or false',
+    ]
+
+
+def test_lint(file: Any) -> None:
+    good = file({"profiles": {"default": {}, "quiet": {"shadow": True}}}, name="good.yaml")
+    result = call("lint", good)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{good}: good: 2 profiles, hash ")
+    bad = file({"gpu": []}, name="bad.yaml")
+    result = call("lint", bad)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f'{bad}: line 1: gpu: unknown key; did you mean "gpus"?\n'
+    assert call("lint", "-", stdin="gpus: []").exit_code == 0
+
+
+def test_certs(tmp_path: Path) -> None:
+    result = call("certs", tmp_path / "certs", "--host", "localhost", "--host", "127.0.0.1")
+    assert result.exit_code == 0
+    written = [Path(line) for line in result.stdout.splitlines()]
+    assert [path.name for path in written] == ["ca.pem", "tls.pem", "tls-key.pem"]
+    assert all(path.exists() for path in written)
+
+
+def test_help_names_every_command() -> None:
+    text = call("--help").stdout
+    assert all(name in text for name in ("mutate", "validate", "lint", "serve", "certs", "export"))
+    assert "Exit status" in text
+
+
+# --- as a process -----------------------------------------------------------------------------------------------------
+
+
+def test_the_program_itself(tmp_path: Path) -> None:
+    """Once for real: module, stdin, stdout, stderr and exit status."""
+    command = [sys.executable, "-m", "webhook"]
+    text = orjson.dumps(GOOD) + orjson.dumps(CONFLICT)
+    done = subprocess.run([*command, "mutate", "-", "-o", "json"], input=text, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert [json.loads(line)["metadata"]["name"] for line in done.stdout.splitlines()] == ["trainer"]
+    assert done.stderr.startswith(b'-: document 2: refused: pod "two": ')
+    assert b"\x1b" not in done.stderr, "no colours where nobody looks"
