@@ -1,0 +1,144 @@
+"""A model of a stock kube-scheduler's scores, and our ranking in front of it.
+
+The ranking is the webhook's own: `strategies.Pack` over `Columns`, with a `View` of the demands that `History` has
+counted so far. It sees what a webhook sees: sums by resource, never devices, and no pod that has not come yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.simulator import SHARE, WHOLE, Fleet, demand_of
+from bench.simulator_published import Pick
+from bench.traces import Shape
+from webhook.cluster.columns import Demand, Strategy, View
+from webhook.cluster.history import History
+from webhook.placement.strategies import STRATEGIES, WEIGHTS
+
+_AFFINITY: Final = 200
+"""What the best preferred node gets: NodeAffinity has weight 2, and scores are normalised to 100."""
+_IMAGE: Final = 100
+_NONE: Final = np.zeros(0, np.intp)
+
+
+class Scheduler(NamedTuple):
+    """How the stock scheduler chooses: LeastAllocated and BalancedAllocation over CPU and memory, weight 1 each, whole
+    numbers, random among the best (kubernetes/pkg/scheduler/framework/plugins/noderesources). Spreading counts for
+    nothing: all nodes are alike to the neutral constraint that we inject, and without us a trace has no owners."""
+
+    fleet: Fleet
+    rng: np.random.Generator
+    images: float = 0.0
+    """Probability that a node has the pod's image, 20 GB large: worth 100 points there (ImageLocality)."""
+    sampled: bool = False
+    """Whether only a part of the nodes is looked at, as by default from 100 nodes on (percentageOfNodesToScore)."""
+
+    def bind(self, shape: Shape, ranked: NDArray[np.intp] = _NONE, weights: Sequence[int] = WEIGHTS) -> int | None:
+        """The row that the pod is bound to, None where it fits nowhere. `ranked`: rows that it prefers."""
+        fleet = self.fleet
+        rows = np.flatnonzero(fleet.feasible(shape))
+        if self.sampled and len(rows) > (seen := max(100, fleet.count * max(5, 50 - fleet.count // 125) // 100)):
+            start = int(self.rng.integers(len(rows)))
+            rows = np.sort(np.roll(rows, -start)[:seen])
+        if not len(rows):
+            return None
+        cpu = (fleet.cpu[rows] - shape.cpu) / np.maximum(fleet.all_cpu[rows], 1)
+        memory = (fleet.memory[rows] - shape.memory) / np.maximum(fleet.all_memory[rows], 1)
+        score = ((cpu * 100).astype(np.int64) + (memory * 100).astype(np.int64)) // 2
+        score += ((1 - np.abs(cpu - memory) / 2) * 100).astype(np.int64)
+        if self.images:
+            score += _IMAGE * (self.rng.random(len(rows)) < self.images)
+        if len(ranked):
+            wish = np.zeros(fleet.count, np.int64)
+            wish[ranked] = weights[: len(ranked)]
+            points = wish[rows]
+            if points.max():  # normalised to the best feasible node, in whole numbers, then doubled
+                score += 2 * (100 * points // points.max())
+        best = rows[score == score.max()]
+        return int(best[self.rng.integers(len(best))])
+
+
+class Ranking:
+    """The webhook: ranks nodes for pods with GPUs, and keeps a ledger of its own picks."""
+
+    def __init__(self, fleet: Fleet, shapes: Sequence[Shape], strategy: Strategy | None = None, count: int = 10, every: bool = True):
+        self.fleet, self.count, self.every = fleet, count, every
+        self.strategy = strategy or STRATEGIES["pack"]
+        self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
+        self.shapes = shapes
+        self.history = History()
+        self.models = {name: number for number, name in enumerate(fleet.columns.models)}
+        self.view = View(0, (SHARE if fleet.shared else WHOLE,))
+        self.log: list[int] = []
+        self.cached: dict[int, tuple[int, int, NDArray[np.float64]]] = {}
+
+    def rank(self, number: int) -> NDArray[np.intp]:
+        """The best rows for a pod of this shape, best first."""
+        if not (self.shapes[number].gpus or self.every):
+            return _NONE
+        score = self._scores(number)
+        rows = np.flatnonzero(score > -np.inf)
+        if len(rows) > 4 * self.count:
+            known = score[rows]
+            rows = rows[known >= np.partition(known, -self.count)[-self.count]]
+        order = np.lexsort((self.fleet.by_name[rows], -score[rows]))
+        return rows[order[: self.count]]
+
+    def seen(self, number: int) -> None:
+        """A pod with GPUs that was promised a node, or was bound, has come by the watch."""
+        shape = self.shapes[number]
+        if shape.gpus:
+            self.history.add(self.demands[number], shape.models or None)
+            if self.history.version != self.view.version:
+                self.view = View(self.history.version, self.view.gpus, self.history.popular(self.models))
+
+    def promise(self, row: int, number: int, sign: int = 1) -> None:
+        """Enter a pick into the ledger, or take it out again (`sign` -1)."""
+        for resource, amount in self.demands[number].requests:
+            self.fleet.columns.free[resource][row] -= sign * amount
+        self.changed(row)
+
+    def changed(self, row: int) -> None:
+        self.log.append(row)
+
+    def _scores(self, number: int) -> NDArray[np.float64]:
+        version, read, score = self.cached.get(number, (-1, 0, np.zeros(self.fleet.count)))
+        if version != self.view.version:
+            rows = np.arange(self.fleet.count)
+        else:
+            rows = np.fromiter(set(self.log[read:]), np.intp)
+        if len(rows):
+            demand = self.demands[number]
+            scored = self.strategy(self.fleet.columns, rows, demand, self.view)
+            score[rows] = np.where(self._fits(rows, demand, self.shapes[number]), scored, -np.inf)
+        self.cached[number] = (self.view.version, len(self.log), score)
+        return score
+
+    def _fits(self, rows: NDArray[np.intp], demand: Demand, shape: Shape) -> NDArray[np.bool_]:
+        free = self.fleet.columns.free
+        mask = self.fleet.allowed(shape.models)[rows].copy()
+        for resource, amount in demand.requests:
+            mask &= free[resource][rows] >= amount
+        return mask
+
+
+class Ours:
+    """The first of the ranked nodes that takes the pod, and where none does the stock scheduler's choice."""
+
+    def __init__(self, ranking: Ranking, scheduler: Scheduler) -> None:
+        self.ranking, self.scheduler = ranking, scheduler
+
+    def pick(self, shape: Shape, number: int) -> Pick | None:
+        ranked = self.ranking.rank(number)
+        fits = self.scheduler.fleet.feasible(shape)[ranked]
+        row = int(ranked[fits.argmax()]) if fits.any() else self.scheduler.bind(shape)
+        if len(ranked) or row is not None:
+            self.ranking.seen(number)
+        return None if row is None else Pick(row, None)
+
+    def changed(self, row: int) -> None:
+        self.ranking.changed(row)
