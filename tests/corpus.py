@@ -44,6 +44,9 @@ class Tally:
     repaired: list[tuple[str, str]] = field(default_factory=list)
     """Refused without us, admitted with us: name, the API server's words."""
     rules: Counter[str] = field(default_factory=Counter)
+    """Findings in refusals, by rule."""
+    warned: Counter[str] = field(default_factory=Counter)
+    """Warnings, by rule or injector."""
 
 
 def documents(folder: Path) -> Iterator[tuple[str, Json]]:
@@ -79,21 +82,22 @@ def resources(found: Json) -> set[str]:
     return {name for part in parts for name in part if "/" in name}
 
 
-async def tried(api: Api, found: Json, namespace: str) -> str:
-    """Empty where the pod is admitted, else what the user is told."""
+async def tried(api: Api, found: Json, namespace: str) -> tuple[str, tuple[str, ...]]:
+    """Why the pod is refused, empty where it is admitted; and the warnings that came with the answer."""
     try:
-        await api.request("POST", f"/api/v1/namespaces/{namespace}/pods", found, dryRun="All")
+        answer = await api.request("POST", f"/api/v1/namespaces/{namespace}/pods", found, dryRun="All")
     except ApiError as error:
-        return str(error.body.get("message", error))
-    return ""
+        return str(error.body.get("message", error)), error.warnings
+    return "", answer.warnings
 
 
 async def compare(api: Api, found: list[tuple[str, Json]], plain: str, ours: str) -> Tally:
     """Create every pod in both namespaces, and count."""
     tally = Tally()
     for name, pod in found:
-        without, with_us = await tried(api, pod, plain), await tried(api, pod, ours)
+        (without, before), (with_us, after) = await tried(api, pod, plain), await tried(api, pod, ours)
         tally.rules.update(_RULE.findall(with_us))
+        tally.warned.update(text.partition(": ")[0] for text in after if text not in before)
         if without and with_us:
             tally.neither.append((name, without, with_us))
         elif with_us:
@@ -106,18 +110,41 @@ async def compare(api: Api, found: list[tuple[str, Json]], plain: str, ours: str
 
 
 def generous(found: list[tuple[str, Json]]) -> list[Json]:
-    """Four nodes that offer all that the pods name."""
-    offered = {name: "64" for _, pod in found for name in resources(pod) if re.fullmatch(r"[a-z0-9.-]+/[\w.-]+", name)}
-    offered = {name: count for name, count in offered.items() if "kubernetes.io/" not in name}
-    return [node(f"generous-{i}", cpu="4000", memory="64Ti", resources=offered) for i in range(4)]
+    """Nodes that offer all that the pods name, and one for each set of labels that a pod wants to see."""
+    names = {name for _, pod in found for name in resources(pod) if re.fullmatch(r"[a-z0-9.-]+/[\w.-]+", name)}
+    offered = {name: "100000" for name in names if "kubernetes.io/" not in name}
+    wanted: list[Json] = [{}]
+    wanted += [labels for _, pod in found if (labels := node_labels(pod["spec"])) and labels not in wanted]
+    kinds = [labels for number, labels in enumerate(wanted) if labels not in wanted[:number]]
+    return [
+        node(f"generous-{number}", cpu="4000", memory="64Ti", resources=offered, labels=labels)
+        for number, labels in enumerate(kinds)
+    ]
+
+
+def node_labels(spec: Json) -> Json:
+    """Labels that a pod's nodeSelector and the first term of its required node affinity are content with."""
+    labels = dict(spec.get("nodeSelector") or {})
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    for term in (required.get("nodeSelectorTerms") or ())[:1]:
+        for expression in term.get("matchExpressions") or ():
+            values = expression.get("values") or ["true"]
+            if expression["operator"] in ("In", "Exists"):
+                labels[expression["key"]] = values[0]
+            elif expression["operator"] == "Gt":
+                labels[expression["key"]] = str(int(values[0]) + 1)
+    return labels
 
 
 def show(tally: Tally) -> None:
     total = len(tally.both) + len(tally.neither) + len(tally.refused) + len(tally.repaired)
     print(f"{total} pods: {len(tally.both)} admitted either way, {len(tally.refused)} refused with us alone,")
-    print(f"{len(tally.repaired)} repaired, {len(tally.neither)} refused either way")
-    for rule, count in tally.rules.most_common():
-        print(f"  {count:4} {rule}")
+    ours = sum("gpu-admission.io" in with_us for _, _, with_us in tally.neither)
+    print(f"{len(tally.repaired)} repaired, {len(tally.neither)} refused either way, {ours} of them in our words")
+    for title, counts in (("findings in refusals", tally.rules), ("warnings", tally.warned)):
+        print(f"{title}: {', '.join(f'{rule} {count}' for rule, count in counts.most_common())}")
     for title, entries in (("refused with us alone", tally.refused), ("repaired", tally.repaired)):
         print(f"\n# {title}")
         for name, words in entries:

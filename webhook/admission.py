@@ -122,7 +122,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
 def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Findings:
     """What the API server would refuse in its own words before the validating hook is asked."""
     found = _denials(findings(pod, context, policy.early_rules(home.profile)))
-    return [] if found and _exempt(request, pod, home) else found
+    return [] if found and exempt(request, pod, home) else found
 
 
 def _refused_early(
@@ -134,7 +134,7 @@ def _refused_early(
     """
     pod = pod_of(request.object)
     context.fits_empty = fitting(context.cluster, policy, home)
-    found = [] if _exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
+    found = [] if exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
     decision.findings = found if _denials(found) else [*said, *found]
     return refused(decision, pod, policy, shadow=home.settings.shadow)
 
@@ -190,7 +190,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         and old["metadata"].get("annotations") == pod["metadata"].get("annotations")
     ):
         return IGNORED
-    if _exempt(request, pod, home):
+    if exempt(request, pod, home):
         return Decision("allowed", home.profile)
     context = context_of(request, pod, policy, cluster)
     context.old = old
@@ -227,7 +227,8 @@ def fitting(cluster: Cluster, policy: Policy, home: Home) -> Callable[[Pod], Rej
     return partial(fits_empty, snapshot=cluster, settings=home.settings.placement, gpus=policy.gpus)
 
 
-def _exempt(request: Request, pod: Pod, home: Home) -> bool:
+def exempt(request: Request, pod: Pod, home: Home) -> bool:
+    """Whether who asked for this pod, or what it runs as, is not asked to keep the rules."""
     return any([exemption.covers(request, pod) for exemption in home.settings.exempt])
 
 

@@ -7,8 +7,9 @@ in an event of a ReplicaSet. So the pod hook's answer is given at `kubectl apply
     custom:             # resources of other groups that hold pod templates
       - {group: kubeflow.org, kind: PyTorchJob, path: spec.pytorchReplicaSpecs.*.template}
 
-`fix` repairs requests and limits of GPUs in the template, since the API server refuses such templates before any pod exists;
-tools that compare the stored object with a repository will show this one change as drift.
+`fix` adds the limit that is missing beside a request for GPUs, since the API server refuses such templates before any pod
+exists; tools that compare the stored object with a repository will show this one change as drift. Under every mode but `off`
+what the API server would refuse in the template itself is refused in our words: it is stored in no case.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic import Field
 from webhook.interface import Settings
 from webhook.patch import Path
 from webhook.pod import Pod
+from webhook.review import Request
 
 Mode = Literal["off", "warn", "fix", "deny"]
 _MOST_TEMPLATES = 32
@@ -59,12 +61,14 @@ class Templates(Settings):
 
 
 class Template(NamedTuple):
-    """One pod template. `pod` shares its `spec` with the object that it stands in."""
+    """One pod template. `pod` shares the containers of its `spec` with the object that it stands in."""
 
     path: Path
     pod: Pod
     replicas: int | None
     """How many pods are asked for; None where the object does not say."""
+    maker: str = ""
+    """Who will ask for the pods: the user name of the controller, where it is one of Kubernetes' own."""
 
     @property
     def field(self) -> str:
@@ -72,16 +76,26 @@ class Template(NamedTuple):
         return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in self.path).lstrip(".") + "."
 
 
-_BUILT_IN: dict[tuple[str, str], tuple[Path, str, str]] = {
-    ("apps", "Deployment"): (("spec", "template"), "ReplicaSet", "replicas"),
-    ("apps", "ReplicaSet"): (("spec", "template"), "ReplicaSet", "replicas"),
-    ("apps", "StatefulSet"): (("spec", "template"), "StatefulSet", "replicas"),
-    ("apps", "DaemonSet"): (("spec", "template"), "DaemonSet", ""),
-    ("", "ReplicationController"): (("spec", "template"), "ReplicationController", "replicas"),
-    ("batch", "Job"): (("spec", "template"), "Job", "parallelism"),
-    ("batch", "CronJob"): (("spec", "jobTemplate", "spec", "template"), "Job", ""),
+class _Kind(NamedTuple):
+    """Where the template stands, the kind of its pods' controller, the field that counts pods, who asks for the pods."""
+
+    path: Path
+    owner: str
+    counter: str
+    maker: str
+
+
+_TEMPLATE = ("spec", "template")
+_BUILT_IN: dict[tuple[str, str], _Kind] = {
+    ("apps", "Deployment"): _Kind(_TEMPLATE, "ReplicaSet", "replicas", "replicaset-controller"),
+    ("apps", "ReplicaSet"): _Kind(_TEMPLATE, "ReplicaSet", "replicas", "replicaset-controller"),
+    ("apps", "StatefulSet"): _Kind(_TEMPLATE, "StatefulSet", "replicas", "statefulset-controller"),
+    ("apps", "DaemonSet"): _Kind(_TEMPLATE, "DaemonSet", "", "daemon-set-controller"),
+    ("", "ReplicationController"): _Kind(_TEMPLATE, "ReplicationController", "replicas", "replication-controller"),
+    ("batch", "Job"): _Kind(_TEMPLATE, "Job", "parallelism", "job-controller"),
+    ("batch", "CronJob"): _Kind(("spec", "jobTemplate", *_TEMPLATE), "Job", "", "job-controller"),
 }
-"""Group and kind: where the template stands, the kind of its pods' controller, the field that counts pods."""
+"""By group and kind."""
 
 
 def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -> Iterator[Template]:
@@ -89,17 +103,25 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or _controlled(metadata):
         return
-    name = str(metadata.get("name") or metadata.get("generateName") or "")
     if built_in := _BUILT_IN.get((group, kind)):
-        path, owner, counter = built_in
-        yield from _found(obj, path, owner, name, _count(obj, counter))
+        maker = f"system:serviceaccount:kube-system:{built_in.maker}"
+        yield from _found(obj, built_in.path, built_in.owner, _count(obj, built_in.counter), maker)
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
             for number, path in enumerate(_paths(obj, tuple(custom.path.split(".")))):
                 if number >= _MOST_TEMPLATES:
                     return
-                yield from _found(obj, path, custom.owner_kind or kind, name, _count(_at(obj, path[:-1]), "replicas"))
+                yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
+
+
+def checked_by_the_api_server(request: Request) -> bool:
+    """Whether the API server is certain to validate the template as it validates pods.
+
+    It does not look into custom resources, nor again into a StatefulSet that was not valid before (ValidateStatefulSetUpdate).
+    """
+    known = (request.group, request.kind) in _BUILT_IN
+    return known and not (request.kind == "StatefulSet" and request.operation == "UPDATE")
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:
@@ -107,15 +129,27 @@ def _controlled(metadata: dict[str, Any]) -> bool:
     return isinstance(owners, list) and any(isinstance(o, dict) and o.get("controller") for o in owners)
 
 
-def _found(obj: dict[str, Any], path: Path, owner: str, name: str, replicas: int | None) -> Iterator[Template]:
+def _found(obj: dict[str, Any], path: Path, owner: str, replicas: int | None, maker: str = "") -> Iterator[Template]:
     template = _at(obj, path)
     if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
         return
     written = template.get("metadata")
     metadata = dict(written) if isinstance(written, dict) else {}
+    name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
-    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas)
+    spec = template["spec"]
+    if claims := _claims(_at(obj, path[:-1]), name):
+        volumes = spec.get("volumes")
+        spec = {**spec, "volumes": [*(volumes if isinstance(volumes, list) else ()), *claims]}
+    yield Template(path, {"metadata": metadata, "spec": spec}, replicas, maker)
+
+
+def _claims(holder: Any, name: str) -> list[dict[str, Any]]:
+    """The volumes that a StatefulSet (and a LeaderWorkerSet) adds to its first pod, one for each claim template."""
+    found = holder.get("volumeClaimTemplates") if isinstance(holder, dict) else None
+    claims = [_at(each, ("metadata", "name")) for each in found] if isinstance(found, list) else []
+    return [{"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}-0"}} for claim in claims]
 
 
 def _count(holder: Any, key: str) -> int | None:

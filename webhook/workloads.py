@@ -11,39 +11,54 @@ from collections.abc import Iterator
 import orjson
 
 from webhook import explain
-from webhook.admission import IGNORED, Decision, Home, context_of, findings, fitting, home_of
+from webhook.admission import IGNORED, Decision, Home, context_of, exempt, findings, fitting, home_of
 from webhook.interface import Cluster, Context, Finding, Refusal
 from webhook.patch import Edit
-from webhook.pod import Pod
+from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
-from webhook.templates import Template, templates
+from webhook.templates import Template, checked_by_the_api_server, templates
 from webhook.text import quoted
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
-    """Under mode `fix`: GPU requests and limits of templates are made equal, as the API server demands of pods.
+    """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a template that
+    the API server is certain to refuse is refused here, with what every rule has to say.
 
     Raises BadPod where a template has not the shape of a pod.
     """
     home, found = _changed(request, policy, cluster)
-    if home is None or home.settings.templates.mode != "fix":
+    if home is None or home.settings.shadow:
         return IGNORED
-    injector = home.settings.injectors.gpu_resources
     operations: list[bytes] = []
-    for template in found:
-        context = context_of(request, template.pod, policy, cluster)
-        edit = Edit(template.pod, template.path)
-        try:
-            if injector.enabled and context.gpu_names:
-                injector.inject(edit, context)
-        except Refusal:
-            continue  # which number was meant is for the user to say; the validating hook tells
-        operations.extend(edit.operations)
+    if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
+        operations = [operation for template in found for operation in _with_limits(template, policy)]
+    if checked_by_the_api_server(request) and any(_is_refused(request, t, policy, cluster, home) for t in found):
+        return _judged(request, found, policy, cluster, home, deny=True)
     if not operations:
         return IGNORED
     return Decision("patched", home.profile, patch=b"[%b]" % b",".join(operations))
+
+
+def _with_limits(template: Template, policy: Policy) -> list[bytes]:
+    """Only what the API server would refuse: a limit without a request is right, and stays as it is."""
+    edit = Edit(template.pod, template.path)
+    for container in containers(template.pod):
+        resources = container.spec.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name in policy.gpus.among(requests):
+            if name not in limits:
+                edit.set((*container.path, "resources", "limits", name), requests[name])
+    return edit.operations
+
+
+def _is_refused(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> bool:
+    asker = _of_pods(request, template)
+    if exempt(asker, template.pod, home):
+        return False
+    found = findings(template.pod, _context(asker, template, policy, cluster), policy.early_rules(home.profile))
+    return any(action == "deny" for _, action, _ in found)
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
@@ -54,25 +69,41 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     home, found = _changed(request, policy, cluster)
     if home is None:
         return IGNORED
+    return _judged(request, found, policy, cluster, home, deny=home.settings.templates.mode == "deny")
+
+
+def _judged(
+    request: Request, found: list[Template], policy: Policy, cluster: Cluster, home: Home, *, deny: bool
+) -> Decision:
     decision = Decision("allowed", home.profile, unknown_profile=home.unknown)
-    changes: list[str] = []
+    changes: list[str | None] = []
     for template in found:
-        if any(exemption.covers(request, template.pod) for exemption in home.settings.exempt):
+        asker = _of_pods(request, template)
+        if exempt(asker, template.pod, home):
             continue
-        context = context_of(request, template.pod, policy, cluster)
-        context.template, context.replicas = True, template.replicas
+        context = _context(asker, template, policy, cluster)
         context.fits_empty = fitting(cluster, policy, home)
         decision.workload = context.workload.name
         decision.findings += _findings(template, context, policy, home, changes)
-    deny = home.settings.templates.mode == "deny"
     denials = [(unit, finding) for unit, action, finding in decision.findings if action == "deny"]
     if denials and deny:
         decision.message = explain.refusal(_title(request), denials, policy.hash)
         decision.result = "shadow" if home.settings.shadow else "denied"
     if not deny:
         decision.findings = [(u, "foretold" if action == "deny" else action, f) for u, action, f in decision.findings]
-    decision.warnings = [home.warning, *changes]
+    decision.warnings = [home.warning, *(() if denials else changes)]
     return decision
+
+
+def _of_pods(request: Request, template: Template) -> Request:
+    """The request that will come for the pods: their controller asks for them, and not who applies the template."""
+    return request._replace(operation="CREATE", user=template.maker, groups=())
+
+
+def _context(asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
+    context = context_of(asker, template.pod, policy, cluster)
+    context.template, context.replicas = True, template.replicas
+    return context
 
 
 def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home | None, list[Template]]:
@@ -94,27 +125,46 @@ def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home |
 
 
 def _findings(
-    template: Template, context: Context, policy: Policy, home: Home, changes: list[str]
+    template: Template, context: Context, policy: Policy, home: Home, changes: list[str | None]
 ) -> Iterator[tuple[str, str, Finding]]:
     """Refusals of the injectors, then findings of the rules on the pod as the injectors leave it.
 
-    `changes` gets a line on what they would do.
+    `changes` gets a line on what they would do, and what they warn about.
     """
-    pod: Pod = orjson.loads(orjson.dumps(template.pod))
+    pod = _defaulted(template.pod)
+    said: list[tuple[str, str, Finding]] = []
+    changes.append(context.workload.warning)
     if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(home.profile):
             try:
                 outcome = injector.inject(edit, context)
-            except Refusal as refusal:
-                yield from ((name, "deny", _moved(finding, template)) for finding in refusal.findings)
-                break
-            if outcome.result in ("filled", "added", "set"):
-                done.append(name)
+            except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
+                said += [(name, "deny", finding) for finding in refusal.findings]
+            else:
+                changes.append(outcome.warning)
+                if outcome.result in _CHANGED:
+                    done.append(name)
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
-    for name, action, finding in findings(pod, context, policy.rules(home.profile)):
+    found = list(findings(pod, context, policy.rules(home.profile)))
+    if not any(action == "deny" for _, action, _ in found):
+        found = [*said, *found]  # no rule says it, because that one is off
+    for name, action, finding in found:
         yield name, action, _moved(finding, template)
+
+
+def _defaulted(template: Pod) -> Pod:
+    """A copy with the requests that the API server fills in from limits, in pods alone (SetDefaults_Pod)."""
+    pod: Pod = orjson.loads(orjson.dumps(template))
+    for container in containers(pod):
+        if (resources := container.spec.get("resources")) and resources.get("limits"):
+            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    return pod
+
+
+_CHANGED = ("filled", "added", "set", "neutral", "antiAffinity")
+"""Words of injectors for: the pod is another than before."""
 
 
 def _title(request: Request) -> str:

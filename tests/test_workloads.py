@@ -1,0 +1,237 @@
+"""What is said, repaired and refused when a workload is applied: its pods come later, and from somebody else."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.builders import GPU, TWO_NODES, ClusterFacts, container
+from webhook import workloads
+from webhook.admission import Decision
+from webhook.patch import apply
+from webhook.policy import Policy, PolicyFile
+from webhook.review import Request
+
+Json = dict[str, Any]
+ALONE = {"limits": {GPU: "1"}}
+HALF, NO_LIMIT, UNEQUAL = (
+    {"limits": {GPU: "500m"}},
+    {"requests": {GPU: "1"}},
+    {"limits": {GPU: "2"}, "requests": {GPU: "1"}},
+)
+THIEF = {"securityContext": {"privileged": True}}
+
+
+def policy(mode: str = "warn", *, shadow: bool = False, **profile: Any) -> Policy:
+    found = {"shadow": shadow, "templates": {"mode": mode}, **profile}
+    return Policy.of(PolicyFile.model_validate({"profiles": {"default": found}}))
+
+
+def deployment(resources: Json | None = None, *, replicas: int = 2, labels: Json | None = None, **fields: Any) -> Json:
+    """Its one container has these resources (one GPU unless told otherwise) and fields; `nodeName` is the pod's."""
+    spec = {key: fields.pop(key) for key in ("nodeName", "serviceAccountName") if key in fields}
+    main = {"name": "main", "image": "registry.example/app:1", "resources": deepcopy(resources or ALONE), **fields}
+    template = {"metadata": {"labels": {"app": "a", **(labels or {})}}, "spec": {"containers": [main], **spec}}
+    return {"kind": "Deployment", "metadata": {"name": "app"}, "spec": {"replicas": replicas, "template": template}}
+
+
+def asked(
+    obj: Json, old: Json | None = None, *, group: str = "apps", namespace: str = "team-a", **fields: Any
+) -> Request:
+    operation = "CREATE" if old is None else "UPDATE"
+    known = {"subresource": "", "name": "app", "user": "jane", "groups": (), "dry_run": False, **fields}
+    return Request("u", obj["kind"], group, "x", operation=operation, namespace=namespace, object=obj, old=old, **known)
+
+
+def mutated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
+    return workloads.mutate(request, under, cluster)
+
+
+def validated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
+    return workloads.validate(request, under, cluster)
+
+
+NO_NAMESPACE = ClusterFacts(namespaces={"team-a": {}})
+
+
+# --- What must not change ---------------------------------------------------------------------------------------------
+
+SILENT = {
+    "mode off": (asked(deployment(HALF)), policy("off"), TWO_NODES),
+    "a namespace that has not opted in": (asked(deployment(HALF)), policy("deny"), NO_NAMESPACE),
+    "a deletion": (asked(deployment(HALF))._replace(operation="DELETE"), policy("deny"), TWO_NODES),
+    "its status": (asked(deployment(HALF), subresource="status"), policy("deny"), TWO_NODES),
+    "scaling": (asked(deployment(HALF, replicas=9), deployment(HALF)), policy("deny"), TWO_NODES),
+    "other fields": (
+        asked({**deployment(HALF), "status": {"replicas": 1}}, deployment(HALF)),
+        policy("deny"),
+        TWO_NODES,
+    ),
+    "nothing to read": (asked(deployment())._replace(object=None), policy("deny"), TWO_NODES),
+    "a kind without templates": (asked({**deployment(HALF), "kind": "Service"}), policy("deny"), TWO_NODES),
+}
+
+
+@pytest.mark.parametrize(("request_", "under", "cluster"), SILENT.values(), ids=SILENT)
+def test_nothing_is_said_or_done_about(request_: Request, under: Policy, cluster: ClusterFacts) -> None:
+    assert mutated(request_, under, cluster).result == "ignored"
+    decision = validated(request_, under, cluster)
+    assert (decision.result, decision.told()) == ("ignored", [])
+
+
+@pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
+def test_a_template_with_limits_alone_stays_as_it_is_for_it_is_right(mode: str) -> None:
+    before = deployment()
+    request = asked(deepcopy(before))
+    assert mutated(request, policy(mode)).patch is None
+    assert request.object == before
+
+
+def test_only_mode_fix_repairs() -> None:
+    for mode in ("warn", "deny"):
+        assert mutated(asked(deployment(NO_LIMIT)), policy(mode)).patch is None
+
+
+def test_where_the_injector_is_off_nothing_is_repaired() -> None:
+    off = policy("fix", injectors={"gpuResources": {"enabled": False}})
+    assert mutated(asked(deployment(NO_LIMIT)), off).result == "denied"
+
+
+def test_a_profile_in_shadow_repairs_and_refuses_nothing_and_says_what_it_would_do() -> None:
+    shadow = policy("deny", shadow=True)
+    assert mutated(asked(deployment(NO_LIMIT)), policy("fix", shadow=True)).result == "ignored"
+    assert mutated(asked(deployment(HALF)), shadow).result == "ignored"
+    decision = validated(asked(deployment(**THIEF)), shadow)
+    assert decision.result == "shadow"
+    assert "privileged" in decision.message
+
+
+def test_a_limit_in_the_template_is_not_called_a_change_of_its_pods() -> None:
+    (told,) = [text for text in validated(asked(deployment()), policy()).told() if "will get" in text]
+    assert "gpuResources" not in told
+
+
+# --- What is repaired -------------------------------------------------------------------------------------------------
+
+
+def test_a_request_without_a_limit_gets_it_and_nothing_else_is_touched() -> None:
+    before = deployment(NO_LIMIT)
+    before["spec"]["template"]["spec"]["containers"].append(container("b"))
+    before["spec"]["template"]["spec"]["initContainers"] = [{"name": "c", "image": "i", "resources": deepcopy(NO_LIMIT)}]
+    decision = mutated(asked(deepcopy(before)), policy("fix"))
+    assert decision.patch is not None
+    assert [each["path"] for each in orjson.loads(decision.patch)] == [
+        "/spec/template/spec/initContainers/0/resources/limits",
+        "/spec/template/spec/containers/0/resources/limits",
+    ]
+    after = apply(decision.patch, before)["spec"]["template"]["spec"]
+    assert after["containers"][0]["resources"] == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+
+
+def test_a_template_in_a_template_is_repaired_where_it_stands() -> None:
+    cron = {"kind": "CronJob", "metadata": {"name": "app"}}
+    cron["spec"] = {"jobTemplate": {"spec": {"template": deployment(NO_LIMIT)["spec"]["template"]}}}
+    decision = mutated(asked(cron, group="batch"), policy("fix"))
+    assert decision.patch is not None
+    (operation,) = orjson.loads(decision.patch)
+    assert operation["path"] == "/spec/jobTemplate/spec/template/spec/containers/0/resources/limits"
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
+def test_what_the_api_server_would_refuse_in_the_template_is_refused_in_our_words_with_all_else_that_is_wrong(
+    mode: str,
+) -> None:
+    decision = mutated(asked(deployment(HALF, nodeName="gpu-a1", **THIEF)), policy(mode))
+    assert decision.result == "denied"
+    head, *lines = decision.message.splitlines()
+    assert head.startswith('Deployment "app": 3 problems (policy ')
+    assert [line.rpartition(" ")[2] for line in lines] == ["[gpuQuantity]", "[privileged]", "[nodeName]"]
+    assert lines[0].startswith("- spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: saw ")
+
+
+def test_a_conflict_of_request_and_limit_is_told_once() -> None:
+    decision = mutated(asked(deployment(UNEQUAL)), policy("fix"))
+    assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
+
+
+def test_a_stateful_set_that_was_never_valid_may_change_as_the_api_server_lets_it() -> None:
+    old, new = ({**deployment(HALF), "kind": "StatefulSet"} for _ in range(2))
+    new["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/app:2"
+    assert mutated(asked(new, old), policy("warn")).result == "ignored"
+
+
+def test_a_stateful_set_may_mount_its_claim_templates() -> None:
+    mounting = {**deployment(volumeMounts=[{"name": "data", "mountPath": "/data"}]), "kind": "StatefulSet"}
+    assert "[podForm]" in mutated(asked(mounting), policy()).message
+    mounting["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}}]
+    assert mutated(asked(mounting), policy()).result == "ignored"
+
+
+def test_nothing_is_refused_for_the_api_server_in_a_custom_resource() -> None:
+    template = deployment(HALF)["spec"]["template"]
+    ray = {"kind": "RayCluster", "metadata": {"name": "app"}, "spec": {"workerGroupSpecs": [{"template": template}]}}
+    request = asked(ray, group="ray.io")
+    assert mutated(request, policy()).result == "ignored"
+    assert validated(request, policy()).result == "allowed"
+    denied = validated(request, policy("deny"))
+    assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.message
+
+
+def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store() -> None:
+    thief = asked(deployment(**THIEF))
+    for mode in ("warn", "fix"):
+        assert mutated(thief, policy(mode)).result == "ignored"
+        assert validated(thief, policy(mode)).result == "allowed"
+    denied = validated(thief, policy("deny"))
+    assert denied.result == "denied"
+    assert denied.message.startswith(
+        'Deployment "app": spec.template.spec.containers[0].securityContext.privileged: saw'
+    )
+
+
+# --- What is said -----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promised() -> None:
+    told = validated(asked(deployment(**THIEF)), policy()).told()
+    assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
+    assert not any("will get" in text for text in told)
+
+
+def test_what_the_pod_hook_would_change_is_said() -> None:
+    told = validated(asked(deployment()), policy()).told()
+    assert "its pods will get: tolerations, priorityClass, topologySpread" in told
+
+
+def test_that_a_class_is_not_for_this_namespace_is_said() -> None:
+    classes = [
+        {"class": "training", "labels": {"workload-type": ["training"]}, "namespaces": ["ml-*"]},
+        {"class": "development"},
+    ]
+    file = PolicyFile.model_validate({"classes": classes})
+    told = validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)).told()
+    assert 'namespace "team-a" is not entitled to class training' in told
+
+
+def test_a_rule_about_new_pods_is_asked_about_a_template_that_changes_too() -> None:
+    told = validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()).told()
+    assert told[0].startswith("nodeName: its pods will be refused: ")
+
+
+def test_who_applies_a_template_is_not_who_asks_for_its_pods() -> None:
+    def exempting(**who: Any) -> Policy:
+        return policy("deny", exempt=[{"namespaces": ["team-a"], **who}])
+
+    thief = asked(deployment(serviceAccountName="exporter", **THIEF), groups=("admins",))
+    for who in ({"users": ["jane"]}, {"groups": ["admins"]}):
+        assert validated(thief, exempting(**who)).result == "denied", "its pods come from a controller"
+    maker = "system:serviceaccount:kube-system:replicaset-controller"
+    for who in ({"users": [maker]}, {"serviceAccounts": ["exporter"]}, {}):
+        assert validated(thief, exempting(**who)).result == "allowed"
+        assert mutated(asked(deployment(HALF, serviceAccountName="exporter")), exempting(**who)).result == "ignored"
