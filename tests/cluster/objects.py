@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.pod import DECISION
 
 GPU = "nvidia.com/gpu"
 Object = dict[str, Any]
@@ -69,7 +70,7 @@ def pod(
     promised = list(promised)
     if promised:
         listed = [[n, 8, 0, 1.0] for n in promised]
-        metadata["annotations"] = {"gpu-admission.io/decision": orjson.dumps({"nodes": listed}).decode()}
+        metadata["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
     body: Object = {"containers": [{"name": "main", "resources": {"limits": asked, "requests": asked}}], **spec}
     preferred = promised if prefers is None else list(prefers)
     if preferred:
@@ -93,7 +94,10 @@ def _terms(names: list[str]) -> list[Object]:
 
 def admitted(made: Object) -> Object:
     """A pod as admission sees it: a controller's pod has no name yet, and none has a uid."""
-    metadata = {k: v for k, v in made["metadata"].items() if k not in ("uid", "annotations")}
+    metadata = {k: v for k, v in made["metadata"].items() if k != "uid"}
+    annotations = {k: v for k, v in metadata.pop("annotations", {}).items() if k != DECISION}
+    if annotations:
+        metadata["annotations"] = annotations
     if "generateName" in metadata:
         del metadata["name"]
     return {"metadata": metadata, "spec": made["spec"]}

@@ -127,12 +127,26 @@ def test_a_gang_of_known_size_begins_in_the_smallest_rack_that_holds_it() -> Non
     assert [run(of, member(f"p{i}", 8, size=2)) for i in range(2)] == ["2a", "2b"]
 
 
-def test_a_rack_without_room_for_the_rest_is_passed_over_for_the_zone() -> None:
-    of = racks(8, 8, 8, 16)
-    of.pod_seen(member("first", on="2a"), 0)
-    assert run(of, member("p", size=4))[0] in "23"
-    of.pod_seen(pod("other", 8, on="2b"), 0)
-    assert run(of, member("q", size=4))[0] == "3"
+@pytest.mark.parametrize(("size", "on"), [(3, "3a"), (None, "2b")], ids=["of known size", "of unknown size"])
+def test_a_rack_without_room_for_the_rest_of_a_gang_is_passed_over_for_the_zone(size: int | None, on: str) -> None:
+    of = racks(8, 8, 12, 8)
+    of.pod_seen(member("first", on="2a", size=size), 0)
+    assert run(of, member("p", size=size)) == on
+
+
+def test_pods_of_the_gang_on_nodes_of_no_domain_do_not_hide_where_the_others_are() -> None:
+    of = racks(8, 8, 16)
+    of.node_seen(node("x", 64))
+    for name, on in (("p", "x"), ("q", "x"), ("r", "2a")):
+        of.pod_seen(member(name, on=on), 0)
+    assert run(of, member("s"))[0] == "2"
+
+
+def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_names_none_twice() -> None:
+    of = racks(16, 16)
+    of.pod_seen(member("first", on="0a"), 0)
+    placement = place(member("p"), of.snapshot(0), DEFAULTS, "spread", GPUS)
+    assert [ranked.node for ranked in placement.nodes] == ["0b", "0a", "1a", "1b"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.placement.oracle import feasible, matches
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.interface import Placement
-from webhook.placement import fits_empty, place
+from webhook.placement import _ranker, fits_empty, place
 from webhook.placement.settings import Health, PlacementSettings
 
 ROOT = Path(__file__).parents[2]
@@ -415,6 +415,41 @@ def test_replicas_share_out_equal_nodes_and_each_keeps_to_its_order() -> None:
     one, same, other = (state(nodes, replica=name) for name in ("one", "one", "other"))
     assert names(placed(one, pod("p"))) == names(placed(same, pod("p")))
     assert names(placed(one, pod("p"))) != names(placed(other, pod("p")))
+
+
+def test_replicas_share_out_nodes_that_are_nearly_equal_too() -> None:
+    nodes = [node(f"gpu-{i}", cpu=str(96 + i / 1000)) for i in range(20)]
+    first = {names(placed(state(nodes, replica=f"replica-{i}"), pod("p")))[0] for i in range(8)}
+    assert len(first) > 2
+    assert len({names(placed(state(nodes), pod("p")))[0] for _ in range(2)}) == 1
+
+
+def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> None:
+    of = state([node("a", labels={"zone": "x"})])
+    for i in range(1500):
+        assert not placed(of, pod("p", nodeSelector={"zone": str(i)})).nodes
+        assert names(placed(of, pod("p", 1 + i % 8, nodeSelector={"zone": "x"}))) == ["a"]
+    ranker = _ranker(of.snapshot(0), DEFAULTS, GPUS)
+    assert len(ranker._scores) <= 512
+    assert len(ranker._shapes) <= 512
+
+
+def test_what_is_remembered_of_policies_is_bounded() -> None:
+    of = state([node("a")])
+    for _ in range(100):
+        assert names(placed(of, pod("p"), settings=PlacementSettings())) == ["a"]
+    assert len(of.memo["rankers"]) <= 16
+
+
+def test_what_pods_asked_for_lately_reaches_the_strategies() -> None:
+    of = state([node("a", labels={"nvidia.com/gpu.product": "H100"})])
+    placed(of, pod("p"))
+    for i in range(3):
+        of.pod_seen(pod(f"p{i}", 2, on="a", nodeSelector={"nvidia.com/gpu.product": "H100"}), 0)
+    placed(of, pod("p"))
+    view = _ranker(of.snapshot(0), DEFAULTS, GPUS)._view
+    assert view.gpus == (GPU,)
+    assert [(found.demand.amount(GPU), found.models, found.share) for found in view.popular] == [(2, (1,), 1.0)]
 
 
 # --- properties -------------------------------------------------------------------------------------------------------
