@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import web
@@ -23,6 +24,8 @@ MOST_CONNECTIONS: Final = 1024
 the last of them waits 0.3 s. An API server keeps 25 idle connections and adds one for each further request."""
 LINGER_SECONDS: Final = 1.0
 """How long a refused body is still read, so that the client sees the answer and not a reset connection."""
+CLOSE_SECONDS: Final = 0.5
+"""At the end, for clients to say goodbye in TLS; then their connections are cut."""
 BACKLOG: Final = 512
 
 
@@ -57,6 +60,7 @@ class Listener:
             port,
             ssl=self._tls,
             ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+            ssl_shutdown_timeout=HANDSHAKE_SECONDS if self._tls else None,
             backlog=BACKLOG,
         )
         found: int = self._listening.sockets[0].getsockname()[1]
@@ -69,23 +73,50 @@ class Listener:
             await asyncio.sleep(0)  # requests that have come already begin to be handled
             self._server.pre_shutdown()
             await self._server.shutdown(grace)
+            await self._server.closed(CLOSE_SECONDS)
 
     @property
     def connections(self) -> int:
-        return len(self._server.connections)
+        return self._server.count
 
 
 class _Capped(web.Server):
-    """Drops connections above `most`: the newest, since the older ones may be the API server's."""
+    """Drops connections above `most`: the newest, since the older ones may be the API server's.
+
+    It also knows every transport until that is really closed: aiohttp forgets it as soon as the closing begins.
+    """
 
     def __init__(self, handle: Handle, most: int, **options: Any) -> None:
         super().__init__(handle, **options)
         self._most = most
+        self._open: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._all_closed = asyncio.Event()
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if len(self.connections) > self._most:
+        self._open[handler] = transport
+        if len(self._open) > self._most:
             transport.abort()
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._open.pop(handler, None)
+        if not self._open:
+            self._all_closed.set()
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    async def closed(self, seconds: float) -> None:
+        """Until every connection is closed; after `seconds` what is left is cut."""
+        for wait in (seconds, 0.1):
+            self._all_closed.clear()
+            if self._open:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._all_closed.wait(), wait)
+            for transport in self._open.values():
+                transport.abort()
 
 
 def _worth_a_line(record: logging.LogRecord, bad_request: Callable[[], None]) -> bool:
