@@ -137,9 +137,9 @@ def test_a_rack_without_room_for_the_rest_of_a_gang_is_passed_over_for_the_zone(
 def test_pods_of_the_gang_on_nodes_of_no_domain_do_not_hide_where_the_others_are() -> None:
     of = racks(8, 8, 16)
     of.node_seen(node("x", 64))
-    for name, on in (("p", "x"), ("q", "x"), ("r", "2a")):
-        of.pod_seen(member(name, on=on), 0)
-    assert run(of, member("s"))[0] == "2"
+    for name, on, gpus in (("p", "x", 8), ("q", "x", 8), ("r", "2a", 16)):
+        of.pod_seen(member(name, gpus, on=on), 0)
+    assert run(of, member("s")) == "2b"
 
 
 def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_names_none_twice() -> None:
