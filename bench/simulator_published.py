@@ -93,10 +93,8 @@ class Fragmentation:
         score, device = self._scores(shape, number)
         known = score[rows]
         best = rows[known == known.max()]
-        if self.random_ties is not None:
-            row = int(self.random_ties.choice(best))
-        else:
-            row = int(best[fleet.by_name[best].argmin()])
+        ties = self.random_ties
+        row = int(best[fleet.by_name[best].argmin()] if ties is None else ties.choice(best))
         return Pick(row, int(device[row]) if shape.gpus and not shape.whole else None)
 
     def changed(self, row: int) -> None:
@@ -145,7 +143,8 @@ class Fragmentation:
         enough = devices[:, :, None] >= need_milli
         fits = (cpu[:, None] >= need_cpu) & (enough.sum(axis=1) >= need_gpus) & (need_gpus > 0) & reach
         useless = total[:, None] - np.einsum("rd,rdk->rk", devices, enough)
-        return np.where(fits, useless, total[:, None]) @ self.share
+        expected: NDArray[np.float64] = np.where(fits, useless, total[:, None]) @ self.share
+        return expected
 
 
 def _without(devices: NDArray[np.int64], gpus: int) -> NDArray[np.int64]:

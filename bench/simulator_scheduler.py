@@ -7,13 +7,13 @@ counted so far. It sees what a webhook sees: sums by resource, never devices, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.simulator import SHARE, WHOLE, Fleet, demand_of
-from bench.simulator_published import Pick
+from bench.simulator_published import Chooser, Pick
 from bench.traces import Shape
 from webhook.cluster.columns import Demand, Strategy, View
 from webhook.cluster.history import History
@@ -22,6 +22,7 @@ from webhook.placement.strategies import STRATEGIES, WEIGHTS
 _AFFINITY: Final = 200
 """What the best preferred node gets: NodeAffinity has weight 2, and scores are normalised to 100."""
 _IMAGE: Final = 100
+Rows = NDArray[np.intp]
 _NONE: Final = np.zeros(0, np.intp)
 
 
@@ -37,7 +38,7 @@ class Scheduler(NamedTuple):
     sampled: bool = False
     """Whether only a part of the nodes is looked at, as by default from 100 nodes on (percentageOfNodesToScore)."""
 
-    def bind(self, shape: Shape, ranked: NDArray[np.intp] = _NONE, weights: Sequence[int] = WEIGHTS) -> int | None:
+    def bind(self, shape: Shape, ranked: Rows = _NONE, weights: Sequence[int] = WEIGHTS) -> int | None:
         """The row that the pod is bound to, None where it fits nowhere. `ranked`: rows that it prefers."""
         fleet = self.fleet
         rows = np.flatnonzero(fleet.feasible(shape))
@@ -63,9 +64,17 @@ class Scheduler(NamedTuple):
 
 
 class Ranking:
-    """The webhook: ranks nodes for pods with GPUs, and keeps a ledger of its own picks."""
+    """The webhook: ranks nodes, and keeps a ledger of its own picks. `every`: pods without GPUs are ranked as well, as
+    the published policies do; the webhook leaves those to the scheduler, and on most clusters taints keep them away."""
 
-    def __init__(self, fleet: Fleet, shapes: Sequence[Shape], strategy: Strategy | None = None, count: int = 10, every: bool = True):
+    def __init__(
+        self,
+        fleet: Fleet,
+        shapes: Sequence[Shape],
+        strategy: Strategy | None = None,
+        count: int = 10,
+        every: bool = True,
+    ):
         self.fleet, self.count, self.every = fleet, count, every
         self.strategy = strategy or STRATEGIES["pack"]
         self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
@@ -76,7 +85,7 @@ class Ranking:
         self.log: list[int] = []
         self.cached: dict[int, tuple[int, int, NDArray[np.float64]]] = {}
 
-    def rank(self, number: int) -> NDArray[np.intp]:
+    def rank(self, number: int) -> Rows:
         """The best rows for a pod of this shape, best first."""
         if not (self.shapes[number].gpus or self.every):
             return _NONE
@@ -107,10 +116,8 @@ class Ranking:
 
     def _scores(self, number: int) -> NDArray[np.float64]:
         version, read, score = self.cached.get(number, (-1, 0, np.zeros(self.fleet.count)))
-        if version != self.view.version:
-            rows = np.arange(self.fleet.count)
-        else:
-            rows = np.fromiter(set(self.log[read:]), np.intp)
+        stale = version != self.view.version
+        rows = np.arange(self.fleet.count) if stale else np.fromiter(set(self.log[read:]), np.intp)
         if len(rows):
             demand = self.demands[number]
             scored = self.strategy(self.fleet.columns, rows, demand, self.view)
@@ -126,19 +133,88 @@ class Ranking:
         return mask
 
 
+class Policy(Protocol):
+    """A pod is admitted first, and placed later: other pods of the same burst come between."""
+
+    first: int
+    """Pods bound to the node that was ranked first."""
+    listed: int
+    """Pods bound to any node of their list."""
+    ranked: int
+    """Pods that had a list."""
+
+    def admit(self, number: int) -> Rows: ...
+
+    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None: ...
+
+    def changed(self, row: int) -> None: ...
+
+
+class AtOnce:
+    """A policy that chooses when the pod is bound: the published ones."""
+
+    first = listed = ranked = 0
+
+    def __init__(self, chooser: Chooser) -> None:
+        self.chooser, self.changed = chooser, chooser.changed
+
+    def admit(self, number: int) -> Rows:
+        return _NONE
+
+    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
+        return self.chooser.pick(shape, number)
+
+
+class Stock:
+    """The stock scheduler alone."""
+
+    first = listed = ranked = 0
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+
+    def admit(self, number: int) -> Rows:
+        return _NONE
+
+    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
+        row = self.scheduler.bind(shape)
+        return None if row is None else Pick(row, None)
+
+    def changed(self, row: int) -> None:
+        pass
+
+
 class Ours:
-    """The first of the ranked nodes that takes the pod, and where none does the stock scheduler's choice."""
+    """Nodes ranked at admission, with a ledger. `exact`: the pod goes to the first of them that takes it, and only
+    where none does the scheduler chooses; else the scheduler always does, and sees ten preferred nodes."""
 
-    def __init__(self, ranking: Ranking, scheduler: Scheduler) -> None:
-        self.ranking, self.scheduler = ranking, scheduler
+    def __init__(self, ranking: Ranking, scheduler: Scheduler, *, exact: bool, weights: Sequence[int] = WEIGHTS):
+        self.ranking, self.scheduler, self.exact, self.weights = ranking, scheduler, exact, weights
+        self.first = self.listed = self.ranked = 0
 
-    def pick(self, shape: Shape, number: int) -> Pick | None:
+    def admit(self, number: int) -> Rows:
         ranked = self.ranking.rank(number)
+        if len(ranked):
+            self.ranking.promise(int(ranked[0]), number)
+        return ranked
+
+    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
+        if len(ranked):
+            self.ranking.promise(int(ranked[0]), number, -1)
         fits = self.scheduler.fleet.feasible(shape)[ranked]
-        row = int(ranked[fits.argmax()]) if fits.any() else self.scheduler.bind(shape)
+        if self.exact and fits.any():
+            row: int | None = int(ranked[fits.argmax()])
+        else:
+            row = self.scheduler.bind(shape, _NONE if self.exact else ranked, self.weights)
         if len(ranked) or row is not None:
             self.ranking.seen(number)
-        return None if row is None else Pick(row, None)
+        if row is None:
+            return None
+        if len(ranked):
+            self.ranked += 1
+            self.first += row == ranked[0]
+            self.listed += row in ranked
+        return Pick(row, None)
 
     def changed(self, row: int) -> None:
         self.ranking.changed(row)

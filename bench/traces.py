@@ -117,7 +117,7 @@ def _pods(path: Path) -> tuple[Shape, ...]:
     for line, row in _rows(path, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")):
         cpu, memory, gpus = (_number(path, line, row, name) for name in ("cpu_milli", "memory_mib", "num_gpu"))
         milli = _number(path, line, row, "gpu_milli") if gpus else 0
-        if gpus and not 0 < milli <= MILLI or gpus > 1 and milli != MILLI:
+        if gpus and (not 0 < milli <= MILLI or (gpus > 1 and milli != MILLI)):
             raise TraceError(
                 f"{path}:{line}: saw gpu_milli {milli} with num_gpu {gpus}, wanted 1..1000, 1000 above one"
             )

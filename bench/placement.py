@@ -1,0 +1,188 @@
+"""How well the cluster is used: `python -m bench.placement --nodes NODES.csv --pods PODS.csv`.
+
+Replays a trace in the form of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata, "openb") through the webhook's
+own ranking and a model of a stock kube-scheduler, beside the published policies (FGD, USENIX ATC'23). Nodes start empty;
+pods come in random order until they have asked for all GPUs there are; what fits nowhere is dropped. Then: how many GPUs
+are not allocated, and how many pods of each size were refused. Both count: spreading small pods looks well by the first
+and leaves no room for a large one.
+
+Policies: "ours, first choice" binds to the first node of our list that takes the pod; "ours, scheduler" lets the modelled
+scheduler decide, to which our ten nodes are preferences. "random", "best-fit" and "FGD" see every device and bind at
+once. Where the trace is one with published figures, they stand beside, and random, best-fit and FGD have to agree with
+those of "default" within 0.3 (10 seeds), or the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from bench.plot import lines
+from bench.replay import POLICIES, Options, Result, replay
+from bench.traces import TraceError, load
+
+PUBLISHED: Final[dict[str, tuple[float, float, float]]] = {
+    "default": (13.70, 7.14, 4.77),
+    "cpu050": (10.98, 6.44, 5.00),
+    "cpu200": (16.97, 7.85, 5.18),
+    "gpushare40": (15.14, 8.56, 6.04),
+    "gpushare60": (17.19, 10.94, 8.75),
+    "gpushare100": (21.10, 15.38, 13.36),
+    "gpuspec10": (13.74, 6.90, 5.34),
+    "gpuspec33": (16.13, 19.60, 12.16),
+    "multigpu20": (13.08, 6.27, 4.47),
+    "multigpu30": (13.37, 5.43, 3.64),
+    "multigpu50": (18.72, 4.38, 2.91),
+}
+"""Unallocated percent of random, best-fit and FGD by trace, all pods."""
+CHECKED: Final = ("random", "best-fit", "FGD")
+TOLERANCE: Final = 0.3
+_GATE_SEEDS: Final = 10
+progress = Console(stderr=True)
+
+
+def summary(results: list[Result]) -> dict[str, Any]:
+    """Means over the seeds, as the JSON file has them."""
+    sizes = sorted({size for result in results for size in result.refused})
+    points = min(len(result.curve) for result in results)
+    return {
+        "unallocated": round(fmean(result.unallocated for result in results), 3),
+        "stdev": round(pstdev([result.unallocated for result in results]), 3),
+        "refused": {
+            str(size): round(fmean([r.refused[size] for r in results if size in r.refused]), 3) for size in sizes
+        },
+        "first": round(fmean(result.first for result in results), 2),
+        "listed": round(fmean(result.listed for result in results), 2),
+        "curve": [[round(fmean(r.curve[at][axis] for r in results), 3) for axis in (0, 1)] for at in range(points)],
+        "seeds": [round(result.unallocated, 3) for result in results],
+    }
+
+
+def gate(trace: str, found: dict[str, dict[str, Any]]) -> list[str]:
+    """What disagrees with the published figures; nothing where the trace has none."""
+    if trace != "default":
+        return []
+    pairs = zip(CHECKED, PUBLISHED[trace], strict=True)
+    return [
+        f"{name}: saw {found[name]['unallocated']:.2f} % unallocated, wanted {wanted:.2f} ± {TOLERANCE} as published"
+        for name, wanted in pairs
+        if name in found and abs(found[name]["unallocated"] - wanted) > TOLERANCE
+    ]
+
+
+def table(title: str, found: dict[str, dict[str, Any]], published: dict[str, float]) -> Table:
+    sizes = sorted({int(size) for values in found.values() for size in values["refused"]} & {0, 1, 2, 4, 8})
+    made = Table(
+        title=title,
+        caption="All in percent. no 8: pods of 8 GPUs that were refused. first, listed: bound to the node ranked first, to any ranked.",
+    )
+    made.add_column("policy", no_wrap=True)
+    heads = ["unallocated", *(["published"] if published else []), *(f"no {size}" for size in sizes)]
+    for head in [*heads, "first", "listed"]:
+        made.add_column(head, justify="right")
+    for name, values in found.items():
+        refused = (values["refused"].get(str(size)) for size in sizes)
+        made.add_row(
+            name,
+            f"{values['unallocated']:.2f}±{values['stdev']:.2f}",
+            *([f"{published[name]:.2f}" if name in published else ""] if published else []),
+            *("" if value is None else f"{value:.1f}" for value in refused),
+            *(f"{values[key]:.1f}" if values["listed"] else "" for key in ("first", "listed")),
+        )
+    return made
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.placement", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=Path, required=True, help="columns sn, cpu_milli, memory_mib, gpu, model")
+    parser.add_argument(
+        "--pods",
+        type=Path,
+        required=True,
+        help="columns cpu_milli, memory_mib, num_gpu, gpu_milli, and gpu_spec if any",
+    )
+    parser.add_argument("--whole-gpu", action="store_true", help="without the pods that share a GPU")
+    parser.add_argument("--burst", type=int, default=1, help="pods that are ranked before any of them is bound")
+    parser.add_argument(
+        "--load", type=float, help="pods leave again, and ask for so much of all GPUs on average, such as 0.95"
+    )
+    parser.add_argument(
+        "--lifetimes", type=float, default=5.0, help="with --load: mean lifetimes that a run lasts (2 warm up)"
+    )
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each policy")
+    parser.add_argument(
+        "--policies", default="", help=f"some of: {'; '.join(POLICIES)} (with semicolons; all by default)"
+    )
+    parser.add_argument(
+        "--images", type=float, default=0.0, metavar="P", help="probability that a node has the pod's 20 GB image"
+    )
+    parser.add_argument(
+        "--sampled",
+        action="store_true",
+        help="the scheduler looks at a part of the nodes (its default from 100 nodes on)",
+    )
+    parser.add_argument(
+        "--gpu-pods-only", action="store_true", help="pods without GPUs are left to the scheduler, as the webhook does"
+    )
+    parser.add_argument("--out", type=Path, help="folder for placement.json and placement.svg")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the benchmark; the exit status is 1 where the gate does not hold, 2 where the trace cannot be read."""
+    given = _parser().parse_args(arguments)
+    try:
+        trace = load(given.nodes, given.pods)
+    except (TraceError, OSError) as error:
+        progress.print(f"bench.placement: {error}", style="red", markup=False)
+        return 2
+    trace = trace.whole_gpu() if given.whole_gpu else trace
+    options = Options(given.burst, given.load, given.lifetimes, given.images, given.sampled, not given.gpu_pods_only)
+    names = [name.strip() for name in given.policies.split(";") if name.strip()] or list(POLICIES)
+    if unknown := [name for name in names if name not in POLICIES]:
+        progress.print(f"bench.placement: saw policy {unknown[0]!r}, wanted one of {', '.join(POLICIES)}", markup=False)
+        return 2
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        seeds = track(range(given.seeds), description=name, console=progress, transient=True)
+        found[name] = summary([replay(trace, POLICIES[name], seed, options) for seed in seeds])
+    known = given.pods.stem.removeprefix("openb_pod_list_")
+    known = known if known in PUBLISHED and not given.whole_gpu and options.load is None and options.burst == 1 else ""
+    published = dict(zip(CHECKED, PUBLISHED[known], strict=True)) if known else {}
+    title = f"{given.pods.stem}{', whole GPUs' if given.whole_gpu else ''}, mean of {given.seeds} seeds"
+    title += f", bursts of {given.burst}" if given.burst > 1 else ""
+    title += f", load {given.load:g}" if given.load is not None else ""
+    Console().print(table(title, found, published))
+    if given.out:
+        _write(given.out, title, asdict(options), found, published)
+    wrong = gate(known, found) if given.seeds >= _GATE_SEEDS else []
+    for line in wrong:
+        progress.print(line, style="red", markup=False)
+    return 1 if wrong else 0
+
+
+def _write(
+    out: Path, title: str, options: dict[str, Any], found: dict[str, dict[str, Any]], published: dict[str, float]
+) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    whole = {"title": title, "options": options, "published": published, "policies": found}
+    (out / "placement.json").write_text(json.dumps(whole, indent=1) + "\n")
+    curves = {name: values["curve"] for name, values in found.items() if values["curve"]}
+    if curves:
+        chart = lines(title, "GPUs asked for, % of all", "GPUs not allocated, % of all", curves)
+        (out / "placement.svg").write_text(chart)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
