@@ -112,6 +112,8 @@ TOTALS = [
      spec(asks(gpu("1")), resources={"limits": cpu("5")}), {"cpu": 5000, GPU: 1}),
     ("a pod-level limit where a container asks for 0",
      spec(asks(cpu("0")), resources={"limits": cpu("5")}), {"cpu": 0}),
+    ("a pod-level limit where an init container asks for 0",
+     spec(asks(gpu("1")), init=[asks(cpu("0"))], resources={"limits": cpu("5")}), {"cpu": 0, GPU: 1}),
     ("a pod-level limit of huge pages",
      spec(asks(limits={"hugepages-2Mi": "2Mi"}),
           resources={"limits": {"hugepages-2Mi": "4Mi"}}), {"hugepages-2Mi": 2**22}),
