@@ -434,11 +434,15 @@ def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> Non
     assert len(ranker._shapes) <= 512
 
 
-def test_what_is_remembered_of_policies_is_bounded() -> None:
+def test_what_is_remembered_of_policies_is_bounded_and_shared_by_those_that_rank_alike() -> None:
     of = state([node("a")])
-    for _ in range(100):
-        assert names(placed(of, pod("p"), settings=PlacementSettings())) == ["a"]
-    assert len(of.memo["rankers"]) <= 16
+    for _ in range(5):
+        assert names(placed(of, pod("p"), settings=PlacementSettings(strategies={"x": "pack"}))) == ["a"]
+    assert len(of.memo["rankers"]) == 1
+    for i in range(100):
+        other = PlacementSettings(health=Health(labels={"sick": (str(i),)}))
+        assert names(placed(of, pod("p"), settings=other)) == ["a"]
+    assert len(of.memo["rankers"]) <= 6
 
 
 def test_what_pods_asked_for_lately_reaches_the_strategies() -> None:

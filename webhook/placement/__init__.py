@@ -9,7 +9,7 @@ from __future__ import annotations
 from webhook.cluster.pods import demand_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
-from webhook.gpus import Gpus
+from webhook.gpus import GpuName, Gpus
 from webhook.interface import Context, Placement, Rejected
 from webhook.placement.eligible import ineligible
 from webhook.placement.ranker import Ranker
@@ -19,7 +19,7 @@ from webhook.pod import Pod, claims_devices
 
 __all__ = ["choose", "demand_of", "fits_empty", "place"]
 
-_RANKERS = 16
+_RANKERS = 6
 
 
 def choose(pod: Pod, context: Context, settings: PlacementSettings) -> Placement:
@@ -66,12 +66,13 @@ def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: 
 
 
 def _ranker(snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Ranker:
-    """The ranker of these settings: one per profile of the policy in force, a few of the policies before it."""
-    rankers: dict[tuple[int, int], Ranker] = snapshot.state.memo.setdefault("rankers", {})
-    key = id(settings), id(gpus)  # the ranker holds both, so the ids stay theirs
-    found = rankers.get(key)
+    """The ranker of these settings: one for all profiles and policies that rank alike, a few of the policies before."""
+    rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = snapshot.state.memo.setdefault("rankers", {})
+    key = settings.ranking, gpus.names
+    found = rankers.pop(key, None)
     if found is None:
         if len(rankers) >= _RANKERS:
-            rankers.clear()
-        found = rankers[key] = Ranker(snapshot.state, settings, gpus)
+            del rankers[next(iter(rankers))]
+        found = Ranker(snapshot.state, settings, gpus)
+    rankers[key] = found
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -63,6 +64,11 @@ class PlacementSettings(Settings):
     """How many nodes are ranked for a pod."""
     health: Health = Health()
     gangs: Gangs = Gangs()
+
+    @cached_property
+    def ranking(self) -> bytes:
+        """All that a ranking depends on: profiles that differ elsewhere share what was worked out, so do old policies."""
+        return self.model_dump_json(include={"nodes", "health", "gangs"}).encode()
 
     def strategy(self, workload: str) -> StrategyName:
         """The strategy for a class of workload."""
