@@ -20,9 +20,9 @@ from webhook.pod import (
     owner,
     requests_of,
     tolerates,
-    total_requests,
     uses_gpu,
 )
+from webhook.totals import total_requests
 
 
 def asks(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

@@ -7,14 +7,13 @@ readers then trust it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import ceil
 from posixpath import normpath
 from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
 from webhook.gpus import Gpus
 from webhook.patch import Path
-from webhook.quantity import Number, parse, thousandths, whole
+from webhook.quantity import parse, whole
 from webhook.text import quoted
 
 Pod = dict[str, Any]
@@ -71,61 +70,6 @@ def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
     if not limits:
         return requests or {}
     return {**limits, **requests} if requests else limits
-
-
-def total_requests(pod: Pod) -> dict[str, int]:
-    """What the scheduler counts for the whole pod: CPU in thousandths, all else in whole units (bytes, GPUs).
-
-    Containers and sidecars add up; an init container needs what it asks for beside the sidecars started before it; the
-    pod needs the larger of the two, and its overhead on top. Pod-level resources replace the sum for what they name.
-    Added up exactly, rounded up at the end. Follows k8s.io/component-helpers resource/helpers.go (PodRequests).
-    Raises QuantityError.
-    """
-    spec = pod["spec"]
-    total: dict[str, Number] = {}
-    for container in spec.get("containers") or ():
-        _add(total, requests_of(container))
-    peak: dict[str, Number] = {}
-    sidecars: dict[str, Number] = {}
-    for container in spec.get("initContainers") or ():
-        asked = requests_of(container)
-        if container.get("restartPolicy") == "Always":
-            _add(total, asked)
-            _add(sidecars, asked)
-            _raise(peak, sidecars)
-        else:
-            _raise(peak, _add(dict(sidecars), asked))
-    _raise(total, peak)
-    if pod_level := spec.get("resources"):
-        _replace(total, pod_level)
-    if overhead := spec.get("overhead"):
-        _add(total, overhead)
-    return {name: amount if type(amount) is int else ceil(amount) for name, amount in total.items()}
-
-
-def _add(total: dict[str, Number], asked: Mapping[str, Any]) -> dict[str, Number]:
-    for name, quantity in asked.items():
-        total[name] = total.get(name, 0) + (thousandths(quantity) if name == "cpu" else parse(quantity))
-    return total
-
-
-def _replace(total: dict[str, Number], pod_level: Mapping[str, Any]) -> None:
-    """Pod-level resources, of CPU, memory and huge pages only.
-
-    A limit without a request stands in where no container asks for that resource (always, for huge pages): since 1.37 the
-    API server fills requests in after admission (defaultPodRequests, PodLevelResourcesFixDefaulting).
-    """
-    requests = pod_level.get("requests") or {}
-    for name, quantity in {**(pod_level.get("limits") or {}), **requests}.items():
-        huge = name.startswith("hugepages-")
-        if (huge or name in ("cpu", "memory")) and (huge or name in requests or name not in total):
-            total[name] = _add({}, {name: quantity})[name]
-
-
-def _raise(total: dict[str, Number], floor: Mapping[str, Number]) -> None:
-    for name, amount in floor.items():
-        if name not in total or amount > total[name]:
-            total[name] = amount
 
 
 def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:

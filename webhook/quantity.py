@@ -32,7 +32,7 @@ def parse(text: str | int | float) -> Number:
 
     Numbers are taken as JSON would write them. Raises QuantityError where Kubernetes would refuse it.
     """
-    if isinstance(text, (int, float)):
+    if not isinstance(text, str):
         text = repr(text)
     match = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:

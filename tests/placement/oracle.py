@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.pod import total_requests
+from webhook.totals import total_requests
 from webhook.quantity import milli, whole
 
 Object = dict[str, Any]

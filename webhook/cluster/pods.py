@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -10,7 +11,8 @@ import orjson
 from webhook.cluster.columns import Demand
 from webhook.cluster.nodes import MODEL_LABELS
 from webhook.errors import QuantityError
-from webhook.pod import DECISION, Pod, annotations_of, labels_of, total_requests
+from webhook.pod import DECISION, Pod, annotations_of, labels_of
+from webhook.totals import total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
 _LONGEST = 8192
@@ -32,7 +34,12 @@ class PodKey(NamedTuple):
 
 def demand_of(pod: Pod) -> Demand:
     """What the scheduler will count for the pod on its node. Raises QuantityError."""
-    requests = {name: min(amount, _MOST) for name, amount in total_requests(pod).items() if amount > 0}
+    return _demand(tuple(total_requests(pod).items()))
+
+
+@lru_cache(maxsize=1024)
+def _demand(total: tuple[tuple[str, int], ...]) -> Demand:
+    requests = {name: min(amount, _MOST) for name, amount in total if amount > 0}
     requests["pods"] = 1
     return Demand(tuple(sorted(requests.items())))
 
