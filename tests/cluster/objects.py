@@ -71,7 +71,10 @@ def pod(
     if promised:
         listed = [[n, 8, 0, 1.0] for n in promised]
         metadata["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
-    body: Object = {"containers": [{"name": "main", "resources": {"limits": asked, "requests": asked}}], **spec}
+    body: Object = {
+        "containers": [{"name": "main", "image": "x:1", "resources": {"limits": asked, "requests": asked}}],
+        **spec,
+    }
     preferred = promised if prefers is None else list(prefers)
     if preferred:
         body["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}

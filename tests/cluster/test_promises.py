@@ -1,0 +1,83 @@
+"""From review to binding: what the webhook promises to a pod, the ledger recognises when the pod is seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.cluster.objects import free, node, pod, state
+from webhook.admission import mutate
+from webhook.cluster.ledger import Counts
+from webhook.cluster.state import ClusterState
+from webhook.patch import apply
+from webhook.policy import Policy
+from webhook.review import Request
+
+PREFERRED = Policy.load("{}")
+REQUIRED = Policy.load("profiles: {default: {injectors: {nodeAffinity: {mode: required}}}}")
+NODES = [node(name, taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]) for name in ("gpu-a", "gpu-b")]
+
+
+def request(made: dict[str, Any], *, dry_run: bool = False) -> Request:
+    kind = {"kind": "Pod", "group": "", "resource": "pods", "subresource": "", "operation": "CREATE"}
+    who = {"uid": "u", "namespace": "team-a", "name": "", "user": "", "groups": ()}
+    return Request(**kind, **who, dry_run=dry_run, object=orjson.loads(orjson.dumps(made)), old=None)  # type: ignore[arg-type]
+
+
+def template(name: str) -> dict[str, Any]:
+    """A pod as a ReplicaSet creates it: without a name."""
+    made = pod(name, owner="web-7f")
+    return {"metadata": {k: v for k, v in made["metadata"].items() if k not in ("name", "uid")}, "spec": made["spec"]}
+
+
+def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
+    """Admit a pod as the handlers do, and give it as the API server stores it."""
+    made = template(name)
+    asked = request(made)
+    decision = mutate(asked, policy, of.snapshot(0), lambda: made)
+    assert decision.reserve
+    assert decision.placement is not None
+    assert decision.patch is not None
+    assert asked.object is not None
+    of.reserve(asked.object, decision.placement, 0)
+    stored = apply(decision.patch, orjson.loads(orjson.dumps(template(name))))
+    stored["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+    return {**stored, "status": {"phase": "Pending"}}
+
+
+@pytest.mark.parametrize("policy", [PREFERRED, REQUIRED], ids=["preferred", "required"])
+def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anything_twice(policy: Policy) -> None:
+    of = state(NODES)
+    stored = [admit(of, f"p{i}", policy) for i in range(6)]
+    assert of.ledger.counts == Counts(6, 0)
+    assert (free(of, "gpu-a"), free(of, "gpu-b")) == (5, 5)
+    for made in stored:
+        of.pod_seen(made, 1)
+    assert of.ledger.counts == Counts(0, 6)
+    assert (free(of, "gpu-a"), free(of, "gpu-b")) == (5, 5)
+    for made in stored:
+        of.pod_seen({**made, "spec": {**made["spec"], "nodeName": "gpu-a"}}, 2)
+    assert of.ledger.counts == Counts(0, 0)
+    assert (free(of, "gpu-a"), free(of, "gpu-b")) == (2, 8)
+    assert of.ledger.honoured == {"first": 3, "ranked": 3, "other": 0}
+
+
+def test_another_replica_learns_of_the_promise_when_the_pod_is_seen() -> None:
+    here, there = state(NODES, replica="here"), state(NODES, replica="there")
+    stored = [admit(here, f"p{i}", PREFERRED) for i in range(4)]
+    for made in stored:
+        here.pod_seen(made, 1)
+        there.pod_seen(made, 1)
+    assert there.ledger.counts == here.ledger.counts == Counts(0, 4)
+    assert [free(there, n) for n in ("gpu-a", "gpu-b")] == [free(here, n) for n in ("gpu-a", "gpu-b")] == [6, 6]
+
+
+def test_a_dry_run_and_a_second_call_reserve_nothing() -> None:
+    of = state(NODES)
+    made = template("p")
+    assert not mutate(request(made, dry_run=True), PREFERRED, of.snapshot(0), lambda: made).reserve
+    once = admit(of, "p", PREFERRED)
+    assert not mutate(request(once), PREFERRED, of.snapshot(0), lambda: once).reserve
+    assert of.ledger.counts == Counts(1, 0)
