@@ -295,3 +295,18 @@ def test_the_program_itself(tmp_path: Path) -> None:
     assert [json.loads(line)["metadata"]["name"] for line in done.stdout.splitlines()] == ["trainer"]
     assert done.stderr.startswith(b'-: document 2: refused: pod "two": ')
     assert b"\x1b" not in done.stderr, "no colours where nobody looks"
+
+
+def test_a_workload_whose_pods_would_be_refused_is_told_so_with_status_1() -> None:
+    limits = {"limits": {"nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "1"}}
+    spec = {"containers": [{"name": "a", "image": "b", "resources": limits}]}
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": spec}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "a"},
+        "spec": {"template": template},
+    }
+    result = CliRunner().invoke(app, ["validate", "-"], input=json.dumps(deployment))
+    assert result.exit_code == 1
+    assert "its pods will be refused: spec.template.spec.containers[0].resources" in result.stderr

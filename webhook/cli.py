@@ -42,7 +42,10 @@ class Output(StrEnum):
     review = "review"
 
 
-File = Annotated[str, typer.Argument(metavar="FILE|-", help="Pods or AdmissionReviews, YAML or JSON; - reads stdin.")]
+File = Annotated[
+    str,
+    typer.Argument(metavar="FILE|-", help="Pods, workloads or AdmissionReviews, YAML or JSON; - reads stdin."),
+]
 Cluster = Annotated[
     Path | None,
     typer.Option(
@@ -191,10 +194,11 @@ def _decide(file: str, cluster: Path | None, policy: str | None, output: Output 
             status = COULD_NOT
             continue
         _report(result)
-        if result.decision.result == "denied":
+        decision = result.decision
+        if decision.result == "denied" or any(action == "foretold" for _, action, _ in decision.findings):
             status = status or REFUSED
-            if output is not Output.review:
-                continue
+        if decision.result == "denied" and output is not Output.review:
+            continue
         if output is not None:
             _print(result, output, printed)
             printed += 1
@@ -210,7 +214,10 @@ def _report(result: offline.Result) -> None:
     if decision.message and decision.result in ("denied", "shadow"):
         verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
         console.print(f"{where}: {verb}: {decision.message}", markup=False, style="red")
-    told = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action != "deny"]
+    for unit, action, finding in decision.findings:
+        if action == "foretold":
+            console.print(f"{where}: its pods will be refused: {finding.message} [{unit}]", markup=False, style="red")
+    told = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action == "warn"]
     for warning in filter(None, (*decision.warnings, *told)):
         console.print(f"{where}: warning: {warning}", markup=False, style="yellow")
 

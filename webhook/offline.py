@@ -25,6 +25,7 @@ from webhook.feeds.policy import KEY
 from webhook.handlers import encode
 from webhook.policy import Policy
 from webhook.shape import check
+from webhook.templates import is_workload
 from webhook.text import kind, quoted
 from webhook.tls.issue import make_ca, make_leaf
 
@@ -104,7 +105,7 @@ def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
 
 
 def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
-    """Pods, Lists of pods and AdmissionReviews, JSON or YAML, any number of documents.
+    """Pods, workloads, Lists of them and AdmissionReviews, JSON or YAML, any number of documents.
 
     What is none of these comes out as an error in its place, so that one bad document does not hide the others.
     Raises BadInput where the text is neither JSON nor YAML.
@@ -143,7 +144,8 @@ def _document(item: Any, where: str) -> Document:
         body = _json(item)
         request = review.parse(body)
         return Document(where, request, _json(request.object))
-    if said != "Pod":
+    group = str(item.get("apiVersion") or "").rpartition("/")[0] if isinstance(item, dict) else ""
+    if said != "Pod" and not (isinstance(said, str) and is_workload(group, said)):
         seen = f"kind {quoted(said)}" if isinstance(item, dict) else kind(item)
         raise BadReview(f"wanted a Pod or an AdmissionReview, saw {seen}")
     metadata = item.get("metadata")
@@ -151,9 +153,9 @@ def _document(item: Any, where: str) -> Document:
     original = _json(item)
     request = review.Request(
         uid=where,
-        kind="Pod",
-        group="",
-        resource="pods",
+        kind=said,
+        group="" if said == "Pod" else group,
+        resource=f"{said.lower()}s",
         subresource="",
         operation="CREATE",
         namespace=namespace if isinstance(namespace, str) and namespace else _DEFAULT_NAMESPACE,
@@ -164,7 +166,7 @@ def _document(item: Any, where: str) -> Document:
         object=orjson.loads(original),
         old=None,
     )
-    return Document(where, request, original, plain=True)
+    return Document(where, request, original, plain=said == "Pod")
 
 
 def _json(item: Any) -> bytes:

@@ -98,6 +98,11 @@ _BUILT_IN: dict[tuple[str, str], _Kind] = {
 """By group and kind."""
 
 
+def is_workload(group: str, kind: str) -> bool:
+    """Whether it is a built-in kind that pods are made from."""
+    return (group, kind) in _BUILT_IN
+
+
 def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -> Iterator[Template]:
     """Every pod template in `obj`, in a fixed order. Nothing for an object that a controller made: its maker was told."""
     metadata = obj.get("metadata")
