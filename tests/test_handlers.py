@@ -522,6 +522,23 @@ def test_twenty_thousand_containers_are_answered() -> None:
     assert len(refusal["status"]["message"]) < 20_000
 
 
+def _of_many_names(prefix: str) -> Pod:
+    names = {f"{prefix}{i}": 1 for i in range(60_000)}
+    return pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1, **names}}})
+
+
+def test_sixty_thousand_resource_names_are_answered() -> None:
+    """Each would be looked at on every node, while all other reviews wait."""
+    server = Server()
+    assert server.mutate(_of_many_names("nvidia.com/mig-")) == {"uid": "u-1", "allowed": True}
+    huge = _of_many_names("tenant.example/")
+    response = server.mutate(huge)
+    assert orjson.loads(response["auditAnnotations"]["decision"])["why"] == "too many resources are asked for"
+    after(response, huge)
+    for obj in (huge, _of_many_names("nvidia.com/mig-")):
+        assert not server.validate(obj)["allowed"]
+
+
 @pytest.mark.parametrize(
     "tweak",
     [

@@ -20,6 +20,8 @@ from webhook.review import Request
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
+_MOST_GPU_NAMES = 64
+"""Of one pod. More were invented to keep this program busy; the validating hook says so."""
 Rules = Sequence[tuple[str, Rule]]
 Findings = list[tuple[str, str, Finding]]
 """Unit, action, finding."""
@@ -86,6 +88,8 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
         return IGNORED
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster)
+    if len(context.gpu_names) > _MOST_GPU_NAMES:
+        return IGNORED
     injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.warnings = [home.warning, context.workload.warning]

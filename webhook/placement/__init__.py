@@ -20,6 +20,8 @@ from webhook.pod import Pod, claims_devices
 __all__ = ["choose", "demand_of", "fits_empty", "place"]
 
 _RANKERS = 6
+_MOST_RESOURCES = 64
+"""Of one pod: each is looked at on every node."""
 
 
 def choose(pod: Pod, context: Context, settings: PlacementSettings) -> Placement:
@@ -46,6 +48,8 @@ def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: s
         return Placement((), strategy, "a request is not a quantity")
     if not gpus.among(name for name, _ in demand.requests):
         return Placement((), strategy, "GPUs only through DRA" if claims_devices(pod) else "no GPU is asked for")
+    if len(demand.requests) > _MOST_RESOURCES:
+        return Placement((), strategy, "too many resources are asked for")
     return _ranker(snapshot, settings, gpus).place(pod, demand, strategy)
 
 
