@@ -82,8 +82,8 @@ class Columns:
     """
 
     __slots__ = (
-        *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "rows", "size"),
-        "utilisation",
+        *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "rows", "sharing"),
+        *("size", "utilisation"),
     )
 
     def __init__(self) -> None:
@@ -101,6 +101,8 @@ class Columns:
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU product as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
+        self.sharing: Floats = np.ones(self.size)
+        """Pods that share one GPU of the node by time-slicing or MPS; 1 where each has its own."""
         self.measured: Floats = np.zeros(self.size)
         """GPUs that there are metrics of; 0 where there are none."""
         self.idle: Floats = np.full(self.size, np.nan)
@@ -121,6 +123,7 @@ class Columns:
         self.size *= 2
         self.alive = np.concatenate([self.alive, np.zeros(more, bool)])
         self.model = np.concatenate([self.model, np.zeros(more, np.int32)])
+        self.sharing = np.concatenate([self.sharing, np.ones(more)])
         self.measured = np.concatenate([self.measured, np.zeros(more)])
         self.avoid = np.concatenate([self.avoid, np.zeros(more)])
         self.idle = np.concatenate([self.idle, np.full(more, np.nan)])

@@ -31,6 +31,7 @@ MODEL_LABELS = (
     "karpenter.k8s.aws/instance-gpu-name",
 )
 """Where the name of the GPU model stands: GPU Feature Discovery and its equals of other vendors and clouds."""
+SHARING_LABEL = "nvidia.com/gpu.replicas"
 _SPARE = 256
 _STEPS = 20  # utilisation in steps of 5 %: a smaller change is not worth ranking anew
 _MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
@@ -109,6 +110,7 @@ class Nodes:
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model(model)
+        columns.sharing[row] = _sharing(labels)
         now = (self.taints.id(taints), self.conditions.id(conditions), bool(spec.get("unschedulable")))
         if now != (self.taint[row], self.condition[row], self.cordoned[row]):
             self.taint[row], self.condition[row], self.cordoned[row] = now
@@ -132,6 +134,7 @@ class Nodes:
         self.labels.put(row, {})
         self.taint[row] = self.condition[row] = self.columns.model[row] = 0
         self.cordoned[row] = False
+        self.columns.sharing[row] = 1
         self._allocatable(row, {})
         self._changed(row)
         self.drop_if_unused(row)
@@ -236,3 +239,9 @@ class Nodes:
     def _changed(self, row: int) -> None:
         self.version += 1
         self.changes.add(row)
+
+
+def _sharing(labels: Mapping[str, str]) -> int:
+    """How many pods share one GPU, as GPU Feature Discovery labels it; 1 where it does not, or makes no sense."""
+    said = labels.get(SHARING_LABEL, "")
+    return int(said) if said.isascii() and said.isdigit() and 0 < len(said) < 5 and said != "0" else 1
