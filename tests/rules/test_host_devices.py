@@ -18,7 +18,9 @@ def host(*paths: str) -> Pod:
 ALLOWED: dict[str, Case] = {
     "no volumes": case(pod()),
     "volumes that are not of the node": case(pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}])),
-    "folders without devices": case(host("/mnt/models", "/dev/shm", "/dev/infiniband", "/sys", "/tmp", "/var/log")),
+    "folders without devices": case(
+        host("/mnt/models", "/dev/shm", "/proc/sys", "/proc/10x", "/dev/infiniband", "/sys", "/tmp", "/var/log")
+    ),
     "names that only begin alike": case(host("/run/nvidia-models", "/dev/drinks", "/development")),
     "a path that the policy does not name": case(host("/dev"), rule=HostDevices(paths=("/etc/cdi",))),
 }
@@ -33,12 +35,16 @@ _INSIDE = {
     "/dev/dri": "/dev/dri",
     "/dev/dri/renderD128": "/dev/dri",
     "/proc/driver/nvidia/gpus/0000:01:00.0": "/proc/driver/nvidia",
+    "/proc/1/root/dev/nvidia0": "/proc/1",
+    "/proc/self/root": "/proc/self",
+    "/proc//thread-self/cwd": "/proc/thread-self",
     "/var/lib/kubelet/device-plugins": "/var/lib/kubelet",
     "/var/lib/kubelet/pod-resources/kubelet.sock": "/var/lib/kubelet",
     "/var/run/nvidia/mps": "/run/nvidia",
     "/var/run/cdi": "/run/cdi",
     "/etc/cdi/": "/etc/cdi",
     "/run/containerd/containerd.sock": "/run/containerd",
+    "/run/k3s/containerd/containerd.sock": "/run/k3s",
     "/mnt/..//dev/./nvidia0": "/dev/nvidia*",
 }
 _ABOVE = {
