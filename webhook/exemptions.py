@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from webhook.interface import Settings
 from webhook.pod import Pod
 from webhook.review import Request
-from webhook.text import matches
+from webhook.text import matches_any
 
 
 class Exemption(Settings):
@@ -49,17 +49,13 @@ class Exemption(Settings):
 
     def covers(self, request: Request, pod: Pod) -> bool:
         """Whether this request for this pod is exempt. `pod` has the shape of a pod."""
-        if not _some(self.namespaces, request.namespace):
+        if not matches_any(self.namespaces, request.namespace):
             return False
         if self.service_accounts:
             spec = pod["spec"]
             account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-            if not _some(self.service_accounts, account):
+            if not matches_any(self.service_accounts, account):
                 return False
-        if self.users and not _some(self.users, request.user):
+        if self.users and not matches_any(self.users, request.user):
             return False
-        return not self.groups or any(_some(self.groups, group) for group in request.groups)
-
-
-def _some(patterns: tuple[str, ...], text: str) -> bool:
-    return any(matches(pattern, text) for pattern in patterns)
+        return not self.groups or any(matches_any(self.groups, group) for group in request.groups)

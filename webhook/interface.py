@@ -8,7 +8,7 @@ clock, no randomness, no logging.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.gpus import Gpus
 from webhook.patch import Edit
-from webhook.pod import Owner, Pod
+from webhook.pod import Container, Owner, Pod, containers, uses_gpu
 
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
@@ -115,6 +115,9 @@ class Cluster(Protocol):
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         """None where the namespace is not known."""
 
+    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
+        """Whether a PodDisruptionBudget takes a pod with these labels. None where that is not known."""
+
     @property
     def elastic(self) -> bool:
         """Whether GPUs may come that no node offers now: nodes come from an autoscaled pool, or DRA serves GPUs."""
@@ -195,6 +198,25 @@ class Context:
     """How the node is chosen: `spread`, `pack` or `off`."""
     placement: Placement | None = None
     """The ranked nodes. Set before the injectors that need it run: topology spread and node affinity must agree."""
+    _walked: tuple[Pod, tuple[Container, ...]] | None = field(default=None, init=False, repr=False)
+    _named: tuple[Pod, frozenset[str]] | None = field(default=None, init=False, repr=False)
+
+    def containers(self, pod: Pod) -> tuple[Container, ...]:
+        """As `pod.containers`, walked once for all rules. Not for injectors, which change what was walked."""
+        if self._walked is None or self._walked[0] is not pod:
+            self._walked = pod, tuple(containers(pod))
+        return self._walked[1]
+
+    def variables(self, pod: Pod) -> frozenset[str]:
+        """The names of all environment variables of all containers: most rules look no further."""
+        if self._named is None or self._named[0] is not pod:
+            every = [entry.get("name", "") for c in self.containers(pod) for entry in c.spec.get("env") or ()]
+            self._named = pod, frozenset(every)
+        return self._named[1]
+
+    def has_gpu(self, pod: Pod) -> bool:
+        """As `pod.uses_gpu`: the pod asks for a GPU, or for what may be one."""
+        return any([c.gpu_counts(self.gpus) for c in self.containers(pod)]) or uses_gpu(pod, self.gpus)
 
 
 class Injector(Settings):

@@ -23,13 +23,27 @@ MIRROR = "kubernetes.io/config.mirror"
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
-class Container(NamedTuple):
+class Container:
     """One container of any kind. `path` leads to it; `sidecar` is an init container that keeps running."""
 
-    spec: dict[str, Any]
-    kind: str
-    position: int
-    sidecar: bool
+    __slots__ = ("_counts", "kind", "position", "sidecar", "spec")
+
+    def __init__(self, spec: dict[str, Any], kind: str, position: int, sidecar: bool) -> None:
+        self.spec = spec
+        self.kind = kind
+        self.position = position
+        self.sidecar = sidecar
+        self._counts: Mapping[str, int] | None = None
+
+    def gpu_counts(self, gpus: Gpus) -> Mapping[str, int]:
+        """As the function of that name, counted once."""
+        if self._counts is None:
+            self._counts = gpu_counts(self.spec, gpus)
+        return self._counts
+
+    def has_gpu(self, gpus: Gpus) -> bool:
+        """As the function of that name."""
+        return bool(self.gpu_counts(gpus)) or has_gpu(self.spec, gpus)
 
     @property
     def path(self) -> Path:

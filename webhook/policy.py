@@ -55,7 +55,7 @@ from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
 from webhook.templates import Templates
-from webhook.text import matches, quoted
+from webhook.text import matches_any, quoted
 
 DEFAULT_PROFILE = "default"
 _EVERYWHERE = ("*",)
@@ -262,7 +262,7 @@ class Policy:
                 continue
             if rule.owner_kinds and kind not in rule.owner_kinds:
                 continue
-            if rule.namespaces == _EVERYWHERE or any(matches(pattern, namespace) for pattern in rule.namespaces):
+            if rule.namespaces == _EVERYWHERE or matches_any(rule.namespaces, namespace):
                 return Workload(rule.name, warning)
             if rule.labels and warning is None:  # the pod asked for it by name
                 warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 LONGEST_QUOTE = 80
 
@@ -70,6 +71,18 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word most like `word`, or None if none is alike. Both sides are bounded: it is quadratic."""
     found = difflib.get_close_matches(word[:LONGEST_QUOTE], known[:1000], n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def matches_any(patterns: tuple[str, ...], text: str) -> bool:
+    """Whether one of the patterns of a policy matches, as `matches`."""
+    exact, beginnings = _sorted_out(patterns)
+    return text in exact or text.startswith(beginnings)
+
+
+@lru_cache(maxsize=512)
+def _sorted_out(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    exact = frozenset([pattern for pattern in patterns if not pattern.endswith("*")])
+    return exact, tuple([pattern[:-1] for pattern in patterns if pattern.endswith("*")])
 
 
 def matches(pattern: str, text: str) -> bool:

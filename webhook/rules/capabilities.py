@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers
+from webhook.pod import Pod
 from webhook.text import quoted
 
 
@@ -25,7 +25,7 @@ class Capabilities(Rule):
     """Names without CAP_."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        for container in context.containers(pod):
             security = container.spec.get("securityContext")
             added = ((security.get("capabilities") or {}).get("add") or ()) if security else ()
             for index, name in enumerate(added):

@@ -19,7 +19,7 @@ from pydantic import AfterValidator
 
 from webhook.errors import QuantityError
 from webhook.interface import Action, Context, Finding, Rule, Settings
-from webhook.pod import Container, Pod, containers, gpu_counts, requests_of
+from webhook.pod import Container, Pod, requests_of
 from webhook.quantity import milli, whole
 from webhook.text import plural, quoted
 
@@ -57,10 +57,8 @@ class CpuPerGpu(Rule):
         if wanted is None or not context.gpu_names:
             return
         of_pod = requests_of(pod["spec"]) if pod["spec"].get("resources") else {}
-        for container in containers(pod):
-            gpus = sum(
-                n for g, n in gpu_counts(container.spec, context.gpus).items() if context.gpus.kind(g) == "whole"
-            )
+        for container in context.containers(pod):
+            gpus = sum(n for g, n in container.gpu_counts(context.gpus).items() if context.gpus.kind(g) == "whole")
             if gpus and (container.kind == "containers" or container.sidecar):
                 requests = {**of_pod, **requests_of(container.spec)}
                 if finding := self._finding(container, requests, gpus, wanted, context.workload.name):

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod, uses_gpu
-from webhook.text import matches, quoted
+from webhook.pod import Pod
+from webhook.text import matches_any, quoted
 
 
 class CpuPodOnGpuNode(Rule):
@@ -27,13 +27,13 @@ class CpuPodOnGpuNode(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         tolerations = pod["spec"].get("tolerations")
-        if not tolerations or uses_gpu(pod, context.gpus):
+        if not tolerations or context.has_gpu(pod):
             return
         if context.owner is not None and context.owner.kind == "DaemonSet":
             return
         for index, toleration in enumerate(tolerations):
             key, path = toleration.get("key") or "", f"spec.tolerations[{index}]"
-            if key and any(matches(pattern, str(key)) for pattern in self.taints):
+            if key and matches_any(self.taints, str(key)):
                 seen = f"a toleration of {quoted(key)} in a pod that asks for no GPU"
             elif not key and toleration.get("operator") == "Exists" and toleration.get("effect") != "NoExecute":
                 seen = "a toleration of every taint in a pod that asks for no GPU"

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod, containers, gpu_counts
+from webhook.pod import Pod
 from webhook.text import plural, quoted
 
 _LONGEST = 256
@@ -30,7 +30,9 @@ class CudaVisibleDevices(Rule):
     """Variables by which a GPU library chooses among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        if context.variables(pod).isdisjoint(self.names):
+            return
+        for container in context.containers(pod):
             gpus = -1
             for index, entry in enumerate(container.spec.get("env") or ()):
                 if entry.get("name") not in self.names:
@@ -38,7 +40,7 @@ class CudaVisibleDevices(Rule):
                 if gpus < 0:
                     if (container.spec.get("resources") or {}).get("claims"):
                         break
-                    gpus = sum(gpu_counts(container.spec, context.gpus).values())
+                    gpus = sum(container.gpu_counts(context.gpus).values())
                 if not _is_right(entry, gpus):
                     value = "(a reference)" if entry.get("valueFrom") else quoted(entry.get("value") or "")
                     yield Finding(

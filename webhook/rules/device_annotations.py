@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod, annotations_of
-from webhook.text import bare, matches, quoted
+from webhook.text import bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
@@ -32,7 +32,7 @@ class DeviceAnnotations(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
-            if any(matches(pattern, key) for pattern in self.keys):
+            if matches_any(self.keys, key):
                 yield Finding(
                     path=f"metadata.annotations[{bare(key)}]",
                     seen=quoted(value),

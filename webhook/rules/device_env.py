@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import Field
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Container, Pod, containers, has_gpu
+from webhook.pod import Container, Pod
 from webhook.text import bare, quoted
 
 _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask for"
@@ -54,7 +54,9 @@ class DeviceEnv(Rule):
     """Variables that are warned about."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        if self._known.isdisjoint(context.variables(pod)):
+            return
+        for container in context.containers(pod):
             if container.spec.get("env"):
                 yield from self._container(container, context)
 
@@ -63,7 +65,7 @@ class DeviceEnv(Rule):
         listed = [(index, entry) for index, entry in enumerate(env) if entry.get("name") in self._known]
         if not listed:
             return
-        with_gpu = has_gpu(container.spec, context.gpus)
+        with_gpu = container.has_gpu(context.gpus)
         closed = with_gpu or any(e["name"] == self.names[0] and self._is_harmless(e) for _, e in listed)
         for index, entry in listed:
             name = entry["name"]
@@ -86,8 +88,8 @@ class DeviceEnv(Rule):
                 yield Finding(path, seen, "no such variable: alone it stands for all GPUs of the node", fix)
 
     @cached_property
-    def _known(self) -> tuple[str, ...]:
-        return (*self.names, *self.legacy, *self.advised)
+    def _known(self) -> frozenset[str]:
+        return frozenset((*self.names, *self.legacy, *self.advised))
 
     def _is_harmless(self, entry: dict[str, Any]) -> bool:
         return not entry.get("valueFrom") and (entry.get("value") or "") in self.harmless

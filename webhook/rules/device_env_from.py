@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod, containers, has_gpu
+from webhook.pod import Pod
 from webhook.text import quoted
 
 
@@ -39,7 +39,7 @@ class DeviceEnvFrom(Rule):
     """What is done about a source that may bring any variable to a container with a GPU limit."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        for container in context.containers(pod):
             for index, source in enumerate(container.spec.get("envFrom") or ()):
                 path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
                 if prefix := source.get("prefix"):
@@ -50,7 +50,7 @@ class DeviceEnvFrom(Rule):
                             wanted=f"a prefix that cannot make {completed}: it hands out devices past the GPU limit",
                             fix="Choose another prefix",
                         )
-                elif self.unknown != "off" and has_gpu(container.spec, context.gpus):
+                elif self.unknown != "off" and container.has_gpu(context.gpus):
                     yield Finding(
                         path=path,
                         seen=f"variables of unknown names {where}, which asks for a GPU",

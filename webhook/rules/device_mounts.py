@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, clean_path, containers
+from webhook.pod import Pod, clean_path
 from webhook.text import quoted
 
 _ROOT = "/run/nvidia-container-devices"
@@ -25,7 +25,7 @@ class DeviceMounts(Rule):
     """No container forges the mounts that name its devices."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        for container in context.containers(pod):
             for index, mount in enumerate(container.spec.get("volumeMounts") or ()):
                 path = mount.get("mountPath") or ""
                 if "nvidia-container-devices" in path and (clean_path(path) + "/").startswith(_ROOT + "/"):

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, claims_devices, containers, gpu_counts
+from webhook.pod import Pod, claims_devices
 from webhook.text import bare, quoted
 from webhook.totals import total_requests
 
@@ -35,7 +35,6 @@ class GpuFits(Rule):
         cluster = context.cluster
         if not context.gpu_names or not cluster.fresh or _placed_otherwise(pod, context):
             return
-        may_come = cluster.elastic if self.autoscaler is None else self.autoscaler
         try:
             asked = total_requests(pod)
         except QuantityError:  # another rule says so
@@ -47,7 +46,7 @@ class GpuFits(Rule):
                 done = True
             elif asked[name] > largest[0][1] and not claims_devices(pod):
                 done = True
-                yield self._larger(pod, context, name, asked[name], largest, may_come)
+                yield self._larger(pod, context, name, asked[name], largest)
         if done or context.fits_empty is None:
             return
         rejected = context.fits_empty(pod)
@@ -59,17 +58,20 @@ class GpuFits(Rule):
                 seen=f"a pod that no node could take even if it were empty (0/{nodes} nodes: {why})",
                 wanted="a pod that fits a node",
                 fix="Ask for less of what is short, or loosen what keeps the pod off the other nodes",
-                only_warn=may_come or any("taint" in reason for reason, _ in rejected),
+                only_warn=self._may_come(context) or any("taint" in reason for reason, _ in rejected),
             )
 
+    def _may_come(self, context: Context) -> bool:
+        return context.cluster.elastic if self.autoscaler is None else self.autoscaler
+
     def _larger(
-        self, pod: Pod, context: Context, name: str, asked: int, largest: tuple[tuple[str, int], ...], may_come: bool
+        self, pod: Pod, context: Context, name: str, asked: int, largest: tuple[tuple[str, int], ...]
     ) -> Finding:
         most = largest[0][1]
         nodes = [node for node, amount in largest if amount == most]
         path, seen = "spec", f"{asked} {bare(name)} in the whole pod"
-        for container in containers(pod):
-            if gpu_counts(container.spec, context.gpus).get(name) == asked:
+        for container in context.containers(pod):
+            if container.gpu_counts(context.gpus).get(name) == asked:
                 path = f"{container.field}.resources.limits[{bare(name)}]"
                 seen = f"{asked} in container {quoted(container.name)}"
         pods = -(-asked // most)
@@ -80,7 +82,7 @@ class GpuFits(Rule):
             seen=seen,
             wanted=f"at most {most}, which is what the largest {'node has' if len(nodes) == 1 else 'nodes have'}: {names}",
             fix=f"Ask for {most} or fewer, or use a Job of {each}",
-            only_warn=may_come,
+            only_warn=self._may_come(context),
         )
 
 

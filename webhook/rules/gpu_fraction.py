@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, annotations_of, containers, gpu_counts
+from webhook.pod import Pod, annotations_of
 from webhook.quantity import parse
 from webhook.text import bare, quoted
 
@@ -49,8 +49,8 @@ class GpuFraction(Rule):
             yield Finding(
                 path, f"{seen} beside {_MEMORY}", "one of the two", f"Keep {_FRACTION} or {_MEMORY}, not both"
             )
-        for container in containers(pod):
-            for name in gpu_counts(container.spec, context.gpus):
+        for container in context.containers(pod):
+            for name in container.gpu_counts(context.gpus):
                 where = f"{container.field}.resources.limits[{bare(name)}]"
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
                 yield Finding(where, f"a GPU resource beside the annotation {asked[0]}={seen}", "one of the two", fix)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from webhook.gpus import Kind
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers, gpu_counts
+from webhook.pod import Pod
 from webhook.text import bare, plural, quoted
 
 
@@ -36,8 +36,8 @@ class GpuLimit(Rule):
             return
         total = peak = sidecars = 0
         askers = 0
-        for container in containers(pod):
-            counts = gpu_counts(container.spec, context.gpus)
+        for container in context.containers(pod):
+            counts = container.gpu_counts(context.gpus)
             if not counts:
                 continue
             asked = 0

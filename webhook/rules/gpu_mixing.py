@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers, gpu_counts
+from webhook.pod import Pod
 from webhook.text import bare, listed, quoted
 
 
@@ -26,8 +26,8 @@ class GpuMixing(Rule):
         kind = context.gpus.kind
         if len(context.gpu_names) < 2:
             return
-        for container in containers(pod):
-            counts = gpu_counts(container.spec, context.gpus)
+        for container in context.containers(pod):
+            counts = container.gpu_counts(context.gpus)
             if len(counts) < 2:
                 continue
             path = f"{container.field}.resources.limits"

@@ -20,8 +20,8 @@ from typing import Any
 from webhook.cluster.nodes import MODEL_LABELS
 from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Container, Pod, containers, gpu_counts
-from webhook.text import bare, listed, matches, nearest, quoted
+from webhook.pod import Container, Pod
+from webhook.text import bare, listed, matches_any, nearest, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -41,17 +41,20 @@ class GpuNames(Rule):
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.cluster.fresh:
             return
-        may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
-        offered = context.cluster.resources()
-        for container in containers(pod):
+        offered, spec = context.cluster.resources(), pod["spec"]
+        for container in context.containers(pod):
             limits = (container.spec.get("resources") or {}).get("limits") or ()
             names = [name for name in limits if "/" in name and name not in offered]
             if names:
-                yield from self._unknown(container, names, context, may_come)
-        yield from self._models(pod["spec"], context, may_come)
+                yield from self._unknown(container, names, context, self._may_come(context))
+        if spec.get("nodeSelector") or spec.get("affinity"):
+            yield from self._models(spec, context, self._may_come(context))
+
+    def _may_come(self, context: Context) -> bool:
+        return context.cluster.elastic if self.autoscaler is None else self.autoscaler
 
     def _unknown(self, container: Container, names: list[str], context: Context, may_come: bool) -> Iterator[Finding]:
-        counts = gpu_counts(container.spec, context.gpus)
+        counts = container.gpu_counts(context.gpus)
         for name in names:
             path = f"{container.field}.resources.limits[{bare(name)}]"
             seen = f"{bare(name)} in container {quoted(container.name)}"
@@ -63,7 +66,7 @@ class GpuNames(Rule):
                 yield Finding(path, seen, wanted, f"Write {meant}", True)
 
     def _is_extra(self, name: str) -> bool:
-        return any(matches(pattern, name) for pattern in self.extra)
+        return matches_any(self.extra, name)
 
     def _models(self, spec: Mapping[str, Any], context: Context, may_come: bool) -> Iterator[Finding]:
         for key, value in (spec.get("nodeSelector") or {}).items():

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from webhook.errors import QuantityError
 from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers
+from webhook.pod import Pod
 from webhook.quantity import Number, parse
 from webhook.text import bare, listed, quoted
 
@@ -32,7 +32,7 @@ class GpuQuantity(Rule):
     early: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod) if context.gpu_names else ():
+        for container in context.containers(pod) if context.gpu_names else ():
             resources = container.spec.get("resources")
             if resources and not _is_plain(resources, context):
                 yield from _resources(resources, container.field, f" in container {quoted(container.name)}", context)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers, gpu_counts
+from webhook.pod import Pod
 from webhook.text import bare, quoted
 
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
@@ -33,8 +33,8 @@ class GpuSharing(Rule):
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:
             return
-        for container in containers(pod):
-            for name, count in gpu_counts(container.spec, context.gpus).items():
+        for container in context.containers(pod):
+            for name, count in container.gpu_counts(context.gpus).items():
                 if count < 2:
                     continue
                 strategy = self._strategy(name, pod["spec"], context)

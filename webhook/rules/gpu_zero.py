@@ -18,7 +18,7 @@ from typing import Any
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers, has_gpu
+from webhook.pod import Pod
 from webhook.quantity import parse
 from webhook.text import bare, quoted
 
@@ -30,13 +30,13 @@ class GpuZero(Rule):
     """No container asks for 0 GPUs without being kept from the GPUs of the node."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        for container in context.containers(pod):
             resources = container.spec.get("resources")
             limits = resources.get("limits") if resources else None
-            if not limits:
+            if not limits or container.gpu_counts(context.gpus):
                 continue
             zeros = [name for name in context.gpus.among(limits) if _is_zero(limits[name])]
-            if zeros and not has_gpu(container.spec, context.gpus):
+            if zeros and not container.has_gpu(context.gpus):
                 closed = _is_closed(container.spec)
                 yield Finding(
                     path=f"{container.field}.resources.limits[{bare(zeros[0])}]",

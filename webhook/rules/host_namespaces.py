@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, uses_gpu
+from webhook.pod import Pod
 
 
 class HostNamespaces(Rule):
@@ -31,7 +31,7 @@ class HostNamespaces(Rule):
                 fix="Remove it; use shareProcessNamespace to see the processes of this pod",
             )
         if spec.get("hostIPC"):
-            with_gpu = uses_gpu(pod, context.gpus)
+            with_gpu = context.has_gpu(pod)
             yield Finding(
                 path="spec.hostIPC",
                 seen="true" if with_gpu else "true in a pod that asks for no GPU",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod, containers
+from webhook.pod import Pod
 from webhook.text import quoted
 
 
@@ -26,7 +26,9 @@ class LdPreload(Rule):
     """Variables that load code into every process."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        if context.variables(pod).isdisjoint(self.names):
+            return
+        for container in context.containers(pod):
             for index, entry in enumerate(container.spec.get("env") or ()):
                 if entry.get("name") in self.names:
                     yield Finding(

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Container, Pod, claims_devices, containers
+from webhook.pod import Container, Pod, claims_devices
 from webhook.quantity import parse
 from webhook.text import bare, listed, nearest, quoted
 
@@ -45,13 +45,13 @@ class PodForm(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         spec = pod["spec"]
-        if not (context.gpu_names or claims_devices(pod) or _names_a_device(pod)):
+        if not (context.gpu_names or claims_devices(pod) or _names_a_device(pod, context)):
             return
-        if not context.template:
+        if not context.template and not _is_pod_name(pod["metadata"]):
             yield from _pod_name(pod["metadata"])
         volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
         claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
-        found = [container for container in containers(pod) if container.kind != "ephemeralContainers"]
+        found = [container for container in context.containers(pod) if container.kind != "ephemeralContainers"]
         names = [container.spec.get("name") for container in found]
         if len(set(names)) < len(names) or not all([name and _LABEL.fullmatch(name) for name in names]):
             yield from _container_names(found)
@@ -66,18 +66,17 @@ class PodForm(Rule):
                 yield from _resources(container, resources, claims, context)
         if claims:
             yield from _claims(spec["resourceClaims"])
-        yield from _tolerations(spec.get("tolerations") or ())
-        if affinity := spec.get("affinity"):
+        if tolerations := spec.get("tolerations"):
+            yield from _tolerations(tolerations)
+        affinity = spec.get("affinity")
+        if affinity and ("podAffinity" in affinity or "podAntiAffinity" in affinity):
             yield from _affinity(affinity)
 
 
-def _names_a_device(pod: Pod) -> bool:
+def _names_a_device(pod: Pod, context: Context) -> bool:
     """Whether a container names a resource with a domain: what the policy calls GPUs may be too little."""
-    for container in containers(pod):
-        resources = container.spec.get("resources") or {}
-        if any(map(_is_extended, (*(resources.get("limits") or ()), *(resources.get("requests") or ())))):
-            return True
-    return False
+    every = [container.spec.get("resources") or {} for container in context.containers(pod)]
+    return any([_is_extended(name) for r in every for part in ("limits", "requests") for name in r.get(part) or ()])
 
 
 def _is_extended(name: str) -> bool:
@@ -85,19 +84,21 @@ def _is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
-def _pod_name(metadata: Mapping[str, Any]) -> Iterator[Finding]:
+def _is_pod_name(metadata: Mapping[str, Any]) -> bool:
     """The API server makes up five letters and digits after the first 58 of generateName."""
+    full = metadata.get("name") or (metadata.get("generateName") or "")[:_GENERATED] + "x"
+    return len(full) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(full) is not None
+
+
+def _pod_name(metadata: Mapping[str, Any]) -> Iterator[Finding]:
     field = "name" if metadata.get("name") else "generateName"
-    name = metadata.get(field) or "x"
-    full = name if field == "name" else name[:_GENERATED] + "x"
-    if len(full) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(full):
-        return
+    name = metadata[field]
     better = ".".join(filter(None, map(_repaired, name[:_LONGEST_NAME].split("."))))
     yield Finding(
         path=f"metadata.{field}",
         seen=f"pod name {quoted(name)}",
         wanted="lower case letters, digits, - and ., with a letter or digit at both ends, at most 253",
-        fix=_rename(f"{better}-" if better and full != name and name.endswith("-") else better),
+        fix=_rename(f"{better}-" if better and field != "name" and name.endswith("-") else better),
     )
 
 

@@ -38,18 +38,7 @@ class PodSize(Rule):
     gate: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        spec = pod["spec"]
-        counts = dict.fromkeys(_MOST, 0)
-        counts["containers"] = sum(len(spec.get(kind) or ()) for kind in CONTAINER_LISTS)
-        if counts["containers"] <= _MOST["containers"]:
-            for kind in CONTAINER_LISTS:
-                for container in spec.get(kind) or ():
-                    _count(container, counts)
-        for key in ("volumes", "tolerations", "nodeSelector"):
-            counts[key] = len(spec.get(key) or ())
-        counts["annotations"] = len(annotations_of(pod))
-        if affinity := (spec.get("affinity") or {}).get("nodeAffinity"):
-            counts["nodeAffinity"] = _terms(affinity)
+        counts = _counted(pod)
         for what, most in _MOST.items():
             if counts[what] > most:
                 where = "metadata" if what == "annotations" else "spec"
@@ -64,14 +53,26 @@ class PodSize(Rule):
 _NAMES = {"env": "environment variables", "resources": "names of resources", "nodeAffinity": "values in node affinity"}
 
 
-def _count(container: Mapping[str, Any], counts: dict[str, int]) -> None:
-    for key in ("env", "envFrom", "volumeMounts"):
-        if found := container.get(key):
-            counts[key] += len(found)
-    if resources := container.get("resources"):
-        counts["resources"] += len(resources.get("limits") or ()) + len(resources.get("requests") or ())
-    if security := container.get("securityContext"):
-        counts["capabilities"] += len((security.get("capabilities") or {}).get("add") or ())
+def _counted(pod: Pod) -> dict[str, int]:
+    spec = pod["spec"]
+    every = [c for kind in CONTAINER_LISTS for c in spec.get(kind) or ()]
+    some = every if len(every) <= _MOST["containers"] else []  # with more there is nothing else to say
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    resources = [r for c in some if (r := c.get("resources"))]
+    security = [s["capabilities"] for c in some if (s := c.get("securityContext")) and s.get("capabilities")]
+    return {
+        "containers": len(every),
+        "env": sum([len(c.get("env") or ()) for c in some]),
+        "envFrom": sum([len(c.get("envFrom") or ()) for c in some]),
+        "volumeMounts": sum([len(c.get("volumeMounts") or ()) for c in some]),
+        "resources": sum([len(r.get("limits") or ()) + len(r.get("requests") or ()) for r in resources]),
+        "capabilities": sum([len(capabilities.get("add") or ()) for capabilities in security]),
+        "volumes": len(spec.get("volumes") or ()),
+        "tolerations": len(spec.get("tolerations") or ()),
+        "annotations": len(annotations_of(pod)),
+        "nodeSelector": len(spec.get("nodeSelector") or ()),
+        "nodeAffinity": _terms(affinity) if affinity else 0,
+    }
 
 
 def _terms(affinity: Mapping[str, Any]) -> int:

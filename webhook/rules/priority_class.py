@@ -18,7 +18,7 @@ from pydantic import Field
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod
-from webhook.text import bare, listed, matches, nearest, quoted
+from webhook.text import bare, listed, matches, matches_any, nearest, quoted
 
 
 class PriorityClassAllowed(Rule):
@@ -59,5 +59,5 @@ class PriorityClassAllowed(Rule):
         """The namespaces that a class is kept for where this is none of them; None where it may be used."""
         for pattern, namespaces in self.reserved.items():
             if matches(pattern, name):
-                return None if any(matches(n, namespace) for n in namespaces) else namespaces
+                return None if matches_any(namespaces, namespace) else namespaces
         return None

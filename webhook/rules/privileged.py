@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, containers
+from webhook.pod import Pod
 from webhook.text import quoted
 
 
@@ -21,7 +21,7 @@ class Privileged(Rule):
     """No container is privileged."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        for container in containers(pod):
+        for container in context.containers(pod):
             security = container.spec.get("securityContext")
             if security and security.get("privileged"):
                 yield Finding(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod, uses_gpu
+from webhook.pod import Pod
 
 _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
@@ -30,7 +30,7 @@ class RestartPolicy(Rule):
         if context.workload.name not in self.classes or pod["spec"].get("restartPolicy", "Always") != "Always":
             return
         kind = context.owner.kind if context.owner else ""
-        if (kind and kind not in _ENDLESS) or not uses_gpu(pod, context.gpus):
+        if (kind and kind not in _ENDLESS) or not context.has_gpu(pod):
             return
         if kind:
             fix = f"Use a Job instead of a {'Deployment' if kind == 'ReplicaSet' else kind}"

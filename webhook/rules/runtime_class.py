@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, uses_gpu
-from webhook.text import matches, quoted
+from webhook.pod import Pod
+from webhook.text import matches_any, quoted
 
 
 class RuntimeClass(Rule):
@@ -25,9 +25,9 @@ class RuntimeClass(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("runtimeClassName")
-        if not name or not any(matches(pattern, name) for pattern in self.classes):
+        if not name or not matches_any(self.classes, name):
             return
-        if uses_gpu(pod, context.gpus):
+        if context.has_gpu(pod):
             return
         yield Finding(
             path="spec.runtimeClassName",

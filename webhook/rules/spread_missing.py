@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod, uses_gpu
+from webhook.pod import Pod
 from webhook.text import plural
 
 _KINDS = ("Deployment", "StatefulSet", "ReplicaSet")
@@ -35,7 +35,7 @@ class SpreadMissing(Rule):
         spec = pod["spec"]
         if spec.get("topologySpreadConstraints") or (spec.get("affinity") or {}).get("podAntiAffinity"):
             return
-        if uses_gpu(pod, context.gpus):
+        if context.has_gpu(pod):
             yield Finding(
                 path="spec.topologySpreadConstraints",
                 seen=f"{plural(count, 'replica')} without topology spread or pod anti-affinity",
