@@ -83,7 +83,7 @@ def table(title: str, found: dict[str, dict[str, Any]], published: dict[str, flo
     sizes = sorted({int(size) for values in found.values() for size in values["refused"]} & {0, 1, 2, 4, 8})
     made = Table(
         title=title,
-        caption="All in percent. no 8: pods of 8 GPUs that were refused. first, listed: bound to the node ranked first, to any ranked.",
+        caption="All in percent. no 8: refused pods of 8 GPUs. first, listed: bound to the node ranked first, to any.",
     )
     made.add_column("policy", no_wrap=True)
     heads = ["unallocated", *(["published"] if published else []), *(f"no {size}" for size in sizes)]

@@ -381,7 +381,7 @@ def test_pack_fills_the_fullest_node_that_fits() -> None:
 def test_what_the_user_prefers_comes_first_by_weight() -> None:
     nodes = [node("a"), node("b", labels={"fast": "yes"}), node("c", labels={"near": "yes"}), node("d")]
     wish = affinity(preferred=[(10, expression("fast", "Exists")), (20, expression("near", "Exists"))])
-    of = state(nodes, [pod("x", 4, on="d")])
+    of = state(nodes, [pod("x", 1, on="d")])
     assert names(placed(of, pod("p", affinity=wish))) == ["c", "b", "d", "a"]
     assert names(placed(of, pod("p", affinity=wish), "spread")) == ["c", "b", "a", "d"]
 
