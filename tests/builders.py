@@ -95,9 +95,16 @@ class ClusterFacts:
     """Node name to its labels."""
     taints: tuple[Taint, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    budgets: Mapping[str, Mapping[str, str]] | None = None
+    """Namespace to the labels that its PodDisruptionBudget selects by; None: not known."""
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.namespaces.get(namespace)
+
+    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
+        if self.budgets is None:
+            return None
+        return namespace in self.budgets and self.budgets[namespace].items() <= labels.items()
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints

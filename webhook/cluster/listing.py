@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
+from webhook.cluster.budgets import budget_key
 from webhook.cluster.pods import pod_id
 
 if TYPE_CHECKING:
     from webhook.cluster.state import ClusterState
 
-ListKind = Literal["nodes", "pods", "priorityclasses", "namespaces", "resourceslices"]
+ListKind = Literal["nodes", "pods", "priorityclasses", "namespaces", "resourceslices", "poddisruptionbudgets"]
 
 
 class Listing:
@@ -29,6 +30,10 @@ class Listing:
                 self._named.add(pod_id(obj["metadata"]))
                 state.pod_seen(obj, now)
                 continue
+            if kind == "poddisruptionbudgets":
+                self._named.add(budget_key(obj))
+                state.budget_seen(obj)
+                continue
             self._named.add(obj["metadata"]["name"])
             if kind == "nodes":
                 state.node_seen(obj)
@@ -46,3 +51,11 @@ class Listing:
             state.forget(kind, key)
         state.listed.add(kind)
         state.heard_at[kind] = now
+
+
+def withdraw(state: ClusterState, kind: ListKind) -> None:
+    """A kind is not served, or not to us: nothing is known of it any more."""
+    for key in state.known(kind):
+        state.forget(kind, key)
+    state.listed.discard(kind)
+    state.heard_at.pop(kind, None)

@@ -47,6 +47,10 @@ class Snapshot:
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.state.namespaces.get(namespace)
 
+    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
+        known = self.fresh and "poddisruptionbudgets" in self.state.listed
+        return self.state.budgets.covers(namespace, labels) if known else None
+
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
             nodes = self.state.nodes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from webhook.cluster.budgets import Budgets, budget_key
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Listing, ListKind
@@ -23,6 +24,7 @@ from webhook.cluster.pods import (
     pod_id,
     promised_nodes,
 )
+from webhook.cluster.slices import Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
@@ -33,6 +35,7 @@ Object = Mapping[str, Any]
 __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
 REQUIRED: tuple[ListKind, ...] = ("nodes", "pods", "priorityclasses", "namespaces")
+"""Without them no node can be chosen; the other kinds may be missing."""
 _FINISHED = frozenset(("Succeeded", "Failed"))
 _ROW_BITS = 32
 
@@ -59,7 +62,8 @@ class ClusterState:
         self.listed: set[ListKind] = set()
         self.heard_at: dict[ListKind, float] = {}
         self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
-        self._slices: dict[str, str] = {}
+        self._slices = Slices(self.nodes.dra)
+        self.budgets = Budgets()
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -181,15 +185,16 @@ class ClusterState:
 
     def resource_slice_seen(self, obj: Object) -> None:
         """A DRA ResourceSlice of GPUs: its node has GPUs that no device plugin counts."""
-        node, driver = obj["spec"].get("nodeName"), obj["spec"].get("driver") or ""
-        if node and "gpu" in driver:
-            self._slices[obj["metadata"]["name"]] = node
-            self.nodes.dra.add(node)
+        self._slices.seen(obj)
 
     def resource_slice_gone(self, name: str) -> None:
-        node = self._slices.pop(name, None)
-        if node is not None and node not in self._slices.values():
-            self.nodes.dra.discard(node)
+        self._slices.gone(name)
+
+    def budget_seen(self, obj: Object) -> None:
+        self.budgets.seen(obj)
+
+    def budget_gone(self, obj: Object) -> None:
+        self.budgets.gone(budget_key(obj))
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -200,14 +205,18 @@ class ClusterState:
         listing.done(now)
 
     def known(self, kind: ListKind) -> list[int | str]:
-        """What there is of a kind: uids of pods (see `pods.pod_id`), names of all else."""
+        """What there is of a kind: uids of pods (see `pods.pod_id`), names of all else (of budgets with the namespace)."""
         if kind == "pods":
             return [*self._pods, *self.ledger.waiting()]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
-        if kind == "priorityclasses":
-            return [*self.priority_classes]
-        return [*self.namespaces] if kind == "namespaces" else [*self._slices]
+        named: dict[ListKind, Iterable[str]] = {
+            "priorityclasses": self.priority_classes,
+            "namespaces": self.namespaces,
+            "resourceslices": self._slices,
+            "poddisruptionbudgets": self.budgets,
+        }
+        return [*named[kind]]
 
     def forget(self, kind: ListKind, key: Any) -> None:
         """Something of a kind is gone, named as `known` names it."""
@@ -216,7 +225,8 @@ class ClusterState:
             "pods": self._forget,
             "priorityclasses": self.priority_class_gone,
             "namespaces": self.namespace_gone,
-            "resourceslices": self.resource_slice_gone,
+            "resourceslices": self._slices.gone,
+            "poddisruptionbudgets": self.budgets.gone,
         }
         forget[kind](key)
 
@@ -225,7 +235,7 @@ class ClusterState:
         self.heard_at[kind] = now
 
     def fresh(self, now: float) -> bool:
-        """Whether every kind was listed once and heard of within `max_age`."""
+        """Whether every kind of REQUIRED was listed once and heard of within `max_age`."""
         return self.listed.issuperset(REQUIRED) and all(now - self.heard_at[k] <= self.max_age for k in REQUIRED)
 
     def snapshot(self, now: float) -> Snapshot:

@@ -1,0 +1,37 @@
+"""ResourceSlices of DRA, as far as they tell which nodes have GPUs that no device plugin counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Slices:
+    """Slices of GPUs by name. Keeps `nodes`, the names of the nodes that have any, as it is true."""
+
+    def __init__(self, nodes: set[str]) -> None:
+        self._nodes = nodes
+        self._node_of: dict[str, str] = {}
+        self._count: Counter[str] = Counter()
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        name, spec = obj["metadata"]["name"], obj["spec"]
+        self.gone(name)
+        node = spec.get("nodeName")
+        if node and "gpu" in (spec.get("driver") or ""):
+            self._node_of[name] = node
+            self._count[node] += 1
+            self._nodes.add(node)
+
+    def gone(self, name: str) -> None:
+        node = self._node_of.pop(name, None)
+        if node is None:
+            return
+        self._count[node] -= 1
+        if not self._count[node]:
+            del self._count[node]
+            self._nodes.discard(node)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._node_of)
