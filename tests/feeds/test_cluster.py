@@ -1,4 +1,4 @@
-"""The state of the cluster, fed by four watches of a real server."""
+"""The state of the cluster, fed by the watches of a real server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook import logs
 from webhook.cluster.state import REQUIRED, ClusterState
-from webhook.feeds import cluster
+from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import KINDS
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.metrics import Metrics
@@ -28,9 +29,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def fed(fake: FakeApi) -> AsyncIterator[tuple[ClusterState, Metrics]]:
+async def fed(fake: FakeApi, lines: io.BytesIO | None = None) -> AsyncIterator[tuple[ClusterState, Metrics]]:
     state, metrics = ClusterState(max_age=60.0), Metrics()
-    log = logs.configure(io.BytesIO())
+    log = logs.configure(lines or io.BytesIO())
     async with client_of(fake) as api, Tasks(metrics, log) as tasks:
         cluster.start(tasks, api, state, metrics, log, time.monotonic)
         yield state, metrics
@@ -52,11 +53,15 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
     fake.put(NODES, name, spec={}, status=status)
 
 
+OPTIONAL = ("resourceslices", "poddisruptionbudgets")
+SLICES, BUDGETS = (KINDS[kind].path for kind in ("resourceslices", "poddisruptionbudgets"))
+
+
 def test_every_kind_that_freshness_needs_is_fed() -> None:
-    assert set(KINDS) == set(REQUIRED)
+    assert set(KINDS) == {*REQUIRED, *OPTIONAL}
 
 
-async def test_all_four_kinds_reach_the_state_and_make_it_fresh() -> None:
+async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
     async with fake_api() as fake:
         node(fake, "a")
         fake.put(KINDS["namespaces"].path, "team", metadata={"labels": {"x": "y"}})
@@ -95,7 +100,7 @@ async def test_it_is_not_fresh_before_every_kind_was_listed() -> None:
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "forbidden")
         async with fed(fake) as (state, _):
-            await until(lambda: len(state.listed) == 3)
+            await until(lambda: len(state.listed) == len(KINDS) - 1)
             assert not state.fresh(time.monotonic())
             fake.refuse.clear()
             await until(lambda: state.fresh(time.monotonic()))
@@ -109,3 +114,68 @@ async def test_a_pod_without_any_sense_costs_no_other() -> None:
             await until(lambda: state.fresh(time.monotonic()))
             assert len(state._pods) == 1
             assert b'gpu_admission_feed_errors_total{feed="pods"} 1.0' in metrics.text()
+
+
+async def test_budgets_and_slices_reach_the_state_and_leave_it() -> None:
+    async with fake_api() as fake:
+        node(fake, "a", 0)
+        fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
+        fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
+        async with fed(fake) as (state, _):
+            await until(lambda: state.fresh(time.monotonic()) and state.listed.issuperset(OPTIONAL))
+            now = time.monotonic()
+            assert state.snapshot(now).budget_covers("t", {}) is True
+            assert state.nodes.dra == {"a"}
+            fake.delete(SLICES, "s")
+            fake.delete(BUDGETS, "b")
+            await until(lambda: not state.nodes.dra and state.snapshot(now).budget_covers("t", {}) is False)
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+@pytest.mark.parametrize("status", [403, 404], ids=["forbidden", "not served"])
+async def test_a_kind_that_is_not_there_for_us_keeps_nothing_back_and_is_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, status: int, verb: str
+) -> None:
+    monkeypatch.setattr(watch, "RARELY", 0.02)
+    lines = io.BytesIO()
+    async with fake_api() as fake:
+        node(fake, "a")
+        for path in (SLICES, BUDGETS):
+            fake.refuse[verb, path] = (status, "no")
+        async with fed(fake, lines) as (state, metrics):
+            await until(lambda: all(len(fake.asked(verb, path)) > 2 for path in (SLICES, BUDGETS)))
+            assert state.fresh(time.monotonic())
+            assert state.snapshot(time.monotonic()).budget_covers("t", {}) is None
+            told = [orjson.loads(line) for line in lines.getvalue().splitlines()]
+            assert sorted((line["event"], line["feed"]) for line in told) == [
+                ("feed failed", kind) for kind in sorted(OPTIONAL)
+            ]
+            assert b'feed_errors_total{feed="poddisruptionbudgets"}' not in metrics.text()
+
+
+async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "RARELY", 0.02)
+    async with fake_api() as fake:
+        fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
+        fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
+        async with fed(fake) as (state, _):
+            await until(lambda: state.fresh(time.monotonic()) and state.listed.issuperset(OPTIONAL))
+            now = time.monotonic()
+            for verb, path in (("list", SLICES), ("watch", SLICES), ("list", BUDGETS), ("watch", BUDGETS)):
+                fake.refuse[verb, path] = (403, "no")
+            fake.cut()
+            await until(lambda: not state.nodes.dra and state.snapshot(now).budget_covers("t", {}) is None)
+            fake.refuse.clear()
+            await until(lambda: state.nodes.dra == {"a"} and state.snapshot(now).budget_covers("t", {}) is True)
+
+
+async def test_a_kind_that_is_not_there_is_seldom_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "RARELY", 1000.0)
+    async with fake_api() as fake:
+        fake.refuse["list", BUDGETS] = (404, "no")
+        fake.refuse["list", PODS] = (404, "no")
+        async with fed(fake):
+            await until(lambda: len(fake.asked("list", PODS)) > 4)
+            assert len(fake.asked("list", BUDGETS)) == 1

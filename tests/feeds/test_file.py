@@ -83,3 +83,14 @@ def test_a_file_that_is_no_cluster_says_what_is_wrong_with_it(tmp_path: Path, te
 def test_kinds_that_the_file_does_not_have_are_listed_and_empty(tmp_path: Path) -> None:
     (tmp_path / "cluster").write_text("kind: List\nitems: []")
     assert load_cluster(tmp_path / "cluster") == {"nodes": [], "pods": [], "priorityclasses": [], "namespaces": []}
+
+
+def test_budgets_and_slices_may_be_in_it_and_without_them_they_are_not_known(tmp_path: Path) -> None:
+    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "team"}, "spec": {"selector": {}}}
+    piece = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
+    for items, known in (([], None), ([budget, piece], True)):
+        (tmp_path / "cluster").write_bytes(orjson.dumps({"kind": "List", "items": [NODE, *items]}))
+        state = ClusterState(max_age=math.inf)
+        fill(state, tmp_path / "cluster", 0.0)
+        assert state.snapshot(0.0).budget_covers("team", {}) is known
+        assert bool(state.nodes.dra) is bool(known)

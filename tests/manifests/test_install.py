@@ -68,7 +68,8 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
         for rule in each["rules"]
         for r in rule["resources"]
     }
-    assert resources == {"configmaps", "events", "namespaces", "nodes", "pods", "priorityclasses", "profiles"}
+    read = {"namespaces", "nodes", "poddisruptionbudgets", "pods", "priorityclasses", "resourceslices"}
+    assert resources == {"configmaps", "events", "profiles", *read}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
     assert "--tls-cert=/tls/tls.crt" in server["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -128,6 +129,9 @@ DENIED = [
     ("create", "", "serviceaccounts/token", OWN, "gpu-admission"),
     ("impersonate", "", "users", "", "admin"),
     ("create", "scheduling.k8s.io", "priorityclasses", "", ""),
+    ("update", "policy", "poddisruptionbudgets", OTHER, "a"),
+    ("create", "", "pods/eviction", OTHER, "a"),
+    ("list", "resource.k8s.io", "resourceclaims", "", ""),
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
     ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
     ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "another"),
@@ -149,6 +153,10 @@ NEEDED = [
     ("watch", "", "pods", "", ""),
     ("watch", "", "namespaces", "", ""),
     ("watch", "scheduling.k8s.io", "priorityclasses", "", ""),
+    ("list", "resource.k8s.io", "resourceslices", "", ""),
+    ("watch", "resource.k8s.io", "resourceslices", "", ""),
+    ("list", "policy", "poddisruptionbudgets", "", ""),
+    ("watch", "policy", "poddisruptionbudgets", "", ""),
     ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
     ("get", "", "secrets", OWN, "gpu-admission-tls"),
     ("update", "", "secrets", OWN, "gpu-admission-tls"),

@@ -45,6 +45,8 @@ ALLOWED = {
     "pods": {"list", "watch"},
     "namespaces": {"list", "watch"},
     "priorityclasses": {"list", "watch"},
+    "resourceslices": {"list", "watch"},
+    "poddisruptionbudgets": {"list", "watch"},
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},

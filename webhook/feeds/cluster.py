@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
-from webhook.cluster.state import ClusterState, Listing, ListKind
+from webhook.cluster.listing import withdraw
+from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Pages
@@ -22,7 +24,8 @@ class _Kind(NamedTuple):
     page: int
 
 
-# Pods are large and many: a page of 250 takes some 10 ms to read, and reviews wait for no more than one page.
+# Pods are large and many: a page of 250 takes some 10 ms to read, and reviews wait for no more than one page. Slices name
+# every device of a node.
 KINDS: Final[Mapping[ListKind, _Kind]] = {
     "nodes": _Kind(
         "/api/v1/nodes", lambda s, o, _: s.node_seen(o), lambda s, o, _: s.node_gone(o["metadata"]["name"]), 250
@@ -40,14 +43,27 @@ KINDS: Final[Mapping[ListKind, _Kind]] = {
         lambda s, o, _: s.priority_class_gone(o["metadata"]["name"]),
         500,
     ),
+    "resourceslices": _Kind(
+        "/apis/resource.k8s.io/v1/resourceslices",
+        lambda s, o, _: s.resource_slice_seen(o),
+        lambda s, o, _: s.resource_slice_gone(o["metadata"]["name"]),
+        100,
+    ),
+    "poddisruptionbudgets": _Kind(
+        "/apis/policy/v1/poddisruptionbudgets",
+        lambda s, o, _: s.budget_seen(o),
+        lambda s, o, _: s.budget_gone(o),
+        500,
+    ),
 }
 
 
 def start(tasks: Tasks, api: Api, state: ClusterState, metrics: Metrics, log: Logger, clock: Clock) -> None:
-    """Feed `state` for as long as `tasks` run."""
+    """Feed `state` for as long as `tasks` run. Kinds that it does not require may be missing, or forbidden."""
     for name, kind in KINDS.items():
         sink = ClusterSink(state, name, metrics, log, clock)
-        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page)
+        refused = None if name in REQUIRED else partial(withdraw, state, name)
+        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, refused=refused)
         tasks.start(f"feed {name}", feed.run)
 
 

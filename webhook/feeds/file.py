@@ -17,11 +17,12 @@ _KINDS: Final[Mapping[str, ListKind]] = {
     "Namespace": "namespaces",
     "PriorityClass": "priorityclasses",
     "ResourceSlice": "resourceslices",
+    "PodDisruptionBudget": "poddisruptionbudgets",
 }
 
 
 def fill(state: ClusterState, path: Path, now: float) -> None:
-    """Put the objects of a file into `state`: kinds that it does not have count as listed and empty.
+    """Put the objects of a file into `state`: required kinds that it does not have count as listed and empty.
 
     Raises BadInput, which names the object that is wrong.
     """

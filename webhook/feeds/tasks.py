@@ -15,16 +15,18 @@ LONGEST_PAUSE = 8.0
 
 
 class Backoff:
-    """Pauses that double from `first` seconds to LONGEST_PAUSE, jittered so that replicas do not come back in step."""
+    """Pauses that double from `first` seconds to `longest` (LONGEST_PAUSE), jittered so that replicas do not come back in
+    step."""
 
-    def __init__(self, first: float = 0.5) -> None:
+    def __init__(self, first: float = 0.5, *, longest: float | None = None) -> None:
         self._first = self._next = first
+        self._longest = longest
 
     def reset(self) -> None:
         self._next = self._first
 
     async def pause(self) -> None:
-        pause, self._next = self._next, min(self._next * 2, LONGEST_PAUSE)
+        pause, self._next = self._next, min(self._next * 2, self._longest or LONGEST_PAUSE)
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  not a secret
 
 

@@ -10,7 +10,7 @@ Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Eff
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 import orjson
@@ -28,6 +28,11 @@ SILENCE_SECONDS: Final = WATCH_SECONDS * 1.5
 """A watch that said nothing for this long, its end included, is half-open: the other side has forgotten it."""
 _LIST_AGAIN = frozenset((400, 410, 504))
 """410: the version is too old. 504 and 400: it is too new or not one of this server's, which came back from a backup."""
+_REFUSED = frozenset((403, 404))
+"""The kind is not served, or not to us."""
+RARELY: Final = 30.0
+RAREST: Final = 600.0
+"""Seconds before the second try, and at most, of a kind that we can do without. Somebody has to grant or install it."""
 
 
 class Pages(Protocol):
@@ -53,7 +58,11 @@ class Sink(Protocol):
 
 
 class Feed:
-    """One kind of object, or some objects of it. `fields`, `labels`: selectors."""
+    """One kind of object, or some objects of it. `fields`, `labels`: selectors.
+
+    `refused`: given for a kind that we can do without. It is told when the API server does not serve the kind or does not
+    let us: what was seen is no longer known. Then the server is seldom asked, and no error is counted.
+    """
 
     def __init__(
         self,
@@ -67,6 +76,7 @@ class Feed:
         fields: str = "",
         labels: str = "",
         page: int = 500,
+        refused: Callable[[], None] | None = None,
     ) -> None:
         self._api, self._path, self._sink = api, path, sink
         self._name, self._metrics, self._log = name, metrics, log
@@ -76,6 +86,8 @@ class Feed:
         self._version = ""
         self._failing = False
         self._backoff = Backoff()
+        self._refused = refused
+        self._patience = Backoff(RARELY, longest=RAREST)
 
     async def run(self) -> None:
         """For ever. Only a bug of ours ends it."""
@@ -87,9 +99,16 @@ class Feed:
                 if not await self._watch():  # a server that ends every watch at once must not be asked all the time
                     await self._backoff.pause()
             except ApiError as error:
+                if self._refused is not None and error.status in _REFUSED:
+                    self._refused()
+                    self._version = ""
+                    self._warn(error)
+                    await self._patience.pause()
+                    continue
                 if error.status in _LIST_AGAIN:
                     self._version = ""
-                self._failed(error)
+                self._metrics.feed_errors.add(self._name)
+                self._warn(error)
                 await self._backoff.pause()
 
     async def _list(self) -> str:
@@ -103,7 +122,8 @@ class Feed:
             metadata = found.get("metadata") or {}
             if not (more := metadata.get("continue")):
                 pages.done()
-                self._works()
+                if self._refused is None:  # who may list and not watch is told of once, and not at every list
+                    self._works()
                 return str(metadata.get("resourceVersion") or "")
             query["continue"] = more
 
@@ -145,12 +165,12 @@ class Feed:
 
     def _works(self) -> None:
         self._backoff.reset()
+        self._patience.reset()
         if self._failing:
             self._failing = False
             self._log.info("feed works again", feed=self._name)
 
-    def _failed(self, error: ApiError) -> None:
-        self._metrics.feed_errors.add(self._name)
+    def _warn(self, error: ApiError) -> None:
         if not self._failing:  # once for each outage
             self._failing = True
             self._log.warning("feed failed", feed=self._name, why=str(error))
