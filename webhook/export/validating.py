@@ -131,6 +131,7 @@ def _host_devices(rules: Rules, gpus: Gpus) -> Iterator[Check]:
         f"folder.startsWith({literal(clean_path(p.removesuffix('*')) + ('' if p.endswith('*') else '/'))})"
         for p in rules.host_devices.paths
     ]
+    inside.append('folder.matches("^/proc/(self|thread-self|[0-9]+)/")')
     beginnings = literal([clean_path(p.removesuffix("*")) for p in rules.host_devices.paths])
     bad = f"variables.hostFolders.exists(folder, {any_of(inside)} || {beginnings}.exists(p, p.startsWith(folder)))"
     yield Check("hostDevices", "pod", bad, "no host path that leads to devices, or to what hands them out")

@@ -1,0 +1,343 @@
+"""Every way to a GPU that was not asked for: vector × kind of container × verb × namespace, on a real API server.
+
+Each cell is refused, or out of reach of admission. SECURITY.md has both lists; the last tests keep it equal to this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.objects import pod_spec
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.conftest import Sides
+from tests.installed import ROOT
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+IN_PODS = ("container", "init container", "sidecar")
+KINDS = (*IN_PODS, "ephemeral container")
+CREATE, DEBUG, APPLY, ANNOTATE = "create pod", "debug pod", "apply template", "annotate pod"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One way to a GPU. `rule` refuses it (a key of the policy), or `out` says why admission cannot (a key of SECURITY.md)."""
+
+    what: str
+    rule: str = ""
+    out: str = ""
+    container: Json = field(default_factory=dict)
+    pod: Json = field(default_factory=dict)
+    annotations: Json = field(default_factory=dict)
+    gpus: str | None = None
+    """What the limits of the container say; None: nothing."""
+    kinds: tuple[str, ...] = KINDS
+    group: str = ""
+    """What SECURITY.md calls it, with others of its like; `what` if empty."""
+
+    @property
+    def of_pod(self) -> bool:
+        return bool(self.pod or self.annotations)
+
+
+def env(name: str, value: str = "all") -> Json:
+    return {"env": [{"name": name, "value": value}]}
+
+
+def reference(**source: Any) -> Json:
+    return {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}]}
+
+
+def mount(path: str) -> Json:
+    return {"volumeMounts": [{"name": "scratch", "mountPath": path}]}
+
+
+def host_path(path: str) -> Json:
+    return {"volumes": [{"name": "host", "hostPath": {"path": path}}]}
+
+
+def security(**context: Any) -> Json:
+    return {"securityContext": context}
+
+
+FROM_MAP, FROM_SECRET = {"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "settings"}}
+NAMES = ("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
+MORE_NAMES = ("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS")
+HOST_PATHS = (
+    *("/", "/dev", "/dev/nvidia0", "/dev/nvidia-caps", "/dev/nvidia-uvm", "//dev/nvidia0", "/dev/dri", "/dev/kfd"),
+    *("/dev/accel0", "/dev/vfio", "/dev/char", "/proc", "/proc/driver/nvidia", "/run", "/var/run", "/run/nvidia"),
+    *("/run/nvidia/mps", "/var/run/cdi", "/etc/cdi", "/etc", "/var/lib/kubelet", "/var/lib/kubelet/device-plugins"),
+    *("/var/lib/kubelet/pod-resources", "/var/lib", "/var/run/containerd/containerd.sock", "/var/run/docker.sock"),
+    *("/var/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock", "/proc/1/root/dev", "/proc/self/root"),
+)
+MOUNTS = (
+    "/var/run/nvidia-container-devices/all",
+    "/run/nvidia-container-devices/GPU-1",
+    "/var/run//nvidia-container-devices/./0",
+    "/tmp/../var/run/nvidia-container-devices/all",
+)
+
+BY_VALUE, BY_REFERENCE = "A variable that names devices, by value", "A variable that names devices, by reference"
+VISIBLE = NAMES[0]
+VECTORS = [
+    # The environment
+    *[Vector(name, "deviceEnv", container=env(name), group=BY_VALUE) for name in (*NAMES, *MORE_NAMES)],
+    Vector(f"{VISIBLE} beside a GPU", "deviceEnv", container=env(VISIBLE), gpus="1", kinds=IN_PODS, group=BY_VALUE),
+    Vector(f"{VISIBLE} of one GPU", "deviceEnv", container=env(VISIBLE, "GPU-8f6d"), group=BY_VALUE),
+    Vector(f"{VISIBLE} made of other variables", "deviceEnv", container=env(VISIBLE, "$(A)"), group=BY_VALUE),
+    Vector(
+        f"{VISIBLE} after a harmless one",
+        "deviceEnv",
+        container={"env": [*env(VISIBLE, "void")["env"], *env(VISIBLE)["env"]]},
+        group=BY_VALUE,
+    ),
+    *[
+        Vector(f"{VISIBLE} from a {next(iter(source))}", "deviceEnv", container=reference(**source), group=BY_REFERENCE)
+        for source in (
+            {"configMapKeyRef": {"name": "settings", "key": "a"}},
+            {"secretKeyRef": {"name": "settings", "key": "a"}},
+            {"fieldRef": {"fieldPath": "metadata.labels['a']"}},
+        )
+    ],
+    Vector("CUDA_VERSION in a container without a GPU", "deviceEnv", container=env("CUDA_VERSION", "12.4")),
+    Vector(
+        "A prefix of envFrom that completes the name of such a variable",
+        "deviceEnvFrom",
+        container={"envFrom": [{"prefix": "NVIDIA_", **FROM_MAP}]},
+    ),
+    Vector("a ConfigMap of variables", out="unknown-env-from", container={"envFrom": [FROM_MAP]}),
+    Vector(
+        "a Secret of variables beside a GPU",
+        "",
+        "unknown-env-from",
+        {"envFrom": [FROM_SECRET]},
+        gpus="1",
+        kinds=IN_PODS,
+    ),
+    Vector("the environment of the image", out="image-environment"),
+    Vector("LD_PRELOAD", out="toolkit", container=env("LD_PRELOAD", "/tmp/a.so"), gpus="1", kinds=IN_PODS),
+    # Mounts
+    *[
+        Vector(f"a mount at {path}", "deviceMounts", container=mount(path), group="A mount that names devices")
+        for path in MOUNTS
+    ],
+    # The security context
+    Vector("A privileged container", "privileged", container=security(privileged=True)),
+    *[
+        Vector(
+            f"capability {name}",
+            "capabilities",
+            container=security(capabilities={"add": [name]}),
+            group="A capability that opens devices",
+        )
+        for name in ("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN", "SYS_MODULE")
+    ],
+    # Limits
+    Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
+    # The pod
+    *[
+        Vector(
+            f"host path {path}",
+            "hostDevices",
+            pod=host_path(path),
+            group="A host path to devices, to the sockets that hand them out, or to a folder above them",
+        )
+        for path in HOST_PATHS
+    ],
+    Vector("host path /etc/kubernetes", out="other-host-paths", pod=host_path("/etc/kubernetes")),
+    Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
+    Vector("hostIPC in a pod without a GPU", "hostNamespaces", pod={"hostIPC": True}),
+    Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
+    Vector("The GPU runtime in a pod without a GPU", "runtimeClass", pod={"runtimeClassName": "nvidia"}),
+    Vector("A node's name, past scheduler and taints", "nodeName", pod={"nodeName": "sides-a"}),
+    Vector(
+        "A system priority class, which preempts everybody",
+        "priorityClass",
+        pod={"priorityClassName": "system-node-critical"},
+    ),
+    *[
+        Vector(
+            f"annotation {key}",
+            "deviceAnnotations",
+            annotations={key: "nvidia.com/gpu=all"},
+            group="An annotation by which a container runtime injects devices",
+        )
+        for key in (
+            *("cdi.k8s.io/a", "nvidia.cdi.k8s.io/a", "devices.nri.io/container.main"),
+            "io.kubernetes.cri-o.Devices",
+        )
+    ],
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    vector: Vector
+    kind: str
+    verb: str
+    opted_in: bool
+
+    @property
+    def out(self) -> str:
+        """Why it is out of reach; empty where it is refused."""
+        if not self.opted_in:
+            return "not-opted-in"
+        return "late-annotations" if self.verb == ANNOTATE else self.vector.out
+
+
+def _cells() -> Iterator[Any]:
+    for vector, opted_in in product(VECTORS, (True, False)):
+        kinds = ("pod",) if vector.of_pod else vector.kinds
+        pairs = [(kind, verb) for kind in kinds for verb in (CREATE, APPLY) if kind != "ephemeral container"]
+        pairs += [(kind, DEBUG) for kind in kinds if kind == "ephemeral container"]
+        pairs += [("pod", ANNOTATE)] if vector.annotations else []
+        for kind, verb in pairs:
+            where = "" if opted_in else ", not opted in"
+            what = vector.what if kind == "pod" else f"{vector.what} in {kind}"
+            yield pytest.param(Cell(vector, kind, verb, opted_in), id=f"{verb}, {what}{where}")
+
+
+CELLS = list(_cells())
+
+
+def spec_of(cell: Cell) -> Json:
+    """A pod that does nothing wrong but this."""
+    made = pod_spec(gpus=0, volumes=[{"name": "scratch", "emptyDir": {}}])
+    thief: Json = {"name": "thief", "image": "registry.example/app:1", **cell.vector.container}
+    if cell.vector.gpus is not None:
+        thief["resources"] = {"limits": {"nvidia.com/gpu": cell.vector.gpus}}
+    if cell.kind == "sidecar":
+        thief["restartPolicy"] = "Always"
+    made["containers" if cell.kind in ("container", "pod") else "initContainers"] = [thief]
+    volumes = [*made["volumes"], *cell.vector.pod.get("volumes", ())]
+    return made | cell.vector.pod | {"volumes": volumes}
+
+
+@pytest.fixture(scope="module")
+def victims(control_plane: ControlPlane, sides: Sides) -> Iterator[Sides]:
+    """A GPU pod `victim` in both namespaces, to add containers and annotations to; and the RuntimeClass of the GPU runtime."""
+    asyncio.run(_victims(control_plane, sides))
+    yield sides
+    control_plane.kubectl("delete", "runtimeclass", "nvidia")
+
+
+async def _victims(plane: ControlPlane, sides: Sides) -> None:
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "nvidia"},
+        "handler": "nvidia",
+    }
+    spec = pod_spec(gpus=1, volumes=[{"name": "scratch", "emptyDir": {}}])
+    async with Api.of(plane.kubeconfig) as api:
+        await api.create(runtime)
+        for namespace in sides:
+            await api.create(
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}, namespace
+            )
+
+        async def known() -> bool:
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+            try:
+                await api.create(pod | {"spec": pod_spec(0, runtimeClassName="nvidia")}, sides.plain, dryRun="All")
+            except ApiError:
+                return False
+            return True
+
+        await wait_until(known, 20, "the API server to know the RuntimeClass")
+
+
+async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]:
+    """Why the API server refuses, empty where it does not; and its warnings. All but ANNOTATE as a dry run, and that too."""
+    base = f"/api/v1/namespaces/{namespace}/pods"
+    metadata = {"name": "thief", "annotations": cell.vector.annotations}
+    merge = "application/strategic-merge-patch+json"
+    try:
+        if cell.verb == CREATE:
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec_of(cell)}
+            answer = await api.request("POST", base, pod, dryRun="All")
+        elif cell.verb == APPLY:
+            labels = {"app": "thief"}
+            template = {"metadata": {"labels": labels, "annotations": cell.vector.annotations}, "spec": spec_of(cell)}
+            deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "thief"}}
+            spec = {"selector": {"matchLabels": labels}, "template": template}
+            answer = await api.create(deployment | {"spec": spec}, namespace, dryRun="All")
+        elif cell.verb == DEBUG:
+            (thief,) = spec_of(cell)["initContainers"]
+            change = {"spec": {"ephemeralContainers": [thief]}}
+            answer = await api.request("PATCH", f"{base}/victim/ephemeralcontainers", change, merge, dryRun="All")
+        else:
+            change = {"metadata": {"annotations": cell.vector.annotations}}
+            answer = await api.request("PATCH", f"{base}/victim", change, merge, dryRun="All")
+    except ApiError as error:
+        return error.message, list(error.warnings)
+    return "", list(answer.warnings)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
+    refusal, warnings = await attempt(cell, api, victims.ours if cell.opted_in else victims.plain)
+    if cell.out:
+        assert refusal == "", "out of reach says SECURITY.md: then it is admitted"
+    elif cell.verb == APPLY:  # the pods are refused when the controller asks for them; whoever applies it is told now
+        assert refusal == ""
+        assert any(text.startswith(f"{cell.vector.rule}: its pods will be refused: ") for text in warnings), warnings
+    else:
+        assert f"[{cell.vector.rule}]" in refusal
+
+
+async def test_the_pods_of_a_template_that_steals_are_never_made(api: Api, victims: Sides) -> None:
+    template = {"metadata": {"labels": {"app": "thief"}}, "spec": pod_spec(1, hostPID=True)}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "thief"}}, "template": template}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "thief"}, "spec": spec}
+    await api.create(made, victims.ours)
+
+    async def told() -> bool:
+        events = await api.list("Event", victims.ours, fieldSelector="reason=FailedCreate")
+        return any("[hostNamespaces]" in event["message"] for event in events)
+
+    await wait_until(told, 20, "the event of the ReplicaSet")
+    assert await api.pods(victims.ours, app="thief") == []
+    await api.delete("Deployment", "thief", victims.ours)
+
+
+async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_image(api: Api, victims: Sides) -> None:
+    spec = pod_spec(1)
+    spec["containers"].append({"name": "beside", "image": "i", "envFrom": [FROM_MAP]})
+    spec["initContainers"] = [
+        {"name": "before", "image": "i"},
+        {"name": "along", "image": "i", "restartPolicy": "Always"},
+    ]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    found = (await api.create(pod, victims.ours, dryRun="All"))["spec"]
+    stored = {each["name"]: each.get("env") for each in (*found["containers"], *found["initContainers"])}
+    void = env("NVIDIA_VISIBLE_DEVICES", "void")["env"]
+    assert stored == {"main": None, "beside": void, "before": void, "along": void}
+
+
+# --- SECURITY.md ------------------------------------------------------------------------------------------------------
+
+
+def table(title: str) -> dict[str, str]:
+    """First column to second of the table under a heading."""
+    text = (ROOT / "SECURITY.md").read_text()
+    section = re.split(r"^#+ ", text.partition(f"# {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    return {first.strip("` "): second.strip("` ") for first, second, *_ in rows[2:]}
+
+
+def test_security_md_lists_what_is_refused_and_by_which_rule() -> None:
+    assert table("What is refused") == {v.group or v.what: v.rule for v in VECTORS if v.rule}
+
+
+def test_security_md_lists_what_is_out_of_reach() -> None:
+    assert set(table("What is out of reach")) == {cell.values[0].out for cell in CELLS} - {""}
