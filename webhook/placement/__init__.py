@@ -46,7 +46,7 @@ def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: s
         demand = demand_of(pod)
     except QuantityError:
         return Placement((), strategy, "a request is not a quantity")
-    if not gpus.among(name for name, _ in demand.requests):
+    if not gpus.among([name for name, _ in demand.requests]):
         return Placement((), strategy, "GPUs only through DRA" if claims_devices(pod) else "no GPU is asked for")
     if len(demand.requests) > _MOST_RESOURCES:
         return Placement((), strategy, "too many resources are asked for")
@@ -64,7 +64,7 @@ def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: 
         demand = demand_of(pod)
     except QuantityError:
         return ()
-    if not gpus.among(name for name, _ in demand.requests):
+    if not gpus.among([name for name, _ in demand.requests]):
         return ()
     return _ranker(snapshot, settings, gpus).fits_empty(pod, demand)
 

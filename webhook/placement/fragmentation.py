@@ -16,6 +16,8 @@ from webhook.cluster.columns import Columns, Demand, Floats, Popular, Rows, View
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
+_CORES: Final = 16_000.0
+"""Thousandths of a core that go with a GPU where nothing was seen yet."""
 _MOST: Final = 16
 """Demands looked at, those that ask for most GPUs."""
 
@@ -36,6 +38,9 @@ class Outlook:
         mean = np.divide(share @ asked, pods, out=np.ones(len(self._gpus)), where=pods > 0)
         self.unit: dict[str, float] = dict(zip(self._gpus, mean.tolist(), strict=True))
         weight = asked / mean * share[:, None]
+        cpu = _matrix(popular, [CPU])[:, 0]
+        self.cores = float(share @ cpu) / float(weight.sum()) if cpu.any() and weight.any() else _CORES
+        """Thousandths of a core that go with the GPUs of an average pod."""
         kept = np.argsort(-weight.sum(axis=1), kind="stable")[:_MOST]
         popular, weight = [popular[number] for number in kept], weight[kept]
         self._weight = weight / max(float(weight.sum()), 1e-9)
@@ -53,7 +58,6 @@ class Outlook:
         self.price = self._prices(columns, popular)
         self.sought = bool(self.price.any())
         """Whether some pods are confined to models."""
-        self.cores = self._cores(columns)
 
     def growth(self, columns: Columns, rows: Rows, demand: Demand) -> Floats:
         """By how much the free GPUs that an average popular demand cannot use grow when `demand` goes to each row."""
@@ -91,14 +95,6 @@ class Outlook:
                     chosen = list(found.models)
                     price[chosen] += weight * has.sum() / max(has[chosen].sum(), 1)
         return price
-
-    def _cores(self, columns: Columns) -> float:
-        """Thousandths of a core for the GPUs of an average pod, over all nodes that have GPUs."""
-        live = slice(0, columns.rows)
-        gpus = np.zeros(columns.rows)
-        for name, unit in self.unit.items():
-            gpus += columns.capacity[name][live] / unit
-        return max(float(columns.capacity[CPU][live][gpus > 0].sum()), 1.0) / max(float(gpus.sum()), 1.0)
 
 
 def outlook(columns: Columns, view: View) -> Outlook:

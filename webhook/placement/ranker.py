@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -29,8 +29,10 @@ V = TypeVar("V")
 _BUDGET = 64 << 20  # bytes for scores; shapes are written by tenants
 _BYTES_PER_ROW = 9
 _FEWEST, _MOST = 64, 512
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
 Peers = dict[int, int]
+Spec = Mapping[str, Any]
 RowSet = NDArray[np.intp]
 """Row numbers, each once."""
 _NO_PEERS: Peers = {}
@@ -52,8 +54,8 @@ class Ranker:
     def place(self, pod: Pod, demand: Demand, strategy: str) -> Placement:
         """Rank nodes for a pod that asks for GPUs and whose node is ours to choose."""
         nodes, usage = self._state.nodes, self._state.usage
-        key = _shape_key(pod)
-        shape = self._shape(key, pod)
+        key = _shape_key(pod["spec"])
+        shape = self._shape(key, pod["spec"])
         if shape is None:
             return Placement((), strategy, "affinity or tolerations are too many to rank by")
         scores = _recent(self._scores, (key, demand, strategy))
@@ -71,8 +73,9 @@ class Ranker:
 
     def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
         """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
-        key = _shape_key(pod)
-        shape = self._shape(key, pod)
+        spec = _required(pod["spec"])
+        key = _shape_key(spec)
+        shape = self._shape(key, spec)
         if shape is None:
             return ()
         nodes = self._state.nodes
@@ -84,7 +87,7 @@ class Ranker:
 
     def _named(self, rows: list[int], scores: Scores, peers: Peers, demand: Demand) -> tuple[Ranked, ...]:
         columns, at = self._state.nodes.columns, np.array(rows)
-        asked = self._gpus.among(name for name, _ in demand.requests)[0]
+        asked = self._gpus.among([name for name, _ in demand.requests])[0]
         numbers = zip(rows, columns.free[asked][at].tolist(), scores.score[at].tolist(), strict=True)
         return tuple(
             [
@@ -139,9 +142,9 @@ class Ranker:
 
     # --- what is remembered -------------------------------------------------------------------------------------------
 
-    def _shape(self, key: bytes, pod: Pod) -> Shape | None:
+    def _shape(self, key: bytes, spec: Spec) -> Shape | None:
         if key not in self._shapes:
-            constraints = compiled(pod["spec"])
+            constraints = compiled(spec)
             shape = None if constraints is None else Shape(Filter(constraints, self._settings.health))
             _keep(self._shapes, key, shape, self._limit())
             return shape
@@ -174,9 +177,16 @@ def _groups(scores: Scores, near: list[RowSet]) -> Iterator[RowSet | None]:
         yield np.flatnonzero(fitting & (wish == level))
 
 
-def _shape_key(pod: Pod) -> bytes:
+def _required(spec: Spec) -> Spec:
+    """`spec` without the user's and our own preferences: these differ from pod to pod, and forbid nothing."""
+    stated = {key: spec[key] for key in ("nodeSelector", "tolerations") if key in spec}
+    if (terms := ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)) is not None:
+        stated["affinity"] = {"nodeAffinity": {_REQUIRED: terms}}
+    return stated
+
+
+def _shape_key(spec: Spec) -> bytes:
     """What decides where a pod may go, as bytes of bounded length."""
-    spec = pod["spec"]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
     stated = orjson.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], option=orjson.OPT_SORT_KEYS)
     return stated if len(stated) <= 512 else blake2b(stated, digest_size=32).digest()

@@ -1,17 +1,20 @@
 """Scores of all nodes for one pod shape, kept up to date by what changed, and the best of them.
 
 Rows are cut into blocks of 64. Each block knows its best row, so a changed row costs one block, and the k best rows of
-all are in the k blocks whose best rows are best: nothing else is looked at, however many nodes tie.
+all are in the k blocks whose best rows are best: nothing else is looked at, however many nodes tie. The best few are kept
+as a list, which a row that changed leaves and enters again: most choices are read from its beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Demand, Floats, Rows, Strategy, View
+from webhook.cluster.journal import distinct
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.usage import Usage
 from webhook.placement.constraints import Mask, matches
@@ -28,6 +31,10 @@ _NEAR = 0.05
 among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
 _FEW = 32
+_KEPT = 48
+_Place = tuple[float, float, int]
+"""Of a row among all: its score below zero, its place in the order of nodes, its number. The best one is the least."""
+_END: _Place = (np.inf, np.inf, 0)
 
 
 class Shape:
@@ -45,7 +52,7 @@ class Shape:
         if position == self._read_to:
             return
         changed = nodes.changes.since(self._read_to) if len(self.mask) == nodes.columns.size else None
-        rows: Rows = slice(0, nodes.columns.size) if changed is None else distinct(changed)
+        rows: Rows = slice(0, nodes.columns.size) if changed is None else distinct(changed, nodes.columns.size)
         if changed is None:
             self.mask = np.zeros(nodes.columns.size, bool)
             self.wish = np.zeros(nodes.columns.size, np.int64) if self.filter.constraints.preferred else None
@@ -68,6 +75,11 @@ class Scores:
         self.score: Floats = np.zeros(0)
         self._best: Floats = np.zeros(0)
         self._first: Floats = np.zeros(0)
+        self._stale: set[int] = set()
+        """Blocks whose best row is to be found again."""
+        self._top: list[_Place] = []
+        """The best rows, in order: all that come before `_reach`."""
+        self._reach: _Place = (-np.inf, 0.0, 0)
         self._read_to = (-1, -1)
         self._view = -1
         self._order = -1
@@ -86,10 +98,7 @@ class Scores:
             self._compute_all(nodes, view)
             return
         if changed:
-            rows = np.fromiter(changed, np.intp, len(changed))
-            self.score[rows] = self._scored(nodes, rows, view)
-            blocks = {row // BLOCK for row in changed}
-            self._index(nodes, np.fromiter(blocks, np.intp, len(blocks)))
+            self._recompute(nodes, changed, view)
         if view.version != self._view:
             self._view, self._pending = view.version, 0
         used = _blocks(nodes) * BLOCK
@@ -99,14 +108,27 @@ class Scores:
             self.score[some] = self._scored(nodes, some, view)
             self._index(nodes, slice(start // BLOCK, self._pending // BLOCK))
 
-    def _changed(self, nodes: Nodes, usage: Usage, before: tuple[int, int]) -> set[int] | None:
-        """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
+    def _recompute(self, nodes: Nodes, changed: Collection[int], view: View) -> None:
+        rows: Rows = np.fromiter(changed, np.intp, len(changed))
+        if len(changed) == 1:
+            (row,) = changed
+            rows = slice(row, row + 1)  # numpy takes a view in half the time of a copy
+        scores = self.score[rows] = self._scored(nodes, rows, view)
+        self._stale.update([row // BLOCK for row in changed])
+        self._top = [place for place in self._top if place[2] not in changed]
+        for row, score, order in zip(changed, scores.tolist(), nodes.order[rows].tolist(), strict=True):
+            place = (-score, order, row)
+            if score > _NEVER and place < self._reach:
+                insort(self._top, place)
+
+    def _changed(self, nodes: Nodes, usage: Usage, before: tuple[int, int]) -> NDArray[np.intp] | None:
+        """The rows that changed, in rising order; None where it is no longer known, or so many that all are as cheap."""
         if len(self.score) != nodes.columns.size or nodes.reordered != self._order:
             return None
         by_node, by_pod = nodes.changes.since(before[0]), usage.changes.since(before[1])
         if by_node is None or by_pod is None or len(by_node) + len(by_pod) > nodes.columns.rows // _DEARER:
             return None
-        return {*by_node, *by_pod}
+        return distinct(by_node + by_pod, nodes.columns.size)
 
     def _compute_all(self, nodes: Nodes, view: View) -> None:
         size, used = nodes.columns.size, _blocks(nodes)
@@ -129,6 +151,7 @@ class Scores:
 
     def _index(self, nodes: Nodes, blocks: Rows) -> None:
         """Find the best row of these blocks again: its score, and its place in the order of nodes."""
+        self._top, self._reach = [], (-np.inf, 0.0, 0)
         scores = self.score.reshape(-1, BLOCK)[blocks]
         best = scores.max(axis=1)
         order = nodes.order.reshape(-1, BLOCK)[blocks]
@@ -139,6 +162,16 @@ class Scores:
 
     def best(self, nodes: Nodes, count: int) -> list[int]:
         """The `count` best rows that fit: highest score first, equal ones in the order of nodes."""
+        if len(self._top) < count and self._reach < _END:
+            if self._stale:
+                self._index(nodes, np.fromiter(self._stale, np.intp, len(self._stale)))
+                self._stale.clear()
+            rows = self._best_rows(nodes, max(count, _KEPT))
+            self._top = list(zip((-self.score[rows]).tolist(), nodes.order[rows].tolist(), rows, strict=True))
+            self._reach = self._top[-1] if len(rows) >= max(count, _KEPT) else _END
+        return [row for _, _, row in self._top[:count]]
+
+    def _best_rows(self, nodes: Nodes, count: int) -> list[int]:
         used = _blocks(nodes)
         blocks = np.lexsort((self._first[:used], -self._best[:used]))[:count]
         least = self._best[blocks[-1]] if len(blocks) == count else _NEVER
@@ -160,11 +193,6 @@ def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -
         rows, scores, order = rows[kept], scores[kept], order[kept]
     found: list[int] = rows[np.lexsort((order, -scores))][:count].tolist()
     return found
-
-
-def distinct(rows: Sequence[int]) -> NDArray[np.intp]:
-    """Each row once."""
-    return np.fromiter(set(rows), np.intp)
 
 
 def _blocks(nodes: Nodes) -> int:

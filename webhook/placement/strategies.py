@@ -48,7 +48,7 @@ class Spread:
         idle = np.where(np.isnan(idle), free, np.minimum(idle, free))
         load = columns.utilisation[rows]
         allocated = 1 - free / np.maximum(capacity, 1)
-        load = np.clip(np.where(np.isnan(load), allocated, load), 0, 1)
+        load = np.minimum(np.maximum(np.where(np.isnan(load), allocated, load), 0), 1)
         # Idle GPUs are whole numbers, so half a point for the utilisation never outweighs one.
         return idle - load / 2
 
