@@ -217,10 +217,10 @@ def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[tuple[str, st
         if first is None:
             continue
         before = frozenset(rule.check(context.old, context) if context.old is not None else ())
-        new = (finding for finding in chain((first,), found) if finding not in before)
-        for finding in islice(new, _MOST_OF_ONE_RULE):
+        new = list(islice((finding for finding in chain((first,), found) if finding not in before), _MOST_OF_ONE_RULE))
+        for finding in new:
             yield name, "warn" if finding.only_warn else rule.action, finding
-        if rule.gate:
+        if new and rule.gate and rule.action == "deny":  # one that only warns must not silence the others
             return
 
 
