@@ -16,6 +16,8 @@ from webhook.cluster.columns import Columns, Demand, Floats, Popular, Rows, View
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
+_AMPLE: Final = 1.5
+"""Nodes have more CPU for each GPU than pods ask for with it; what is more than that is worth less than a GPU."""
 _CORES: Final = 16_000.0
 """Thousandths of a core that go with a GPU where nothing was seen yet."""
 _MOST: Final = 16
@@ -39,8 +41,8 @@ class Outlook:
         self.unit: dict[str, float] = dict(zip(self._gpus, mean.tolist(), strict=True))
         weight = asked / mean * share[:, None]
         cpu = _matrix(popular, [CPU])[:, 0]
-        self.cores = float(share @ cpu) / float(weight.sum()) if cpu.any() and weight.any() else _CORES
-        """Thousandths of a core that go with the GPUs of an average pod."""
+        self.cores = _AMPLE * float(share @ cpu) / float(weight.sum()) if cpu.any() and weight.any() else _CORES
+        """Thousandths of a core that weigh as much as the GPUs of an average pod."""
         kept = np.argsort(-weight.sum(axis=1), kind="stable")[:_MOST]
         popular, weight = [popular[number] for number in kept], weight[kept]
         self._weight = weight / max(float(weight.sum()), 1e-9)
