@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
 _REMEMBERED = 32768
+_FEW = 16
 
 
 class Journal:
@@ -11,7 +17,7 @@ class Journal:
     __slots__ = ("_rows", "_start")
 
     def __init__(self) -> None:
-        self._rows: list[int] = []
+        self._rows = array("i")
         self._start = 0
 
     @property
@@ -25,6 +31,16 @@ class Journal:
             del rows[:_REMEMBERED]
             self._start += _REMEMBERED
 
-    def since(self, position: int) -> list[int] | None:
+    def since(self, position: int) -> array[int] | None:
         """The rows that changed after `position`, with repetitions; None where that is no longer remembered."""
         return None if position < self._start else self._rows[position - self._start :]
+
+
+def distinct(rows: array[int], size: int) -> NDArray[np.intp]:
+    """Each of `rows` once, in rising order. `size`: more than any of them."""
+    if len(rows) <= _FEW:
+        found = sorted(set(rows))
+        return np.fromiter(found, np.intp, len(found))
+    mark = np.zeros(size, bool)
+    mark[np.frombuffer(rows, np.int32)] = True
+    return np.flatnonzero(mark)
