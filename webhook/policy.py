@@ -47,6 +47,7 @@ from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
 from webhook.rules.ld_preload import LdPreload
 from webhook.rules.node_name import NodeName
+from webhook.rules.pdb_missing import PdbMissing
 from webhook.rules.pod_form import PodForm
 from webhook.rules.pod_size import PodSize
 from webhook.rules.priority_class import PriorityClassAllowed
@@ -114,6 +115,7 @@ class Rules(Settings):
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
     restart_policy: RestartPolicy = RestartPolicy()
     spread_missing: SpreadMissing = SpreadMissing()
+    pdb_missing: PdbMissing = PdbMissing()
 
 
 class Profile(Settings):

@@ -1,0 +1,93 @@
+"""Critical workloads without a PodDisruptionBudget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import TWO_NODES, Case, case, container, pod
+from webhook.explain import LONGEST_WARNING
+from webhook.rules.pdb_missing import PdbMissing
+
+RULE = PdbMissing()
+LABELS = {"app": "chat", "tier": "gpu"}
+
+
+def template(
+    replicas: int | None = 4,
+    owned_by: str = "ReplicaSet",
+    gpu: int | None = 1,
+    *,
+    workload: str = "inference",
+    labels: Mapping[str, str] | None = LABELS,
+    budgets: Mapping[str, Mapping[str, str]] | None = {},
+    rule: PdbMissing | None = None,
+) -> Case:
+    """Of team-a; `budgets` are known, and there are none, unless told otherwise."""
+    made = pod(container(gpu=gpu), labels=labels, owned_by=owned_by)
+    cluster = replace(TWO_NODES, budgets=budgets)
+    return case(made, template=True, replicas=replicas, workload=workload, cluster=cluster, rule=rule)
+
+
+ALLOWED: dict[str, Case] = {
+    "one replica": template(1),
+    "an unknown number": template(None),
+    "scaled to nothing": template(0),
+    "another class": template(workload="training"),
+    "a class that the policy does not name": template(rule=PdbMissing(classes=())),
+    "budgets are not known": template(budgets=None),
+    "a budget for its label": template(budgets={"team-a": {"app": "chat"}}),
+    "a budget for everything": template(budgets={"team-a": {}}),
+    "without a GPU": template(gpu=None),
+    "a Job": template(owned_by="Job"),
+    "a custom resource, whose controller adds labels": template(owned_by="RayCluster"),
+    "a pod, whose workload is not asked about": case(
+        pod(owned_by="ReplicaSet"), replicas=4, workload="inference", cluster=replace(TWO_NODES, budgets={})
+    ),
+}
+
+
+def message(replicas: str) -> list[str]:
+    return [
+        f"metadata.labels: saw {replicas} without a PodDisruptionBudget, wanted one that selects these labels, with "
+        "maxUnavailable 1. Create it with the selector of the workload, unless it is applied along with this: a drain of "
+        "nodes may take all replicas at once."
+    ]
+
+
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "a Deployment": (template(), message("4 replicas")),
+    "two replicas of a StatefulSet": (template(2, "StatefulSet"), message("2 replicas")),
+    "a ReplicationController": (template(owned_by="ReplicationController"), message("4 replicas")),
+    "a budget for other pods": (
+        template(budgets={"team-a": {"app": "search"}}),
+        message("4 replicas"),
+    ),
+    "a budget of another namespace": (template(budgets={"team-b": {}}), message("4 replicas")),
+    "pods without labels": (template(labels=None), message("4 replicas")),
+    "a class that the policy names": (
+        template(workload="training", rule=PdbMissing(classes=("inference", "training"))),
+        message("4 replicas"),
+    ),
+}
+
+
+def test_it_warns_unless_the_policy_says_otherwise() -> None:
+    assert RULE.action == "warn"
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages
+
+
+def test_the_warning_says_what_to_do_in_one_line_that_is_not_cut() -> None:
+    (finding,) = template(1000).findings(RULE)
+    assert len(f"pdbMissing: {finding.brief}") <= LONGEST_WARNING

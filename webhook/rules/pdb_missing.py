@@ -1,0 +1,42 @@
+"""Critical workloads are covered by a PodDisruptionBudget: without one a drain of nodes may take all replicas at once.
+
+Told where a template comes or changes, from the budgets that the cluster has then; where these are not known, nothing.
+
+Fields read:   metadata.labels of a template; the replicas, class and controller of its workload
+Allowed:       one replica, which no budget can keep; classes that are not named in `classes`; Jobs and custom resources,
+               whose controllers add labels that a budget may select by
+Warned about:  no PodDisruptionBudget of the namespace takes pods with the labels of the template
+DRA:           a claim counts as a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.interface import Action, Context, Finding, Rule
+from webhook.pod import Pod, labels_of
+from webhook.text import plural
+
+_KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Controllers of the pods; a Deployment's are of its ReplicaSet."""
+
+
+class PdbMissing(Rule):
+    """Workloads of critical classes have a PodDisruptionBudget."""
+
+    action: Action = "warn"
+    classes: tuple[str, ...] = ("inference",)
+    """The critical classes of workload."""
+
+    def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        count, kind = context.replicas or 0, context.owner.kind if context.owner else ""
+        if not context.template or count < 2 or kind not in _KINDS or context.workload.name not in self.classes:
+            return
+        if context.has_gpu(pod) and context.cluster.budget_covers(context.namespace, labels_of(pod)) is False:
+            yield Finding(
+                path="metadata.labels",
+                seen=f"{plural(count, 'replica')} without a PodDisruptionBudget",
+                wanted="one that selects these labels, with maxUnavailable 1",
+                fix="Create it with the selector of the workload, unless it is applied along with this: "
+                "a drain of nodes may take all replicas at once",
+            )
