@@ -81,7 +81,8 @@ async def running(decide: Callable[[bytes], tuple[int, bytes]] | None = None, **
     port = await listener.start("localhost", 0)
     watching = asyncio.create_task(edge.watch_lateness())
     try:
-        yield Running(port, edge, live, listener, metrics, log, bodies)
+        async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it
+            yield Running(port, edge, live, listener, metrics, log, bodies)
     finally:
         watching.cancel()
         await listener.stop(1)
@@ -223,6 +224,7 @@ async def send_without_end(writer: asyncio.StreamWriter) -> None:
     while True:
         writer.write(chunk)
         await writer.drain()
+        await asyncio.sleep(0)  # drain alone does not give way once the other side has said goodbye
 
 
 async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(it: Running) -> None:

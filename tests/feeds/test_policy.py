@@ -127,7 +127,8 @@ async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None
         await it.until(lambda: it.api.objects[EVENTS])
         it.api.forget()
         it.api.cut()
-        await it.until(lambda: len(it.api.asked("list", MAPS)) == 2)
+        await it.until(lambda: len(it.api.asked("watch", MAPS)) == 3)
+        assert len(it.lines("policy refused")) == 1, "the same policy listed again is no news"
         (event,) = it.api.objects[EVENTS].values()
         assert event["involvedObject"]["name"] == NAME
         assert event["involvedObject"]["uid"] == f"uid-{NAME}"
