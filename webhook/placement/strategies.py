@@ -81,7 +81,8 @@ class Pack:
         cost += self._fullness * left
         if asked and known.sought:
             cost += self._scarcity * asked * known.price[columns.model[rows]]
-        return -cost
+        # A sum over a row alone may differ in its last bits from the same sum among others; ties must stay ties.
+        return np.round(-cost, 9)
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {"spread": Spread(), "pack": Pack()}

@@ -1,0 +1,149 @@
+"""Scores of `spread` and `pack`: what they prefer, and what they may not depend on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.cluster.columns import Columns, Demand, Popular, View
+from webhook.placement.fragmentation import outlook
+from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
+
+GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
+Node = tuple[int, int, int, int]
+"""Free GPUs, free cores, free GiB, model."""
+
+
+def demand(gpus: int = 1, cores: int = 8, gib: int = 32, name: str = GPU) -> Demand:
+    amounts = {"cpu": cores * 1000, "memory": gib << 30, "pods": 1, name: gpus}
+    return Demand(tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount)))
+
+
+def popular(*found: tuple[Demand, float], models: tuple[int, ...] | None = None) -> tuple[Popular, ...]:
+    return tuple(Popular(wanted, models, share) for wanted, share in found)
+
+
+def columns(*nodes: Node, capacity: tuple[int, int, int] = (8, 96, 768), models: int = 3) -> Columns:
+    made = Columns()
+    made.rows, made.name = len(nodes), [f"n{number}" for number in range(len(nodes))]
+    made.alive[: len(nodes)] = True
+    made.models = ["", *(f"model-{number}" for number in range(1, models))]
+    scale = {GPU: 1, "cpu": 1000, "memory": 1 << 30}
+    for number, (name, unit) in enumerate(scale.items()):
+        made.add_resource(name)
+        made.capacity[name][: len(nodes)] = capacity[number] * unit
+        made.free[name][: len(nodes)] = [node[number] * unit for node in nodes]
+    for name in ("pods", SLICE):
+        made.add_resource(name)
+    made.free["pods"][: len(nodes)] = 110
+    made.model[: len(nodes)] = [node[3] for node in nodes]
+    return made
+
+
+def best(of: Columns, wanted: Demand, seen: tuple[Popular, ...]) -> int:
+    score = STRATEGIES["pack"](of, slice(0, of.rows), wanted, View(1, (GPU,), seen))
+    return int(score.argmax())
+
+
+ONES = popular((demand(), 1.0))
+LARGE = popular((demand(), 0.7), (demand(8, 64, 512), 0.3))
+CPU_BOUND = popular((demand(1, 12, 32), 1.0))
+PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "seen", "first"),
+    [
+        pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(), (), 1, id="the fullest while nothing was seen"),
+        pytest.param([(4, 90, 700, 0), (4, 40, 700, 0)], demand(), (), 1, id="the fullest by CPU among equal GPUs"),
+        pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(0), (), 1, id="a pod without GPUs goes to the fullest"),
+        pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(), ONES, 1, id="the fullest where all are as useful"),
+        pytest.param([(8, 96, 768, 0), (7, 90, 700, 0)], demand(), LARGE, 1, id="a whole node is kept for large pods"),
+        pytest.param([(3, 40, 200, 0), (2, 40, 200, 0)], demand(2), ONES, 1, id="a node filled exactly before a rest"),
+        pytest.param(
+            [(8, 96, 768, 0), (2, 20, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"
+        ),
+        pytest.param(
+            [(8, 96, 768, 0), (2, 60, 64, 0)], demand(1, 1, 40), ONES, 0, id="no GPU is left with too little memory"
+        ),
+        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), PINNED, 1, id="a sought-after model is spared"),
+        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no model is spared for nobody"),
+    ],
+)
+def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[Popular, ...], first: int) -> None:
+    assert best(columns(*nodes), wanted, seen) == first
+
+
+def test_demands_for_what_no_node_has_do_not_count() -> None:
+    of = columns((8, 96, 768, 0), (2, 30, 200, 0))
+    unknown = popular((demand(name="example.com/gpu"), 0.9)) + popular((demand(), 0.1))
+    assert best(of, demand(), unknown) == best(of, demand(), ONES)
+
+
+def test_large_demands_count_by_their_gpus() -> None:
+    # One pod of 8 among 100: by pods it hardly counts, by GPUs it is a part of 7 %.
+    seen = popular((demand(), 0.99), (demand(8, 64, 512), 0.01))
+    assert best(columns((8, 96, 768, 0), (7, 90, 700, 0)), demand(), seen) == 1
+
+
+def test_weights_fall_strictly_and_the_first_outweighs_an_image() -> None:
+    assert all(higher > lower > 0 for higher, lower in pairwise(WEIGHTS))
+    assert WEIGHTS[0] == 100
+    image = 100
+    for here, following in ((0, 1), (1, 2)):  # what the scheduler makes of them: scaled to the best, doubled
+        assert 200 - 200 * WEIGHTS[following] // WEIGHTS[here] > image
+
+
+amounts = st.integers(-2, 8)
+nodes = st.lists(
+    st.tuples(amounts, st.integers(-8, 96), st.integers(-8, 768), st.integers(0, 2)), min_size=1, max_size=12
+)
+demands = st.builds(
+    demand, st.sampled_from([0, 1, 2, 4, 8]), st.integers(0, 64), st.integers(0, 512), st.sampled_from([GPU, SLICE])
+)
+views = st.lists(st.tuples(demands, st.sampled_from([None, (), (1,), (1, 2)]), st.floats(0.001, 1)), max_size=40).map(
+    lambda found: View(1, (GPU, SLICE), tuple(Popular(*one) for one in found))
+)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(nodes, demands, views, st.data())
+def test_the_score_of_a_row_is_the_same_alone_and_among_others(
+    name: str, of: list[Node], wanted: Demand, view: View, data: st.DataObject
+) -> None:
+    strategy, made = STRATEGIES[name], columns(*of)
+    every = strategy(made, slice(0, made.size), wanted, view)
+    assert every.shape == (made.size,)
+    assert np.isfinite(every).all()
+    some = np.array(data.draw(st.lists(st.integers(0, made.size - 1), unique=True, min_size=1)), np.intp)
+    assert (strategy(made, some, wanted, view) == every[some]).all()
+
+
+@given(nodes, demands, views)
+def test_a_view_scores_as_a_fresh_one(of: list[Node], wanted: Demand, view: View) -> None:
+    made = columns(*of)
+    rows = slice(0, made.rows)
+    once, again = (Pack()(made, rows, wanted, view) for _ in range(2))
+    fresh = Pack()(made, rows, wanted, View(2, view.gpus, view.popular))
+    assert (once == again).all()
+    assert (once == fresh).all()
+
+
+@given(nodes, st.integers(1, 8))
+def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
+    made = columns(*of)
+    wanted = demand(gpus)
+    score = Pack()(made, slice(0, made.rows), wanted, View(1, (GPU,)))
+    left = [(free - gpus) / 8 / 2 + (cores - 8) / 128 / 2 for free, cores, _, _ in of]
+    assert -score == pytest.approx(np.array(left), abs=1e-9)
+
+
+@given(nodes, views)
+def test_a_demand_for_nothing_wastes_nothing(of: list[Node], view: View) -> None:
+    made = columns(*of)
+    grown = outlook(made, view).growth(made, slice(0, made.rows), Demand((("pods", 1),)))
+    assert (grown == 0).all()
