@@ -50,6 +50,13 @@ NUMBERS = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
             Outcome("kept", "gpu-training"),
             id="just this one: its numbers are the API server's affair",
         ),
+        pytest.param(
+            {"priorityClassName": "gpu-training", "priority": 3},
+            cluster(PriorityClass("gpu-training", 3, "PreemptLowerPriority", True)),
+            "training",
+            Outcome("kept", "gpu-training"),
+            id="just this one, which is the global default",
+        ),
         pytest.param({**NUMBERS}, UNKNOWN, "training", Outcome("unknown", "gpu-training"), id="classes not yet known"),
     ],
 )
