@@ -107,6 +107,7 @@ def recorded(text: str | None) -> Placement | None:
         pytest.param('{"nodes":[["a1",8,0,"1"]]}', id="a score that is text"),
         pytest.param('{"nodes":[["a1",8,0,1.0]],"of":"all"}', id="a total that is text"),
         pytest.param('{"nodes":[["a1",8,0,1e999]]}', id="an infinite score"),
+        pytest.param('{"nodes":[["a1",8,0,1e308]]}', id="a score that no ranking gives"),
         pytest.param("[" * 2000, id="deep nesting"),
         pytest.param('{"nodes":[["a1",8,0,1.0]],"x":"' + "y" * 2048 + '"}', id="larger than ours ever are"),
     ],

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from typing import NamedTuple
 
 from webhook import explain
 from webhook.cluster.snapshot import Snapshot
@@ -14,7 +15,7 @@ from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal, Rejected, Rule
 from webhook.patch import Edit, apply
 from webhook.placement import choose, fits_empty
-from webhook.pod import DECISION, Pod, display_name, gpu_names, owner
+from webhook.pod import DECISION, Pod, annotations_of, display_name, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request
 
@@ -55,6 +56,8 @@ class Decision:
     def told(self) -> list[str]:
         """The warnings as the API server takes them: few, short, one line each."""
         refused = "its pods will be refused: "
+        if not self.findings and not any(self.warnings):
+            return []
         briefs = [
             f"{unit}: {refused if action == 'foretold' else ''}{finding.brief}"
             for unit, action, finding in self.findings
@@ -63,8 +66,7 @@ class Decision:
         return explain.warnings((*self.warnings, *briefs))
 
 
-@dataclass(slots=True, frozen=True)
-class Home:
+class Home(NamedTuple):
     """The profile that a namespace lives under."""
 
     profile: str
@@ -98,7 +100,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
         return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
     edit = Edit(pod)
     context.strategy = home.settings.placement.strategy(context.workload.name)
-    before = explain.previous(pod, _named_nodes(edit), context.strategy)
+    before = explain.previous(pod, _named_nodes(edit), context.strategy) if DECISION in annotations_of(pod) else None
     said: Findings = []
     for name, injector in injectors:
         if name in _AFTER_PLACEMENT and context.placement is None:

@@ -26,6 +26,7 @@ MOST_WARNINGS = 5
 LONGEST_WARNING = 120
 """The API server drops warnings with control characters and cuts all of them once they are many (warning.go)."""
 _MOST_FINDINGS = 20
+_LARGEST_SCORE = 1e9
 
 
 def record(
@@ -41,7 +42,9 @@ def record(
     if placement is not None:
         found["strategy"] = placement.strategy
         if placement.nodes:
-            found["nodes"] = [[n.node, n.free, n.peers, round(n.score, 3)] for n in placement.nodes]
+            found["nodes"] = [
+                [node, free, peers, round(score * 1000) / 1000] for node, free, peers, score in placement.nodes
+            ]
             found["of"] = placement.total
         else:
             found["why"] = placement.reason
@@ -85,7 +88,7 @@ def previous(pod: Pod, named: Container[str | None], strategy: str) -> Placement
 
 
 def _ranked(node: Any, free: Any, peers: Any, score: Any) -> Ranked:
-    if not isinstance(node, str) or not isinstance(score, (int, float)):
+    if not isinstance(node, str) or not isinstance(score, (int, float)) or abs(score) > _LARGEST_SCORE:
         raise TypeError
     return Ranked(node, _count(free), _count(peers), float(score))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 from webhook.text import matches
@@ -23,23 +23,29 @@ class Gpus:
 
     def __init__(self, names: Iterable[GpuName]) -> None:
         self.names = tuple(names)
-        self._known: dict[str, Kind | None] = {}
-
-    def kind(self, resource: str) -> Kind | None:
-        """The kind of GPU that `resource` names, or None where it is none (`cpu`, `nvidia.com/gpumem`)."""
-        try:
-            return self._known[resource]
-        except KeyError:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            kind = next((gpu.kind for gpu in self.names if matches(gpu.name, resource)), None)
-            self._known[resource] = kind
-            return kind
+        self._known = _Kinds(self.names)
+        self.kind: Callable[[str], Kind | None] = self._known.__getitem__
+        """The kind of GPU that a resource names, or None where it is none (`cpu`, `nvidia.com/gpumem`)."""
 
     def among(self, resources: Iterable[str]) -> list[str]:
         """The GPU names among `resources`, in their order."""
         kind = self.kind
         return [name for name in resources if kind(name) is not None]
+
+
+class _Kinds(dict[str, Kind | None]):
+    """What was asked for before is a look into a dictionary, without a call of ours: a review asks dozens of times."""
+
+    def __init__(self, names: tuple[GpuName, ...]) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, resource: str) -> Kind | None:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        kind = next((gpu.kind for gpu in self._names if matches(gpu.name, resource)), None)
+        self[resource] = kind
+        return kind
 
 
 def vendor(resource: str) -> str:

@@ -157,7 +157,7 @@ def owner(pod: Pod) -> Owner | None:
     """The controlling owner reference, as metav1.GetControllerOf finds it."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            return Owner(*(str(reference.get(k, "")) for k in ("kind", "name", "uid", "apiVersion")))
+            return Owner(*[str(reference.get(key, "")) for key in ("kind", "name", "uid", "apiVersion")])
     return None
 
 

@@ -6,7 +6,7 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 
 from __future__ import annotations
 
-from base64 import b64encode
+from binascii import b2a_base64
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -124,7 +124,12 @@ def allowed(uid: str, warnings: list[str] | None = None, audit: dict[str, str] |
 
 def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: dict[str, str] | None = None) -> bytes:
     """Allowed with a JSON Patch. Not for an empty one: the API server wants patch and patchType both or neither."""
-    response = {"uid": uid, "allowed": True, "patchType": "JSONPatch", "patch": b64encode(patch).decode("ascii")}
+    response = {
+        "uid": uid,
+        "allowed": True,
+        "patchType": "JSONPatch",
+        "patch": orjson.Fragment(b'"%b"' % b2a_base64(patch, newline=False)),
+    }
     return _answer(response, warnings, audit)
 
 

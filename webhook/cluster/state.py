@@ -236,7 +236,9 @@ class ClusterState:
 
     def fresh(self, now: float) -> bool:
         """Whether every kind of REQUIRED was listed once and heard of within `max_age`."""
-        return self.listed.issuperset(REQUIRED) and all(now - self.heard_at[k] <= self.max_age for k in REQUIRED)
+        return (
+            self.listed.issuperset(REQUIRED) and now - min([self.heard_at[kind] for kind in REQUIRED]) <= self.max_age
+        )
 
     def snapshot(self, now: float) -> Snapshot:
         """The cluster now: a light view, valid until the next event. Promises whose time is over are given back."""

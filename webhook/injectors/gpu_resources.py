@@ -33,7 +33,9 @@ class GpuResources(Injector):
             if not resources or container.kind == "ephemeralContainers":
                 continue
             limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-            for name in context.gpus.among(limits.keys() | requests.keys()):
+            if limits == requests:
+                continue
+            for name in context.gpus.among({**limits, **requests}):
                 if name not in requests:
                     edit.set((*container.path, "resources", "requests", name), limits[name])
                     filled += 1

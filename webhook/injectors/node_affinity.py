@@ -32,9 +32,14 @@ class NodeAffinity(Injector):
             return Outcome("none", placement.reason if placement else "no placement")
         if self.mode == "required":
             return _require(edit, placement)
-        here = {name for term in edit.get(PREFERRED) or () if (name := named_node(term.get("preference"))) is not None}
+        present = edit.get(PREFERRED)
+        here = {named_node(term.get("preference")) for term in present} if present else ()
         terms = [
-            {"weight": weight, "preference": {"matchFields": [_is(ranked.node)]}}
+            # as `_is`, spelt out: ten of them in every pod
+            {
+                "weight": weight,
+                "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [ranked.node]}]},
+            }
             for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
             if ranked.node not in here
         ]

@@ -12,9 +12,10 @@ plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, field_validator
 
 from webhook.gpus import vendor
 from webhook.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings, Taint
@@ -97,9 +98,6 @@ class Tolerations(Injector):
         )
     )
 
-    _wanted: dict[tuple[frozenset[str], tuple[Taint, ...]], list[dict[str, Any]]] = PrivateAttr(default_factory=dict)
-    """What was worked out for the GPUs that a pod names and the taints of that moment."""
-
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
         added = [dict(one) for one in self._for(context) if not any([covers(other, one) for other in present])]
@@ -107,6 +105,11 @@ class Tolerations(Injector):
             return Outcome("covered")
         edit.extend(("spec", "tolerations"), added)
         return Outcome("added", [one["key"] for one in added])
+
+    @cached_property
+    def _wanted(self) -> dict[tuple[frozenset[str], tuple[Taint, ...]], list[dict[str, Any]]]:
+        """What was worked out for the GPUs that a pod names and the taints of that moment."""
+        return {}
 
     def _for(self, context: Context) -> list[dict[str, Any]]:
         names = context.gpu_names

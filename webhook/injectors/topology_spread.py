@@ -137,7 +137,7 @@ def _useful(constraint: Constraint, context: Context) -> bool:
 
 def stable_labels(pod: Pod) -> dict[str, str]:
     """The labels that all pods of the owner have in common, at most _MOST_LABELS of them, sorted."""
-    stable = sorted((key, value) for key, value in labels_of(pod).items() if key not in POD_LABELS)
+    stable = sorted([label for label in labels_of(pod).items() if label[0] not in POD_LABELS])
     return dict(stable[:_MOST_LABELS])
 
 
