@@ -90,9 +90,11 @@ def test_a_template_with_limits_alone_stays_as_it_is_for_it_is_right(mode: str) 
     assert request.object == before
 
 
-def test_only_mode_fix_repairs() -> None:
-    for mode in ("warn", "deny"):
-        assert mutated(asked(deployment(NO_LIMIT)), policy(mode)).patch is None
+@pytest.mark.parametrize("mode", ["warn", "deny"])
+def test_only_mode_fix_repairs_and_under_another_a_missing_limit_is_refused(mode: str) -> None:
+    decision = mutated(asked(deployment(NO_LIMIT, **THIEF)), policy(mode))
+    assert (decision.result, decision.patch) == ("denied", None)
+    assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity", "privileged"]
 
 
 def test_where_the_injector_is_off_nothing_is_repaired() -> None:

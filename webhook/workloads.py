@@ -6,12 +6,12 @@ scales must not be stopped by what was admitted before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import orjson
 
 from webhook import explain
-from webhook.admission import IGNORED, Decision, Home, context_of, exempt, findings, fitting, home_of
+from webhook.admission import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
 from webhook.interface import Cluster, Context, Finding, Refusal
 from webhook.patch import Edit
 from webhook.pod import Pod, containers
@@ -20,6 +20,9 @@ from webhook.review import Request
 from webhook.shape import check
 from webhook.templates import Template, checked_by_the_api_server, templates
 from webhook.text import quoted
+
+Told = tuple[str, str, Finding]
+"""Unit, action, finding."""
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
@@ -34,8 +37,10 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     operations: list[bytes] = []
     if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
         operations = [operation for template in found for operation in _with_limits(template, policy)]
-    if checked_by_the_api_server(request) and any(_is_refused(request, t, policy, cluster, home) for t in found):
-        return _judged(request, found, policy, cluster, home, deny=True)
+    if checked_by_the_api_server(request):
+        early = [told for template in found for told in _early(request, template, policy, cluster, home)]
+        if early:
+            return _judged(request, found, policy, cluster, home, deny=True, early=early)
     if not operations:
         return IGNORED
     return Decision("patched", home.profile, patch=b"[%b]" % b",".join(operations))
@@ -53,12 +58,13 @@ def _with_limits(template: Template, policy: Policy) -> list[bytes]:
     return edit.operations
 
 
-def _is_refused(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> bool:
+def _early(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> Findings:
+    """What the API server is certain to refuse in the template as it stands there, before any injector."""
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
-        return False
+        return []
     found = findings(template.pod, _context(asker, template, policy, cluster), policy.early_rules(home.profile))
-    return any(action == "deny" for _, action, _ in found)
+    return [(name, action, _moved(finding, template)) for name, action, finding in found if action == "deny"]
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
@@ -73,9 +79,16 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
 
 
 def _judged(
-    request: Request, found: list[Template], policy: Policy, cluster: Cluster, home: Home, *, deny: bool
+    request: Request,
+    found: list[Template],
+    policy: Policy,
+    cluster: Cluster,
+    home: Home,
+    *,
+    deny: bool,
+    early: Sequence[Told] = (),
 ) -> Decision:
-    decision = Decision("allowed", home.profile, unknown_profile=home.unknown)
+    decision = Decision("allowed", home.profile, findings=list(early), unknown_profile=home.unknown)
     changes: list[str | None] = []
     for template in found:
         asker = _of_pods(request, template)
@@ -84,7 +97,8 @@ def _judged(
         context = _context(asker, template, policy, cluster)
         context.fits_empty = fitting(cluster, policy, home)
         decision.workload = context.workload.name
-        decision.findings += _findings(template, context, policy, home, changes)
+        later = _findings(template, context, policy, home, changes)
+        decision.findings += [told for told in later if told not in early]
     denials = [(unit, finding) for unit, action, finding in decision.findings if action == "deny"]
     if denials and deny:
         decision.message = explain.refusal(_title(request), denials, policy.hash)
@@ -126,13 +140,13 @@ def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home |
 
 def _findings(
     template: Template, context: Context, policy: Policy, home: Home, changes: list[str | None]
-) -> Iterator[tuple[str, str, Finding]]:
+) -> Iterator[Told]:
     """Refusals of the injectors, then findings of the rules on the pod as the injectors leave it.
 
     `changes` gets a line on what they would do, and what they warn about.
     """
     pod = _defaulted(template.pod)
-    said: list[tuple[str, str, Finding]] = []
+    said: Findings = []
     changes.append(context.workload.warning)
     if context.gpu_names:
         edit, done = Edit(pod), []

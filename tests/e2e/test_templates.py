@@ -1,0 +1,306 @@
+"""`kubectl apply` of a workload: what its author reads in the terminal, long before a pod is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.objects import deployment, pod, pod_spec
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.conftest import NODES
+from tests.installed import PROFILE_LABEL, ROOT, Installed, settle
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+MODES = ("off", "warn", "fix", "deny")
+PROFILES = "".join(f'  mode-{mode}: {{templates: {{mode: "{mode}"}}}}\n' for mode in MODES)
+
+
+class Said(NamedTuple):
+    """What kubectl printed."""
+
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Of stderr, without the hash of the policy."""
+        return re.sub(r"\(policy [0-9a-f]{12}\)", "(policy)", self.err).splitlines()
+
+
+class Terminal:
+    """kubectl in one namespace for each mode."""
+
+    def __init__(self, plane: ControlPlane, tag: str) -> None:
+        self.plane = plane
+        self.namespaces = {mode: f"templates-{mode}-{tag}" for mode in MODES}
+
+    def run(self, mode: str, *arguments: str, input: str | None = None) -> Said:
+        answer = self.plane.kubectl("-n", self.namespaces[mode], *arguments, input=input, check=False)
+        return Said(answer.stdout.strip(), answer.stderr.strip())
+
+    def apply(self, mode: str, obj: Json, *flags: str) -> Said:
+        return self.run(mode, "apply", *flags, "-f", "-", input=yaml.safe_dump(obj))
+
+    def stored(self, mode: str, name: str) -> Json:
+        """The one container of a Deployment's template."""
+        found = json.loads(self.run(mode, "get", "deployment", name, "-o", "json").out)
+        (main,) = found["spec"]["template"]["spec"]["containers"]
+        return dict(main)
+
+
+@pytest.fixture(scope="module")
+def terminal(control_plane: ControlPlane, installed: Installed) -> Iterator[Terminal]:
+    """A namespace for each mode of templates, under one policy with a profile for each; two nodes of eight A100."""
+    made = Terminal(control_plane, uuid.uuid4().hex[:6])
+    installed.set_policy(SHIPPED + PROFILES)
+    asyncio.run(_make(made))
+    yield made
+    asyncio.run(_remove(made))
+    installed.set_policy(SHIPPED)
+
+
+async def _make(terminal: Terminal) -> None:
+    async with Api.of(terminal.plane.kubeconfig) as api:
+        await clusters.apply(api, NODES)
+        for mode, name in terminal.namespaces.items():
+            await api.namespace(name, {PROFILE_LABEL: f"mode-{mode}"})
+
+            async def decided(name: str = name, mode: str = mode) -> bool:
+                try:
+                    answer = await api.create(pod("probe"), name, dryRun="All")
+                except ApiError:
+                    return False  # the nodes are not known yet
+                record = answer["metadata"].get("annotations", {}).get("gpu-admission.io/decision", "{}")
+                return bool(json.loads(record).get("profile") == f"mode-{mode}")
+
+            await wait_until(decided, 30, f"profile mode-{mode} in {name}")
+
+
+async def _remove(terminal: Terminal) -> None:
+    async with Api.of(terminal.plane.kubeconfig) as api:
+        for name in terminal.namespaces.values():
+            await remove_namespace(api, name)
+        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
+
+
+GPU = "nvidia.com/gpu"
+FED = {"cpu": "8", "memory": "32Gi"}
+SELECTOR = {"matchLabels": {"app": "a"}}
+
+
+def container(limits: Json | None = None, requests: Json | None = None, **fields: Any) -> Json:
+    """Of a pod, with what a GPU is fed by."""
+    asked = {"requests": FED | (requests or {}), **({"limits": limits} if limits else {})}
+    return {"container": {"resources": asked, **fields}}
+
+
+GOOD, HALF, NO_LIMIT = container({GPU: "1"}), container({GPU: "0.5"}), container(requests={GPU: "1"})
+THIEF = {"hostPID": True, **container({GPU: "1"}, securityContext={"privileged": True})}
+PATH = "spec.template.spec.containers[0]"
+DENIED = 'Error from server (Forbidden): error when creating "STDIN": admission webhook "'
+
+
+# --- What must not change ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_good_deployment_is_stored_as_it_was_written_and_its_author_is_told_what_its_pods_will_get(
+    terminal: Terminal, mode: str
+) -> None:
+    said = terminal.apply(mode, deployment("good", **GOOD))
+    assert said.out == "deployment.apps/good created"
+    told = "Warning: its pods will get: tolerations, priorityClass, topologySpread"
+    assert said.err == ("" if mode == "off" else told)
+    assert terminal.stored(mode, "good")["resources"] == GOOD["container"]["resources"]
+    assert terminal.apply(mode, deployment("good", **GOOD)) == ("deployment.apps/good unchanged", "")
+
+
+def test_under_mode_off_only_the_api_server_speaks(terminal: Terminal) -> None:
+    assert terminal.apply("off", deployment("thief", 0, **THIEF)) == ("deployment.apps/thief created", "")
+    said = terminal.apply("off", deployment("half", **HALF))
+    assert said.err.startswith(
+        f'The Deployment "half" is invalid: {PATH}.resources.limits[nvidia.com/gpu]: Invalid value: '
+    )
+
+
+def test_a_workload_that_was_there_is_scaled_and_labelled_freely_and_judged_when_its_template_changes(
+    terminal: Terminal,
+) -> None:
+    """It was stored while its namespace had mode off."""
+    terminal.apply("off", deployment("older", 0, **THIEF))
+    relabel = "label", "namespace", terminal.namespaces["off"], "--overwrite"
+    terminal.plane.kubectl(*relabel, f"{PROFILE_LABEL}=mode-deny")
+    try:
+        probe = deployment("probe", **THIEF)
+        settle(lambda: "denied" in terminal.apply("off", probe, "--dry-run=server").err, 20, "the new label")
+        for change in (
+            ("scale", "deployment/older", "--replicas=1"),
+            ("label", "deployment/older", "team=a"),
+            ("annotate", "deployment/older", "note=b"),
+            ("patch", "deployment/older", "--patch", '{"spec": {"minReadySeconds": 5}}'),
+        ):
+            assert terminal.run("off", *change).err == ""
+        said = terminal.run("off", "set", "image", "deployment/older", "main=registry.example/app:2")
+        assert 'denied the request: Deployment "older": 2 problems' in said.err
+    finally:
+        terminal.plane.kubectl(*relabel, f"{PROFILE_LABEL}=mode-off")
+
+
+def test_the_replica_set_of_a_deployment_is_not_judged_again(terminal: Terminal) -> None:
+    terminal.apply("warn", deployment("parent", 0, **THIEF))
+
+    def made() -> list[Json]:
+        return list(json.loads(terminal.run("warn", "get", "rs", "-l", "app=parent", "-o", "json").out)["items"])
+
+    settle(lambda: bool(made()), 20, "the ReplicaSet")
+    (found,) = made()
+    found["spec"]["template"]["metadata"]["labels"]["note"] = "a"
+    assert terminal.run("warn", "replace", "-f", "-", input=json.dumps(found)).err == ""
+
+
+# --- warn -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_pod_hook_would_refuse_is_said_at_kubectl_apply(terminal: Terminal) -> None:
+    said = terminal.apply("warn", deployment("thief", 0, **THIEF))
+    assert said.out == "deployment.apps/thief created"
+    assert said.lines == [
+        "Warning: hostNamespaces: its pods will be refused: true; wanted false: it shows the GPU processes of all pods of the "
+        "node",
+        'Warning: privileged: its pods will be refused: true in container "main"; wanted false: a privileged container sees '
+        "every GPU of …",
+    ]
+
+
+# --- What the API server would refuse ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
+def test_half_a_gpu_in_a_template_is_refused_with_what_to_do(terminal: Terminal, mode: str) -> None:
+    assert terminal.apply(mode, deployment("half", **HALF)).lines == [
+        f'{DENIED}templates.mutate.gpu-admission.io" denied the request: Deployment "half": {PATH}.resources.limits[nvidia.com'
+        '/gpu]: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. Ask for 1, '
+        "since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity] (policy)"
+    ]
+
+
+@pytest.mark.parametrize("mode", ["warn", "deny"])
+def test_a_request_without_a_limit_is_refused(terminal: Terminal, mode: str) -> None:
+    assert terminal.apply(mode, deployment("asks", **NO_LIMIT)).lines == [
+        f'{DENIED}templates.mutate.gpu-admission.io" denied the request: Deployment "asks": {PATH}.resources.requests['
+        'nvidia.com/gpu]: saw a request of "1" without a limit in container "main", wanted the same number as limit: GPUs '
+        "cannot be overcommitted. Write it under limits; nvidia.com/gpu needs no request. [gpuQuantity] (policy)"
+    ]
+
+
+def test_a_request_without_a_limit_is_mended_under_fix_and_applying_it_again_changes_nothing(
+    terminal: Terminal,
+) -> None:
+    assert terminal.apply("fix", deployment("asks", **NO_LIMIT)).out == "deployment.apps/asks created"
+    asked = {"limits": {GPU: "1"}, "requests": FED | {GPU: "1"}}
+    assert terminal.stored("fix", "asks")["resources"] == asked
+    assert terminal.apply("fix", deployment("asks", **NO_LIMIT)) == ("deployment.apps/asks unchanged", "")
+    assert terminal.stored("fix", "asks")["resources"] == asked
+
+
+def test_an_image_that_a_patch_should_have_filled_in_is_asked_for(terminal: Terminal) -> None:
+    said = terminal.apply("warn", deployment("patch", **container({GPU: "1"}, image=None)))
+    assert f'{PATH}.image: saw no image in container "main", wanted the image to run. Set image, as ' in said.err
+
+
+# --- deny -------------------------------------------------------------------------------------------------------------
+
+
+def template(**spec: Any) -> Json:
+    return {"metadata": {"labels": {"app": "a"}}, "spec": pod_spec(**THIEF, **spec)}
+
+
+KINDS: dict[str, tuple[str, Json, str]] = {
+    "Deployment": ("apps/v1", {"selector": SELECTOR, "template": template()}, "spec.template."),
+    "ReplicaSet": ("apps/v1", {"selector": SELECTOR, "template": template()}, "spec.template."),
+    "StatefulSet": ("apps/v1", {"selector": SELECTOR, "serviceName": "a", "template": template()}, "spec.template."),
+    "DaemonSet": ("apps/v1", {"selector": SELECTOR, "template": template()}, "spec.template."),
+    "Job": ("batch/v1", {"template": template(restartPolicy="Never")}, "spec.template."),
+    "CronJob": (
+        "batch/v1",
+        {"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": template(restartPolicy="Never")}}},
+        "spec.jobTemplate.spec.template.",
+    ),
+    "ReplicationController": ("v1", {"selector": {"app": "a"}, "template": template()}, "spec.template."),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_workload_is_judged_by_its_template(terminal: Terminal, kind: str) -> None:
+    version, spec, field = KINDS[kind]
+    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "taker"}, "spec": spec}
+    assert terminal.apply("deny", obj).lines == [
+        f'{DENIED}templates.validate.gpu-admission.io" denied the request: {kind} "taker": 2 problems (policy):',
+        f"- {field}spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. Remove it; use "
+        "shareProcessNamespace to see the processes of this pod. [hostNamespaces]",
+        f'- {field}spec.containers[0].securityContext.privileged: saw true in container "main", wanted false: a privileged '
+        "container sees every GPU of the node. Remove it; a GPU limit is all that a container needs to use a GPU. "
+        "[privileged]",
+    ]
+    told = terminal.apply("warn", obj, "--dry-run=server")
+    assert "hostNamespaces: its pods will be refused: " in told.err
+
+
+def test_a_stateful_set_that_mounts_its_claim_templates_is_fine(terminal: Terminal) -> None:
+    mounting = pod_spec(**container({GPU: "1"}, volumeMounts=[{"name": "data", "mountPath": "/data"}]))
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec = {
+        "selector": SELECTOR,
+        "serviceName": "a",
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": mounting},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    obj = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stateful"}, "spec": spec}
+    for mode in ("warn", "deny"):
+        said = terminal.apply(mode, obj)
+        assert said.out == "statefulset.apps/stateful created"
+        assert "refused" not in said.err
+
+
+# --- Custom resources -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ray(control_plane: ControlPlane, terminal: Terminal) -> Iterator[None]:
+    """A custom resource that holds pod templates in a list, as KubeRay's does."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "rayclusters", "singular": "raycluster", "kind": "RayCluster"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rayclusters.ray.io"},
+        "spec": {"group": "ray.io", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
+    control_plane.kubectl("wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=30s")
+    yield
+    control_plane.kubectl("delete", "crd", "rayclusters.ray.io")
+
+
+def test_a_custom_resource_is_judged_by_each_of_its_templates(terminal: Terminal, ray: None) -> None:
+    groups = [{"replicas": 1, "template": {"spec": pod_spec(**GOOD)}}, {"replicas": 2, "template": template()}]
+    spec = {"workerGroupSpecs": groups}
+    obj = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
+    told = terminal.apply("warn", obj)
+    assert told.out == "raycluster.ray.io/ray created"
+    assert "Warning: hostNamespaces: its pods will be refused: true" in told.err
+    assert "- spec.workerGroupSpecs[1].template.spec.hostPID: saw true" in terminal.apply("deny", obj).err
