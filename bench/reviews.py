@@ -1,9 +1,11 @@
 """What one review costs: `python -m bench.reviews`.
 
-The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside an aiohttp handler that only echoes, in the
-same run: the ratios are what counts, since machines differ and are shared. The reviews are of one-GPU vLLM pods of many
-owners, about 5 kB each; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and
-reserves it.
+The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yardsticks in the same run: the ratios are
+what counts, since machines differ and are shared. `echo` is a plain aiohttp application (router, Response, uvloop, no
+access log) that reads the body and gives it back. `no decision` also parses it and answers with a fixed patch of two
+operations: the least that any webhook does. Both have the same certificate, connections and reviews. The reviews are of
+one-GPU vLLM pods of many owners, about 5 kB each; the cluster has 1,000 nodes, too large to fill up, so that every review
+chooses a node and reserves it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +73,7 @@ def pod(number: int) -> dict[str, Any]:
         {"name": "shm", "mountPath": "/dev/shm"},
         {"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
     ]
-    managed = {
+    managed: dict[str, dict[str, Any]] = {
         f"f:{key}": {} for key in ("image", "name", "ports", "resources", "env", "volumeMounts", "args", "command")
     }
     return {
@@ -189,13 +192,25 @@ def _started(command: list[str]) -> Iterator[tuple[int, int]]:
 
 
 async def echo(cert: str, key: str) -> None:
-    """The least that aiohttp can do: read the body and give it back."""
+    """The least that aiohttp can do: read the body and give it back; and the least that a webhook can do with it."""
 
     async def handle(incoming: web.Request) -> web.Response:
         return web.Response(body=await incoming.read(), content_type="application/json")
 
+    async def decide_nothing(incoming: web.Request) -> web.Response:
+        uid = orjson.loads(await incoming.read())["request"]["uid"]
+        operations = [
+            {"op": "add", "path": "/metadata/labels/a", "value": "b"},
+            {"op": "add", "path": "/spec/priorityClassName", "value": "high"},
+        ]
+        patch = b64encode(orjson.dumps(operations)).decode()
+        response = {"uid": uid, "allowed": True, "patchType": "JSONPatch", "patch": patch}
+        body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+        return web.Response(body=body, content_type="application/json")
+
     app = web.Application(client_max_size=8 << 20)
     app.router.add_post("/echo", handle)
+    app.router.add_post("/nothing", decide_nothing)
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
     await runner.setup()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -220,7 +235,8 @@ def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> 
         state.write_bytes(orjson.dumps(cluster(nodes)))
         loop = "import asyncio, sys, uvloop; from bench.reviews import echo; uvloop.run(echo(*sys.argv[1:]))"
         with _started([sys.executable, "-c", loop, str(cert), str(key)]) as (port, pid):
-            found["echo"] = run(port, pid, [request("/echo", body) for body in new], seconds, connections)
+            for name, path in (("echo", "/echo"), ("no decision", "/nothing")):
+                found[name] = run(port, pid, [request(path, body) for body in new], seconds, connections)
         serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
         serve += ["--port", "0", "--ops-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)]
         with _started(serve) as (port, pid):

@@ -122,7 +122,8 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
     for containers_of_a_kind in (spec.get("containers"), spec.get("initContainers"), spec.get("ephemeralContainers")):
         for container in containers_of_a_kind or ():
             if resources := container.get("resources"):
-                for part in (resources.get("limits"), resources.get("requests")):
+                limits, requests = resources.get("limits"), resources.get("requests")
+                for part in (limits, requests if requests != limits else None):
                     if part:
                         found += [name for name in part if kind(name) is not None and not _is_zero(part[name])]
     return frozenset(found)
@@ -157,7 +158,8 @@ def owner(pod: Pod) -> Owner | None:
     """The controlling owner reference, as metav1.GetControllerOf finds it."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            return Owner(*[str(reference.get(key, "")) for key in ("kind", "name", "uid", "apiVersion")])
+            get = reference.get
+            return Owner(str(get("kind", "")), str(get("name", "")), str(get("uid", "")), str(get("apiVersion", "")))
     return None
 
 

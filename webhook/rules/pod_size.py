@@ -12,6 +12,7 @@ DRA:           the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import le
 from typing import Any, ClassVar
 
 from webhook.interface import Context, Finding, Rule
@@ -39,6 +40,8 @@ class PodSize(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         counts = _counted(pod)
+        if all(map(le, counts.values(), _MOST.values())):  # in the same order
+            return
         for what, most in _MOST.items():
             if counts[what] > most:
                 where = "metadata" if what == "annotations" else "spec"
