@@ -9,8 +9,9 @@ import yaml
 
 from tests.controlplane.objects import deployment
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.process import wait_for
 from tests.e2e.conftest import Sides
-from tests.installed import Installed, wait_for
+from tests.installed import Installed
 
 pytestmark = pytest.mark.controlplane
 
