@@ -615,7 +615,9 @@ def test_the_answer_does_not_depend_on_the_hash_seed() -> None:
     assert len(outputs) == 1
 
 
-@pytest.mark.parametrize("replicas", [5, 700], ids=["a few", "more than it pays to look around"])
+@pytest.mark.parametrize(
+    "replicas", [5, 60, 700], ids=["a few", "more than fit elsewhere", "more than it pays to skip"]
+)
 def test_spread_passes_over_the_nodes_of_any_number_of_peers(replicas: int) -> None:
     of = state([node(f"gpu-{i:04}") for i in range(replicas + 3)])
     for i in range(replicas):

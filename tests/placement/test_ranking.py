@@ -49,9 +49,10 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _many_blocks() -> Iterator[None]:
-    """Few nodes are many blocks here."""
+    """Few nodes are many blocks here, few changes are many, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranking, "BLOCK", 4)
+        for name, value in (("BLOCK", 4), ("_FEW", 3), ("_KEPT", 6)):
+            patched.setattr(ranking, name, value)
         yield
 
 
@@ -67,8 +68,8 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
     of = state([node(f"n{i * 37 % 71:02}", 8, labels={"pool": "ab"[i % 3 == 0]}) for i in range(number)])
     kept = scores()
     names = sorted(of.nodes.row_of)
-    for step in range(data.draw(st.integers(1, 5))):
-        for _ in range(data.draw(st.integers(0, 6))):
+    for step in range(data.draw(st.integers(1, 12))):
+        for _ in range(data.draw(st.integers(0, 4))):
             name = data.draw(st.sampled_from(names))
             what = data.draw(st.integers(0, 3))
             if what == 0:

@@ -186,7 +186,7 @@ class Scores:
 
 def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:
     """The best of `rows`, as `Scores.best`. All of them fit."""
-    if len(rows) > _FEW and count:
+    if count and len(rows) > max(count, _FEW):
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         above, ties = np.nonzero(scores > least)[0], np.nonzero(scores == least)[0]
         wanted = count - len(above)
