@@ -68,6 +68,9 @@ def test_names_that_tenants_invent_do_not_fill_the_memory() -> None:
         assert gpus.kind(f"nvidia.com/mig-{number}") == "slice"
         assert gpus.kind(f"tenant.example/{number}") is None
     assert len(gpus._known) <= 4096
+    long = "nvidia.com/mig-" + "1" * 303
+    assert gpus.kind(long) == "slice"
+    assert long not in gpus._known
 
 
 def test_a_vendor_is_the_domain_of_a_resource() -> None:

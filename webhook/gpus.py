@@ -9,6 +9,7 @@ from webhook.text import matches
 
 Kind = Literal["whole", "slice", "share"]
 _REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
+_LONGEST = 317  # of a qualified name: a longer one is not remembered
 
 
 class GpuName(NamedTuple):
@@ -44,7 +45,8 @@ class _Kinds(dict[str, Kind | None]):
         if len(self) >= _REMEMBERED:
             self.clear()
         kind = next((gpu.kind for gpu in self._names if matches(gpu.name, resource)), None)
-        self[resource] = kind
+        if len(resource) <= _LONGEST:
+            self[resource] = kind
         return kind
 
 
