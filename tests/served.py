@@ -1,0 +1,115 @@
+"""The handlers with a state, a policy and a namespace for each of its profiles: what most tests of answers need."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+import jsonpatch
+import orjson
+
+from tests.builders import GPU, pod
+from tests.cluster.objects import node, state
+from tests.strategies import ZONE
+from webhook.admission import PROFILE_LABEL, Decision
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadReview
+from webhook.handlers import Handlers
+from webhook.pod import Pod
+from webhook.policy import Policy
+from webhook.review import Request
+
+POLICY = Policy.load("""
+profiles:
+  default: {}
+  pinned: {injectors: {nodeAffinity: {mode: required}}}
+  apart: {injectors: {topologySpread: {mode: antiAffinity}}, placement: {strategies: {}, otherwise: spread}}
+  void: {injectors: {voidDevices: {everyPod: true}}}
+  shadow: {shadow: true}
+""")
+PROFILES = ("default", "pinned", "apart", "void")
+GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+NODES = [
+    node("gpu-a1", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),
+    node("gpu-a2", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),
+    node("gpu-b1", 4, labels={ZONE: "zone-b"}, taints=[GPU_TAINT], **{"nvidia.com/mig-1g.10gb": "7"}),
+]
+NOW = 100.0
+
+
+def cluster() -> ClusterState:
+    """Three nodes with GPUs, the priority classes of the policy, and a namespace for each profile."""
+    made = state(NODES, now=NOW)
+    for name, value in (("gpu-inference", 3), ("gpu-training", 2), ("gpu-development", 1), ("everyday", 0)):
+        made.priority_class_seen({"metadata": {"name": name}, "value": value, "globalDefault": name == "everyday"})
+    made.namespace_seen({"metadata": {"name": "plain"}})
+    made.namespace_seen({"metadata": {"name": "odd", "labels": {PROFILE_LABEL: "no such"}}})
+    for profile in (*PROFILES, "shadow"):
+        made.namespace_seen({"metadata": {"name": profile, "labels": {PROFILE_LABEL: profile}}})
+    return made
+
+
+class Recorder:
+    """What was told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+
+    def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
+        assert seconds >= 0
+        self.told.append((hook, decision.result))
+
+    def bad_review(self, hook: str, error: BadReview) -> None:
+        self.told.append((hook, str(error)))
+
+
+class Server:
+    """The handlers with a state of their own."""
+
+    def __init__(self, made: ClusterState | None = None, policy: Policy | None = POLICY) -> None:
+        self.state = cluster() if made is None else made
+        self.current = policy
+        self.recorder = Recorder()
+        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW)
+
+    def mutate(self, obj: Any, **request: Any) -> dict[str, Any]:
+        return self._answered(*self.handlers.mutate(review(obj, **request)))
+
+    def validate(self, obj: Any, **request: Any) -> dict[str, Any]:
+        return self._answered(*self.handlers.validate(review(obj, **request)))
+
+    @staticmethod
+    def _answered(status: int, answer: bytes) -> dict[str, Any]:
+        assert status == 200, answer
+        response: dict[str, Any] = orjson.loads(answer)["response"]
+        return response
+
+
+def review(obj: Any, namespace: str = "default", **request: Any) -> bytes:
+    asked = {
+        "uid": "u-1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": "jane"},
+        "object": obj,
+    } | request
+    return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked})
+
+
+def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = orjson.loads(b64decode(response.get("patch", "W10=")))
+    return found
+
+
+def after(response: dict[str, Any], before: Pod) -> Pod:
+    """The pod as the API server would store it."""
+    stored: Pod = jsonpatch.apply_patch(before, patch_of(response))
+    return stored
+
+
+def plain_pod(**tweaks: Any) -> Pod:
+    """A pod that asks for a GPU and for nothing else."""
+    main = {"name": "main", "image": "vllm", "resources": {"limits": {GPU: 1}}}
+    return pod(main, **{"labels": {"app": "web"}, "owned_by": "ReplicaSet", **tweaks})

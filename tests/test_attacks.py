@@ -1,0 +1,155 @@
+"""What a tenant may try: everything in a review is written by one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import GPU, container, pod
+from tests.cluster.objects import facts
+from tests.served import PROFILES, Server, after, plain_pod, review
+from tests.strategies import PREFERRED, pods
+from webhook.pod import DECISION, Pod
+
+NAMESPACES = st.sampled_from(PROFILES)
+
+
+def strings(value: Any) -> Iterator[str]:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, str):
+        yield value
+    for item in items:
+        yield from strings(item)
+
+
+def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*here, key)
+        yield from paths(item, (*here, key))
+
+
+WRONG = st.sampled_from([None, True, 0, -1, 1.5, 2**63, "", "x", [], {}, [None], [[]], {"a": None}, [{}], ["x"]])
+
+
+@given(pods(), NAMESPACES, WRONG, st.randoms(use_true_random=False), st.sampled_from(["mutate", "validate"]))
+def test_a_wrong_value_anywhere_is_an_answer_or_a_bad_request(
+    obj: Pod, namespace: str, wrong: Any, random: Any, hook: str
+) -> None:
+    damaged: Any = copy.deepcopy(obj)
+    *parents, last = random.choice(list(paths(damaged)))
+    here = damaged
+    for part in parents:
+        here = here[part]
+    here[last] = wrong
+    status, _ = getattr(Server().handlers, hook)(review(damaged, namespace=namespace))
+    assert status in (200, 400)
+
+
+def _large(count: int) -> Pod:
+    many = [container(f"c{i}", gpu=1 if i % 2 else None) for i in range(count)]
+    return pod(*many, labels={f"l{i}": "v" for i in range(count)}, annotations={f"a{i}": "v" for i in range(count)})
+
+
+def test_twenty_thousand_containers_are_answered() -> None:
+    """The largest object that the API server takes has about as many."""
+    server, huge = Server(), _large(20_000)
+    response = server.mutate(huge)
+    assert response["allowed"] is False or after(response, huge)
+    refusal = server.validate(huge)
+    assert not refusal["allowed"]
+    assert len(refusal["status"]["message"]) < 20_000
+
+
+def _of_many_names(prefix: str) -> Pod:
+    names = {f"{prefix}{i}": 1 for i in range(60_000)}
+    return pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1, **names}}})
+
+
+def test_sixty_thousand_resource_names_are_answered() -> None:
+    """Each would be looked at on every node, while all other reviews wait."""
+    server = Server()
+    assert server.mutate(_of_many_names("nvidia.com/mig-")) == {"uid": "u-1", "allowed": True}
+    huge = _of_many_names("tenant.example/")
+    response = server.mutate(huge)
+    assert orjson.loads(response["auditAnnotations"]["decision"])["why"] == "too many resources are asked for"
+    after(response, huge)
+    for obj in (huge, _of_many_names("nvidia.com/mig-")):
+        assert not server.validate(obj)["allowed"]
+
+
+@pytest.mark.parametrize(
+    "tweak",
+    [
+        pytest.param({"annotations": {DECISION: "x" * 1_000_000}}, id="a huge record"),
+        pytest.param(
+            {"annotations": {DECISION: '{"nodes":[["gpu-a1",1e300,0,0]]}'}}, id="a record that cannot be encoded"
+        ),
+        pytest.param({"annotations": {DECISION: '{"nodes":' + "[" * 900 + "]" * 900 + "}"}}, id="a deep record"),
+        pytest.param({"name": "a\nb\x1b[31m" * 1000}, id="a name that forges lines"),
+        pytest.param({"priorityClassName": "x" * 100_000}, id="a huge priority class"),
+        pytest.param({"labels": {"workload-type": "\n" * 1000}}, id="a class that is no word"),
+        pytest.param({"namespace": "ns\n"}, id="another namespace inside"),
+        pytest.param({"owned_by": "x\n" * 1000}, id="an owner of a strange kind"),
+    ],
+)
+def test_what_a_tenant_writes_is_bounded_and_escaped(tweak: dict[str, Any]) -> None:
+    affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [
+        {"key": "metadata.name", "operator": "In", "values": ["gpu-a1"]}]}}]}}  # fmt: skip
+    before = plain_pod(**tweak, affinity=affinity)
+    for hook in ("mutate", "validate"):
+        response = getattr(Server(), hook)(before)
+        told = [*response.get("warnings", ()), *response.get("auditAnnotations", {}).values()]
+        assert all(line.isprintable() and len(line) <= 2048 for line in told)
+        message = response.get("status", {}).get("message", "")
+        assert message.replace("\n- ", "").replace("\n", "", 1).isprintable()
+        assert len(message) < 20_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvidia.com/mig-a~b",
+        "nvidia.com/mig-a/b",
+        "nvidia.com/mig-~1~0",
+        'nvidia.com/mig-"\n',
+        "nvidia.com/mig-" + "x" * 5000,
+    ],
+    ids=["a tilde", "a slash", "what looks escaped", "a quote and a line", "five thousand letters"],
+)
+def test_resource_names_of_any_form_are_patched_or_refused(name: str) -> None:
+    before = pod({"name": "main", "image": "a", "resources": {"limits": {name: 1}}})
+    response = Server().mutate(before)
+    if response["allowed"] and len(name) < 317:  # a longer one is no name of a resource
+        stored = after(response, before)
+        assert stored["spec"]["containers"][0]["resources"] == {"limits": {name: 1}, "requests": {name: 1}}
+
+
+@pytest.mark.parametrize(
+    "quantity", ["9" * 64, "9" * 65, "1" + "0" * 5000, "1e99999999999", "-1", "0.5", "x", "", 1e300]
+)
+def test_quantities_of_any_form_are_answered(quantity: Any) -> None:
+    before = pod({"name": "main", "image": "a", "resources": {"limits": {GPU: quantity}}})
+    server = Server()
+    mutated, validated = server.mutate(before), server.validate(before)
+    if mutated["allowed"]:
+        after(mutated, before)
+    assert not validated["allowed"]
+    assert len(validated["status"]["message"]) < 2000
+
+
+def test_a_forged_record_does_not_promise_a_gpu() -> None:
+    server = Server()
+    untouched = facts(server.state)["free"]
+    affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [
+        {"key": "metadata.name", "operator": "In", "values": ["gpu-a1"]}]}}]}}  # fmt: skip
+    forged = plain_pod(annotations={DECISION: '{"nodes":[["gpu-a1",8,0,1]],"strategy":"evil"}'}, affinity=affinity)
+    response = server.mutate(forged)
+    assert facts(server.state)["free"] == untouched
+    assert "evil" not in "".join(strings(response))
