@@ -20,13 +20,13 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import compress, repeat
 from pathlib import Path
-from typing import Any
 
 import orjson
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.fleet import Object, node, pod, running, strategy_of
 from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.gpus import GpuName, Gpus
@@ -34,94 +34,15 @@ from webhook.interface import Placement
 from webhook.placement import place
 from webhook.placement.settings import PlacementSettings
 
-Object = dict[str, Any]
 SIZES = (1_213, 5_000, 20_000, 65_000)
 AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}
 """Milliseconds at the 99th percentile."""
 GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
-MODELS = ("NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S", "Tesla-T4")
 _PAGE = 500
 _PODS_PER_NODE = 7.7
 _WARM_UP = 1_000
 _KIB = 1024
 progress = Console(stderr=True)
-
-
-# --- what the API gives -----------------------------------------------------------------------------------------------
-
-
-def node(number: int, *, beat: int = 0, cordoned: bool = False) -> Object:
-    """A GPU node with about as many labels and conditions as GPU and Node Feature Discovery leave on one."""
-    name, model, gpus = f"gpu-{number:05d}", MODELS[number % len(MODELS)], (8, 8, 4, 2)[number % 4]
-    labels = {f"feature.node.kubernetes.io/cpu-cpuid.F{i}": "true" for i in range(40)} | {
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/arch": "amd64",
-        "topology.kubernetes.io/zone": f"zone-{number % 3}",
-        "topology.kubernetes.io/rack": f"rack-{number // 16}",
-        "nvidia.com/gpu.product": model,
-        "nvidia.com/gpu.count": str(gpus),
-        "nvidia.com/gpu.memory": "81559",
-        "nvidia.com/gfd.timestamp": str(1_700_000_000 + number),
-    }
-    amount = {"cpu": str(12 * gpus), "memory": f"{128 * gpus}Gi", "pods": "110", "ephemeral-storage": "1Ti"}
-    conditions = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
-    spec: Object = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
-    if cordoned:
-        spec["unschedulable"] = True
-    found = [{"type": kind, "status": "False", "lastHeartbeatTime": str(beat)} for kind in conditions]
-    return {
-        "metadata": {"name": name, "labels": labels, "resourceVersion": str(beat)},
-        "spec": spec,
-        "status": {
-            "allocatable": {**amount, "nvidia.com/gpu": str(gpus)},
-            "conditions": [*found, {"type": "Ready", "status": "True", "lastHeartbeatTime": str(beat)}],
-        },
-    }
-
-
-_ASKED = (1, 1, 2, 4, 8)
-
-
-def pod(number: int, owner: int, *, on: str | None = None, gpus: int | None = None) -> Object:
-    """A pod of a mixed queue: five sizes, four ways to select nodes, owners of twenty pods each."""
-    asked = _ASKED[owner % len(_ASKED)] if gpus is None else gpus
-    amount = {"cpu": str(8 * asked), "memory": f"{64 * asked}Gi", "nvidia.com/gpu": str(asked)}
-    if not asked:
-        amount = {"cpu": "500m", "memory": "1Gi"}
-    spec: Object = {
-        "containers": [{"name": "main", "image": "i", "resources": {"limits": amount, "requests": amount}}],
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-    }
-    if owner % 4 == 1:
-        spec["nodeSelector"] = {"topology.kubernetes.io/zone": f"zone-{owner % 3}"}
-    if owner % 4 == 2:
-        expression = {"key": "nvidia.com/gpu.product", "operator": "In", "values": list(MODELS[:2])}
-        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    if on is not None:
-        spec["nodeName"] = on
-    uid = f"{owner:08x}-0000-0000-0000-{number:012x}"
-    kind = "ReplicaSet" if owner % 2 else "Job"
-    controller = {"kind": kind, "name": f"o-{owner}", "uid": f"{owner:08x}-1111-0000-0000-{0:012x}", "controller": True}
-    return {
-        "metadata": {
-            "name": f"o-{owner}-{number}",
-            "generateName": f"o-{owner}-",
-            "namespace": f"team-{owner % 50}",
-            "uid": uid,
-            "labels": {"app": f"app-{owner}"},
-            "ownerReferences": [controller],
-        },
-        "spec": spec,
-        "status": {"phase": "Running" if on else "Pending"},
-    }
-
-
-def strategy_of(owner: int) -> str:
-    return "spread" if owner % 2 else "pack"
-
-
-# --- one size ---------------------------------------------------------------------------------------------------------
 
 
 class Stopwatch:
@@ -158,7 +79,7 @@ def fill(state: ClusterState, count: int) -> dict[str, float]:
     pods = int(count * _PODS_PER_NODE)
     kinds: tuple[tuple[ListKind, int, Iterator[Object]], ...] = (
         ("nodes", count, (node(i) for i in range(count))),
-        ("pods", pods, (_running(i, count) for i in range(pods))),
+        ("pods", pods, (running(i, count) for i in range(pods))),
     )
     for kind, total, objects in kinds:
         gc.collect()
@@ -178,14 +99,6 @@ def fill(state: ClusterState, count: int) -> dict[str, float]:
     return found
 
 
-def _running(number: int, nodes: int) -> Object:
-    """A bound pod. On two of three nodes one holds half of the GPUs; the others are small and without GPUs."""
-    at, rank = number % nodes, number // nodes
-    if rank == 0 and at // 12 % 3:
-        return pod(number, number // 20, on=f"gpu-{at:05d}", gpus=(4, 4, 2, 1)[at % 4])
-    return pod(number, 100_000 + number // 20, on=f"gpu-{at:05d}", gpus=0)
-
-
 def measure(count: int, choices: int) -> Object:
     """Everything about one number of nodes."""
     state, settings, rng = ClusterState(), PlacementSettings(), random.Random(1)
@@ -197,21 +110,21 @@ def measure(count: int, choices: int) -> Object:
     gc.freeze()
     found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)
     watches = {name: Stopwatch() for name in ("choose", "reserve", "pod event", "node event")}
-    running: list[Object] = []
+    alive: list[Object] = []
     for step in track(range(_WARM_UP + choices), f"{count:,} nodes: choices", console=progress, transient=True):
         if step == _WARM_UP:
             watches |= {name: Stopwatch() for name in watches}
         number = 1_000_000 + step
         made = pod(number, 200_000 + step // 20 % 40 + 40 * (step // 800))
-        _admit(state, settings, made, step, watches, running)
-        _others(state, count, rng, watches, running)
+        _admit(state, settings, made, step, watches, alive)
+        _others(state, count, rng, watches, alive)
     memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB, 1)
     return {
         "nodes": count,
         "pods": int(count * _PODS_PER_NODE),
         **found,
         "peak_mib": memory,
-        "refused": sum(1 for made in running if "nodeName" not in made["spec"]),
+        "refused": sum(1 for made in alive if "nodeName" not in made["spec"]),
         **{name.replace(" ", "_"): watch.summary() for name, watch in watches.items()},
         "quiet": watches["choose"].summary(watches["choose"].quiet),
     }
@@ -223,7 +136,7 @@ def _admit(
     made: Object,
     step: int,
     watches: dict[str, Stopwatch],
-    running: list[Object],
+    alive: list[Object],
 ) -> None:
     """One pod: placed, reserved, seen, bound to its first choice."""
     owner = int(made["metadata"]["name"].split("-")[1])
@@ -232,7 +145,7 @@ def _admit(
         placement: Placement = place(made, state.snapshot(0.0), settings, strategy_of(owner), GPUS)
     with watches["reserve"]:
         state.reserve(made, placement, now)
-    running.append(made)
+    alive.append(made)
     if placement.nodes:
         made["spec"]["nodeName"] = placement.nodes[0].node
         with watches["pod event"]:
@@ -240,11 +153,11 @@ def _admit(
 
 
 def _others(
-    state: ClusterState, count: int, rng: random.Random, watches: dict[str, Stopwatch], running: list[Object]
+    state: ClusterState, count: int, rng: random.Random, watches: dict[str, Stopwatch], alive: list[Object]
 ) -> None:
     """What else happens between two choices."""
-    if len(running) > max(100, count // 10):
-        ended = running.pop(rng.randrange(len(running)))
+    if len(alive) > max(100, count // 10):
+        ended = alive.pop(rng.randrange(len(alive)))
         with watches["pod event"]:
             state.pod_gone(ended, 0.0)
     if rng.random() < 0.5:
