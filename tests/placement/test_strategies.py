@@ -85,9 +85,10 @@ def test_demands_for_what_no_node_has_do_not_count() -> None:
 
 
 def test_large_demands_count_by_their_gpus() -> None:
-    # One pod of 8 among 100: by pods it hardly counts, by GPUs it is a part of 7 %.
+    # One pod of 8 among 100: by pods it hardly counts, by GPUs it is a part of 7 %, enough to outweigh best-fit.
     seen = popular((demand(), 0.99), (demand(8, 64, 512), 0.01))
-    assert best(columns((8, 96, 768, 0), (7, 90, 700, 0)), demand(), seen) == 1
+    assert best(columns((8, 66, 768, 0), (7, 128, 768, 0)), demand(), ()) == 0
+    assert best(columns((8, 66, 768, 0), (7, 128, 768, 0)), demand(), seen) == 1
 
 
 def test_weights_fall_strictly_and_the_first_outweighs_an_image() -> None:
