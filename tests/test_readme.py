@@ -22,7 +22,9 @@ BLOCKS = re.findall(r"^\*\*(.+?)\*\*.*?```diff\n(.+?)```", README, re.DOTALL | r
 
 def side(block: str, sign: str) -> dict[str, Any]:
     """The pod before (`-`) or after (`+`) a diff."""
-    found: dict[str, Any] = yaml.safe_load("\n".join(line[1:] for line in block.splitlines() if line[:1] in (" ", sign)))
+    found: dict[str, Any] = yaml.safe_load(
+        "\n".join(line[1:] for line in block.splitlines() if line[:1] in (" ", sign))
+    )
     return found
 
 

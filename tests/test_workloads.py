@@ -122,7 +122,9 @@ def test_a_limit_in_the_template_is_not_called_a_change_of_its_pods() -> None:
 def test_a_request_without_a_limit_gets_it_and_nothing_else_is_touched() -> None:
     before = deployment(NO_LIMIT)
     before["spec"]["template"]["spec"]["containers"].append(container("b"))
-    before["spec"]["template"]["spec"]["initContainers"] = [{"name": "c", "image": "i", "resources": deepcopy(NO_LIMIT)}]
+    before["spec"]["template"]["spec"]["initContainers"] = [
+        {"name": "c", "image": "i", "resources": deepcopy(NO_LIMIT)}
+    ]
     decision = mutated(asked(deepcopy(before)), policy("fix"))
     assert decision.patch is not None
     assert [each["path"] for each in orjson.loads(decision.patch)] == [
