@@ -11,8 +11,8 @@ import orjson
 from tests.builders import GPU, pod
 from tests.cluster.objects import node, state
 from tests.strategies import ZONE
-from webhook.admission import PROFILE_LABEL, Decision
 from webhook.cluster.state import ClusterState
+from webhook.decision import PROFILE_LABEL, Decision
 from webhook.errors import BadReview
 from webhook.handlers import Handlers
 from webhook.pod import Pod

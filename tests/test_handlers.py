@@ -11,7 +11,7 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
-from webhook import admission
+from webhook import decision, interface
 from webhook.injectors.tolerations import Tolerations
 from webhook.placement.strategies import WEIGHTS
 from webhook.pod import DECISION
@@ -161,7 +161,7 @@ def test_a_patch_that_would_not_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch
 
     def not_recorded(_: Tolerations, edit: Any, __: Any) -> Any:
         edit.object["spec"]["tolerations"] = []
-        return admission.Outcome("added")
+        return interface.Outcome("added")
 
     monkeypatch.setattr(Tolerations, "inject", not_recorded)
     server = Server()
@@ -227,7 +227,7 @@ def test_a_namespace_names_its_profile(namespace: str, warned: str | None) -> No
 
 def test_an_empty_label_is_an_opt_in_to_default() -> None:
     server = Server()
-    server.state.namespace_seen({"metadata": {"name": "e", "labels": {admission.PROFILE_LABEL: ""}}})
+    server.state.namespace_seen({"metadata": {"name": "e", "labels": {decision.PROFILE_LABEL: ""}}})
     assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from webhook import logs, review
-from webhook.admission import Decision
+from webhook.decision import Decision
 from webhook.interface import Finding
 
 SECRET = "canary-4b1d"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.admission import Decision
+from webhook.decision import Decision
 from webhook.interface import Finding, Outcome, Placement, Ranked
 from webhook.metrics import MOST_SERIES, Metrics
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from webhook import workloads
-from webhook.admission import Decision
+from webhook.decision import Decision
 from webhook.patch import apply
 from webhook.policy import Policy, PolicyFile
 from webhook.review import Request

@@ -2,80 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, islice
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 from webhook import explain
-from webhook.cluster.snapshot import Snapshot
-from webhook.errors import BadPod
+from webhook.decision import (
+    IGNORED,
+    Decision,
+    Findings,
+    Home,
+    context_of,
+    exempt,
+    findings,
+    fitting,
+    home_of,
+    pod_of,
+)
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Refusal, Rejected, Rule
+from webhook.interface import Cluster, Context, Finding, Refusal
 from webhook.patch import Edit, apply
-from webhook.placement import choose, fits_empty
-from webhook.pod import DECISION, Pod, annotations_of, display_name, gpu_names, owner
-from webhook.policy import DEFAULT_PROFILE, Policy, Profile
+from webhook.placement import choose
+from webhook.pod import DECISION, Pod, annotations_of, display_name
+from webhook.policy import Policy
 from webhook.review import Request
 
-PROFILE_LABEL = "gpu-admission.io/profile"
-_MOST_OF_ONE_RULE = 20
 _MOST_GPU_NAMES = 64
 """Of one pod. More were invented to keep this program busy; the validating hook says so."""
-Rules = Sequence[tuple[str, Rule]]
-Findings = list[tuple[str, str, Finding]]
-"""Unit, action, finding."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
-
-
-@dataclass(slots=True)
-class Decision:
-    """What is answered, recorded and, where a node was chosen, reserved.
-
-    `result`: `ignored` (none of our business), `patched`, `unchanged`, `allowed`, `denied`, `shadow`, `gated` (our own
-    patch did not hold: allowed without it).
-    """
-
-    result: str
-    profile: str = ""
-    workload: str = ""
-    patch: bytes | None = None
-    message: str = ""
-    warnings: list[str | None] = field(default_factory=list)
-    """What the caller is told besides findings. None stands for nothing."""
-    record: str = ""
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    findings: list[tuple[str, str, Finding]] = field(default_factory=list)
-    """Unit, action, finding. The action is `deny`, `warn`, or `foretold`: the pods of this workload will be refused."""
-    placement: Placement | None = None
-    reserve: bool = False
-    """A node was chosen by this very call, and the pod may come: the caller promises it the GPUs."""
-    unknown_profile: bool = False
-
-    def told(self) -> list[str]:
-        """The warnings as the API server takes them: few, short, one line each."""
-        refused = "its pods will be refused: "
-        if not self.findings and not any(self.warnings):
-            return []
-        briefs = [
-            f"{unit}: {refused if action == 'foretold' else ''}{finding.brief}"
-            for unit, action, finding in self.findings
-            if action != "deny"
-        ]
-        return explain.warnings((*self.warnings, *briefs))
-
-
-class Home(NamedTuple):
-    """The profile that a namespace lives under."""
-
-    profile: str
-    settings: Profile
-    unknown: bool
-    warning: str | None
-
-
-IGNORED = Decision("ignored")
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod]) -> Decision:
@@ -208,80 +160,8 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     return decision
 
 
-def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[tuple[str, str, Finding]]:
-    """What the rules find: unit, action, finding. On an UPDATE only what it brings.
-
-    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times.
-    """
-    for name, rule in rules:
-        found = iter(rule.check(pod, context))
-        first = next(found, None)
-        if first is None:
-            continue
-        before = frozenset(rule.check(context.old, context) if context.old is not None else ())
-        new = list(islice((finding for finding in chain((first,), found) if finding not in before), _MOST_OF_ONE_RULE))
-        for finding in new:
-            yield name, "warn" if finding.only_warn else rule.action, finding
-        if new and rule.gate and rule.action == "deny":  # one that only warns must not silence the others
-            return
-
-
-def fitting(cluster: Cluster, policy: Policy, home: Home) -> Callable[[Pod], Rejected] | None:
-    """What tells rules whether a pod fits any node; None where the cluster is not one that placement knows."""
-    if not isinstance(cluster, Snapshot):
-        return None
-    return partial(fits_empty, snapshot=cluster, settings=home.settings.placement, gpus=policy.gpus)
-
-
-def exempt(request: Request, pod: Pod, home: Home) -> bool:
-    """Whether who asked for this pod, or what it runs as, is not asked to keep the rules."""
-    return any([exemption.covers(request, pod) for exemption in home.settings.exempt])
-
-
-def pod_of(obj: Pod | None) -> Pod:
-    """The object itself. Its shape is not looked at here: the API server has decoded it, and a look at every field takes a
-    tenth of the whole decision. Whoever calls says whether an exception is ours or comes of a misshapen pod (`shape.check`).
-    """
-    if obj is None:
-        raise BadPod("object: wanted a Pod, saw none")
-    return obj
-
-
 def refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
     denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
     decision.message = explain.refusal(f"pod {display_name(pod)}", denials, policy.hash)
     decision.result = "shadow" if shadow else "denied"
     return decision
-
-
-def home_of(namespace: str, policy: Policy, cluster: Cluster) -> Home | None:
-    """The profile of a namespace, or None where it has not opted in. One that is not known counts as opted in.
-
-    The API server asks only for namespaces that it knows to be labelled; our watch may be a moment behind.
-    """
-    labels = cluster.namespace_labels(namespace)
-    if labels is None:
-        return Home(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
-    wanted = labels.get(PROFILE_LABEL)
-    if wanted is None:
-        return None
-    name, settings = policy.profile(wanted)
-    unknown = wanted not in (name, "")
-    warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
-    return Home(name, settings, unknown, warning)
-
-
-def context_of(request: Request, pod: Pod, policy: Policy, cluster: Cluster) -> Context:
-    controller = owner(pod)
-    return Context(
-        namespace=request.namespace,
-        gpus=policy.gpus,
-        cluster=cluster,
-        workload=policy.classify(pod, controller, request.namespace),
-        owner=controller,
-        gpu_names=gpu_names(pod, policy.gpus),
-        user=request.user,
-        groups=request.groups,
-        operation=request.operation,
-        subresource=request.subresource,
-    )

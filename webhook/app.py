@@ -23,10 +23,10 @@ from typing import Final
 import orjson
 
 from webhook import logs
-from webhook.admission import Decision
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.cluster.utilisation import Utilisation
+from webhook.decision import Decision
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds import cluster
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster

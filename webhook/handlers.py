@@ -7,8 +7,9 @@ from time import perf_counter
 from typing import Protocol
 
 from webhook import policy_guard, review, workloads
-from webhook.admission import Decision, mutate, validate
+from webhook.admission import mutate, validate
 from webhook.cluster.state import ClusterState
+from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.policy import Policy
 from webhook.shape import check

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import orjson
 import structlog
 
-from webhook.admission import Decision
+from webhook.decision import Decision
 from webhook.review import Request
 
 Logger = structlog.typing.FilteringBoundLogger

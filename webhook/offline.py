@@ -16,8 +16,9 @@ import jsonpatch
 import orjson
 
 from webhook import review, workloads
-from webhook.admission import IGNORED, Decision, mutate, validate
+from webhook.admission import mutate, validate
 from webhook.cluster.state import ClusterState
+from webhook.decision import IGNORED, Decision
 from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill

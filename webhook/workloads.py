@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from webhook import explain
-from webhook.admission import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
+from webhook.decision import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
 from webhook.interface import Cluster, Context, Finding, Refusal
 from webhook.patch import Edit
 from webhook.pod import Pod, containers

@@ -12,7 +12,7 @@ import yaml
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json
-from webhook.admission import PROFILE_LABEL
+from webhook.decision import PROFILE_LABEL
 
 pytestmark = pytest.mark.controlplane
 
