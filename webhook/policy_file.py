@@ -13,8 +13,10 @@ from webhook.text import bare, kind, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
-_LARGEST = 1 << 20
-"""A ConfigMap holds at most 1 MiB (etcd's limit on a request)."""
+_LARGEST = 1 << 18
+"""Ten times the shipped policy with its comments. A ConfigMap holds four times as much, which would take seconds to read."""
+_MOST_PROFILES = 100
+_MOST_PROBLEMS = 100
 _DEEPEST = 32
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -37,7 +39,9 @@ def read(text: str | bytes, model: type[Model]) -> Model:
 
 def _compose(text: str | bytes) -> yaml.Node | None:
     if len(text) > _LARGEST:
-        raise PolicyError([f"the policy has {len(text)} bytes; a ConfigMap holds at most {_LARGEST}"])
+        raise PolicyError(
+            [f"the policy has {len(text)} bytes; wanted at most {_LARGEST}: shorten it, comments included"]
+        )
     try:
         if problem := unsafe(text, _DEEPEST, aliases=False):
             raise PolicyError([problem])
@@ -86,7 +90,8 @@ class _Plain:
             return None
 
     def _problem(self, node: yaml.Node, path: str, what: str) -> None:
-        self._problems.append(f"line {line_of(node)}: {path + ': ' if path else ''}{what}")
+        if len(self._problems) < _MOST_PROBLEMS:
+            self._problems.append(f"line {line_of(node)}: {path + ': ' if path else ''}{what}")
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +99,10 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
     profiles = data.get("profiles")
     if not isinstance(profiles, dict):
         return data
+    if len(profiles) > _MOST_PROFILES:
+        raise PolicyError(
+            [f"profiles: saw {len(profiles)}; wanted at most {_MOST_PROFILES}: share them between namespaces"]
+        )
     base = profiles.get("default") or {}
     filled = {name: _merged(base, profile) if name != "default" else base for name, profile in profiles.items()}
     return {**data, "profiles": {"default": base, **filled}}
@@ -120,7 +129,7 @@ def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseMo
     told = {(e["type"], e["loc"][2:]) for e in errors if e["loc"][:2] == ("profiles", "default")}
     return [
         _problem(e, root, model)
-        for e in errors
+        for e in errors[:_MOST_PROBLEMS]
         if e["loc"][:1] != ("profiles",)
         or e["loc"][1:2] == ("default",)
         or (e["type"], e["loc"][2:]) not in told

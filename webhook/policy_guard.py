@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.admission import IGNORED, Decision
+from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
 from webhook.interface import Cluster
-from webhook.policy import Policy
+from webhook.policy import Policy, Profile
 from webhook.review import Request
-from webhook.text import listed, nearest, plural, quoted
+from webhook.text import bare, listed, nearest, plural, quoted
 
 KEY = "policy.yaml"
 _MOST_PROBLEMS = 20
@@ -59,12 +59,41 @@ def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
             near = nearest(name, known)
             hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
             yield f"the cluster has no PriorityClass {quoted(name)}{hint}"
-    if cluster.fresh and (offered := cluster.resources()):
-        if not policy.gpus.among(offered):
-            yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"
-        tainted = {taint.key for taint in cluster.gpu_taints(policy.gpus)}
+    offered = cluster.resources() if cluster.fresh else ()
+    if offered and not policy.gpus.among(offered):
+        yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"
+    elif offered:
+        told: dict[str, list[str]] = {}
         for name, profile in policy.file.profiles.items():
-            tolerations = profile.injectors.tolerations
-            unknown = [t.key for t in tolerations.taints if t.vendor is None and t.key not in tainted]
-            if tolerations.enabled and unknown:
-                yield f"profile {name}: no GPU node carries the taint {listed(sorted(unknown))}"
+            for text in _unseen(profile, policy, cluster):
+                told.setdefault(text, []).append(name)
+        for text, names in told.items():
+            yield f"{'profile' if len(names) == 1 else 'profiles'} {listed(map(bare, names), 3)}: {text}"
+
+
+def _unseen(profile: Profile, policy: Policy, cluster: Cluster) -> Iterator[str]:
+    """What somebody has written into a profile; what is shipped is there for many kinds of clusters."""
+    tolerations = profile.injectors.tolerations
+    tainted = {taint.key for taint in cluster.gpu_taints(policy.gpus)}
+    unknown = {taint.key for taint in tolerations.taints if taint.vendor is None} - tainted
+    if tolerations.enabled and unknown:
+        yield f"no GPU node carries the taint {listed(sorted(unknown))}"
+    labels = sorted(label for label in _labels(profile) if not cluster.domains(label, policy.gpus))
+    if labels:
+        yield f"no GPU node has the label {listed(labels)}"
+
+
+def _labels(profile: Profile) -> set[str]:
+    """The node labels of a profile that are not shipped."""
+    spread, gangs = profile.injectors.topology_spread, profile.placement.gangs
+    found = {constraint.key for constraint in spread.constraints if spread.enabled}
+    found |= set(gangs.keys) if gangs.enabled else set()
+    return (found | set(profile.rules.gpu_names.model_labels)) - _SHIPPED
+
+
+_DEFAULT = Profile()
+_SHIPPED = {
+    *(constraint.key for constraint in _DEFAULT.injectors.topology_spread.constraints),
+    *_DEFAULT.placement.gangs.keys,
+    *_DEFAULT.rules.gpu_names.model_labels,
+}

@@ -1,0 +1,129 @@
+"""The ConfigMap of the policy at `kubectl apply`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
+from webhook import policy_guard
+from webhook.decision import Decision
+from webhook.review import Request
+
+SHIPPED_CLASSES = classes("gpu-inference", "gpu-training", "gpu-development")
+CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
+
+
+def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE") -> Decision:
+    """`data` of the ConfigMap; a string is its policy."""
+    obj = {
+        "metadata": {"name": "gpu-admission-policy"},
+        "data": {"policy.yaml": data} if isinstance(data, str) else data,
+    }
+    names = {"subresource": "", "namespace": "gpu-admission", "name": "gpu-admission-policy", "user": "jane"}
+    rest: Any = {"operation": operation, "groups": (), "dry_run": False, "object": obj, "old": None, **names}
+    request = Request("u", "ConfigMap", "", "configmaps", **rest)
+    return policy_guard.validate(request, cluster)
+
+
+def test_the_end_of_the_config_map_is_not_its_business() -> None:
+    assert judged("profiles: [", operation="DELETE").result == "ignored"
+
+
+GOOD = {
+    "all defaults": ("{}", CLUSTER),
+    "a cluster that is not known yet": (
+        "profiles: {default: {injectors: {priorityClass: {classes: {a: b}}}}}",
+        UNKNOWN,
+    ),
+    "a cluster without nodes": (
+        "profiles: {default: {injectors: {topologySpread: {constraints: [{key: rack}]}}}}",
+        replace(EMPTY, priority_classes=SHIPPED_CLASSES),
+    ),
+    "a class of an injector that is off": (
+        "profiles: {default: {injectors: {priorityClass: {enabled: false, classes: {a: b}}}}}",
+        CLUSTER,
+    ),
+    "a taint for GPUs of a vendor that may come": (
+        "profiles: {default: {injectors: {tolerations: {taints: [{key: amd.com/gpu, effect: NoSchedule, vendor: amd.com}]}}}}",
+        CLUSTER,
+    ),
+    "a label that GPU nodes have": (
+        "profiles: {default: {injectors: {topologySpread: {constraints: [{key: nvidia.com/gpu.product}]}}}}",
+        CLUSTER,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "cluster"), GOOD.values(), ids=GOOD)
+def test_nothing_is_said_about(text: str, cluster: ClusterFacts) -> None:
+    decision = judged(text, cluster)
+    assert (decision.result, decision.told()) == ("allowed", [])
+
+
+LACKING = {
+    "a priority class": (
+        "profiles: {default: {injectors: {priorityClass: {classes: {inference: gpu-inferrence, training: top}}}}}",
+        [
+            'the cluster has no PriorityClass "gpu-inferrence"; did you mean "gpu-inference"?',
+            'the cluster has no PriorityClass "top"; pods will keep their priority',
+        ],
+    ),
+    "GPUs of that name": (
+        "gpus: [{name: vendor.example/gpu}]",
+        ["no node offers a resource that `gpus` names; nodes offer nvidia.com/gpu"],
+    ),
+    "a taint, in the default profile and in one that inherits it": (
+        "profiles: {default: {injectors: {tolerations: {taints: [{key: spot, effect: NoSchedule}]}}}, big: {}}",
+        ["profiles default, big: no GPU node carries the taint spot"],
+    ),
+    "labels of nodes": (
+        "profiles: {default: {}, racks: {injectors: {topologySpread: {constraints: [{key: example.com/rack}]}},"
+        " placement: {gangs: {keys: [example.com/row]}}, rules: {gpuNames: {modelLabels: [example.com/model]}}}}",
+        ["profile racks: no GPU node has the label example.com/model, example.com/rack, example.com/row"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "warnings"), LACKING.values(), ids=LACKING)
+def test_a_good_policy_is_taken_and_its_author_told_that_the_cluster_lacks(text: str, warnings: list[str]) -> None:
+    decision = judged(text)
+    assert (decision.result, decision.told()) == ("allowed", warnings)
+
+
+def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> None:
+    decision = judged("profiles:\n  default:\n    shadow: maybe\n    injektors: {}\n")
+    assert decision.result == "denied"
+    assert decision.message.splitlines() == [
+        "2 problems in policy.yaml; the policy in force stays:",
+        '- line 3: profiles.default.shadow: saw "maybe"; wanted true or false',
+        '- line 4: profiles.default.injektors: unknown key; did you mean "injectors"?',
+    ]
+
+
+def test_of_many_problems_a_person_gets_twenty() -> None:
+    decision = judged("profiles:\n  default:\n" + "".join(f"    x{n}: 1\n" for n in range(30)))
+    lines = decision.message.splitlines()
+    assert (lines[0], lines[-1], len(lines)) == (
+        "30 problems in policy.yaml; the policy in force stays:",
+        "- … and 10 more",
+        22,
+    )
+
+
+WITHOUT = {
+    "another key": ({"policy.yml": "{}"}, 'saw "policy.yml"'),
+    "no data": (None, "saw no data"),
+    "an empty map": ({}, "saw no data"),
+    "data that is no map": ([], "saw no data"),
+    "a policy that is no text": ({"policy.yaml": {"profiles": {}}}, 'saw "policy.yaml"'),
+}
+
+
+@pytest.mark.parametrize(("data", "saw"), WITHOUT.values(), ids=WITHOUT)
+def test_a_config_map_without_a_policy_is_refused(data: Any, saw: str) -> None:
+    decision = judged(data)
+    assert decision.result == "denied"
+    assert f'{saw}, wanted the key "policy.yaml" with the policy as text' in decision.message
