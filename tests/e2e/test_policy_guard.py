@@ -1,0 +1,218 @@
+"""The policy on its way into force: at `kubectl apply`, past the guard, gone, and back again."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.installed import NAMESPACE, ROOT, Installed, settle
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+NAME = "gpu-admission-policy"
+OTHER = "profiles: {default: {shadow: true}}\n"
+BAD = SHIPPED.replace("\n    shadow: false\n", "\n    shadow: maybe\n").replace(
+    "\n    placement:\n", "\n    placment:\n"
+)
+SHADOW = next(number for number, line in enumerate(BAD.splitlines(), 1) if line == "    shadow: maybe")
+PLACEMENT = next(number for number, line in enumerate(BAD.splitlines(), 1) if line == "    placment:")
+PROBLEMS = [
+    f'line {SHADOW}: profiles.default.shadow: saw "maybe"; wanted true or false',
+    f'line {PLACEMENT}: profiles.default.placment: unknown key; did you mean "placement"?',
+]
+
+
+def config_map(text: str, **more: str) -> str:
+    metadata = {"name": NAME, "namespace": NAMESPACE}
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.yaml": text, **more}}
+    )
+
+
+class Guarded:
+    """The policy of a running webhook, as its author sees it and as it decides."""
+
+    def __init__(self, plane: ControlPlane, webhook: Installed) -> None:
+        self.plane, self.webhook = plane, webhook
+
+    def apply(self, text: str, *flags: str, **more: str) -> tuple[int, str]:
+        """Exit status and stderr of `kubectl apply`."""
+        answer = self.plane.kubectl("apply", *flags, "-f", "-", input=config_map(text, **more), check=False)
+        return answer.returncode, answer.stderr
+
+    def in_force(self) -> str:
+        """The hash of the policy in force."""
+        (name,) = [name for name in self.webhook.metrics() if name.startswith("gpu_admission_policy_info")]
+        return name.split('"')[1]
+
+    def is_valid(self) -> bool:
+        return self.webhook.metrics()["gpu_admission_policy_valid"] == 1
+
+    def errors(self) -> float:
+        return self.webhook.metrics()["gpu_admission_policy_errors_total"]
+
+    def events(self) -> list[Json]:
+        events = self.plane.kubectl("get", "events", "-n", NAMESPACE, "-o", "json").stdout
+        return [event for event in json.loads(events)["items"] if event["reason"] == "PolicyRefused"]
+
+
+@pytest.fixture
+def guarded(control_plane: ControlPlane, installed: Installed) -> Iterator[Guarded]:
+    """The shipped policy is in force before and after."""
+    made = Guarded(control_plane, installed)
+    yield made
+    installed.set_policy(SHIPPED)
+    settle(made.is_valid, 30, "the shipped policy to be in force again")
+
+
+@pytest.fixture
+def unguarded(control_plane: ControlPlane, guarded: Guarded) -> Iterator[Guarded]:
+    """For the time of a test the API server does not ask about policies."""
+    kind, name = "validatingwebhookconfiguration", "gpu-admission"
+    found = json.loads(control_plane.kubectl("get", kind, name, "-o", "json").stdout)
+    (number,) = [i for i, hook in enumerate(found["webhooks"]) if hook["name"] == "policy.gpu-admission.io"]
+    path = f"/webhooks/{number}/matchConditions/0/expression"
+
+    def asks(expression: str) -> None:
+        change = json.dumps([{"op": "replace", "path": path, "value": expression}])
+        control_plane.kubectl("patch", kind, name, "--type=json", f"--patch={change}")
+
+    asks("false")
+    settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] == 0, 20, "the guard to be away")
+    yield guarded
+    asks(found["webhooks"][number]["matchConditions"][0]["expression"])
+    settle(lambda: guarded.apply(BAD, "--dry-run=server")[0] != 0, 20, "the guard to be back")
+
+
+async def decided_by(api: Api, namespace: str) -> str:
+    """The hash of the policy that decides about a pod now."""
+    try:
+        answer = await api.create(pod("probe"), namespace, dryRun="All")
+    except ApiError as error:
+        return error.message.partition("(policy ")[2][:12]
+    return str(json.loads(answer["metadata"]["annotations"]["gpu-admission.io/decision"])["policy"])
+
+
+# --- At kubectl apply -------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_policy_is_refused_with_path_and_line_and_the_old_one_stays(guarded: Guarded) -> None:
+    before = guarded.in_force()
+    status, said = guarded.apply(BAD)
+    assert status == 1
+    assert said.strip().endswith(
+        'admission webhook "policy.gpu-admission.io" denied the request: 2 problems in policy.yaml; the policy in force '
+        f"stays:\n- {PROBLEMS[0]}\n- {PROBLEMS[1]}"
+    )
+    stored = guarded.plane.kubectl("get", "configmap", NAME, "-n", NAMESPACE, "-o", "json").stdout
+    assert json.loads(stored)["data"]["policy.yaml"] == SHIPPED
+    assert (guarded.in_force(), guarded.is_valid()) == (before, True)
+
+
+def test_a_config_map_without_its_key_is_refused(guarded: Guarded) -> None:
+    change = '{"data": {"policy.yaml": null, "policy.yml": "{}"}}'
+    answer = guarded.plane.kubectl(
+        "patch", "configmap", NAME, "-n", NAMESPACE, "--type=merge", f"--patch={change}", check=False
+    )
+    assert 'saw "policy.yml", wanted the key "policy.yaml" with the policy as text' in answer.stderr
+
+
+def test_other_config_maps_are_nobodys_business(guarded: Guarded) -> None:
+    guarded.plane.kubectl(
+        "create", "configmap", "notes", "-n", NAMESPACE, "--from-literal=policy.yaml=[", "--dry-run=server"
+    )
+
+
+def test_a_good_policy_is_taken_and_its_author_told_what_the_cluster_lacks(guarded: Guarded) -> None:
+    lacking = SHIPPED.replace("inference: gpu-inference\n", "inference: gpu-inferense\n")
+    status, said = guarded.apply(lacking, "--dry-run=server")
+    assert status == 0
+    assert said.strip() == 'Warning: the cluster has no PriorityClass "gpu-inferense"; did you mean "gpu-inference"?'
+
+
+def test_the_shipped_policy_is_taken_without_a_word(guarded: Guarded) -> None:
+    assert guarded.apply(SHIPPED, "--dry-run=server") == (0, "")
+
+
+def test_a_config_map_of_a_mebibyte_is_taken_if_the_policy_in_it_is_not_that_large(guarded: Guarded) -> None:
+    rest = (1 << 20) - len(SHIPPED) - len("policy.yaml") - len("notes")
+    assert guarded.apply(SHIPPED, "--server-side", "--force-conflicts", "--dry-run=server", notes="x" * rest) == (0, "")
+    status, said = guarded.apply("#" * (1 << 19), "--server-side", "--force-conflicts", "--dry-run=server")
+    assert status == 1
+    assert "the policy has 524288 bytes; wanted at most 262144" in said
+
+
+# --- Past the guard ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_bad_policy_that_got_in_is_told_of_and_not_used_and_the_next_good_one_is(
+    unguarded: Guarded, api: Api, team: str
+) -> None:
+    before, errors, told = unguarded.in_force(), unguarded.errors(), len(unguarded.events())
+    assert unguarded.apply(BAD)[0] == 0
+    settle(lambda: unguarded.errors() > errors, 20, "the metric to rise")
+    assert (unguarded.is_valid(), unguarded.in_force()) == (False, before)
+    assert await decided_by(api, team) == before
+
+    def newest() -> list[Json]:
+        return unguarded.events()[told:]
+
+    settle(lambda: len(newest()) == 1, 20, "the Event")
+    (event,) = newest()
+    assert event["involvedObject"]["name"] == NAME
+    assert event["message"] == "the policy does not take effect; the last good one stays: " + "\n".join(PROBLEMS)
+
+    assert unguarded.apply(OTHER)[0] == 0
+    settle(unguarded.is_valid, 20, "the good policy to be in force")
+    after = unguarded.in_force()
+    assert after != before
+
+    async def by_the_new_one() -> bool:  # under a profile in shadow nothing is written into a pod
+        answer = await api.create(pod("probe"), team, dryRun="All")
+        return "gpu-admission.io/decision" not in answer["metadata"].get("annotations", {})
+
+    await wait_until(by_the_new_one, 20, "pods to be decided by the new policy")
+
+
+# --- Gone -------------------------------------------------------------------------------------------------------------
+
+
+async def test_when_the_config_map_is_gone_the_last_good_policy_stays(guarded: Guarded, api: Api, team: str) -> None:
+    before = guarded.in_force()
+    guarded.plane.kubectl("delete", "configmap", NAME, "-n", NAMESPACE)
+    settle(lambda: not guarded.is_valid(), 20, "the webhook to know")
+    assert guarded.in_force() == before
+    assert await decided_by(api, team) == before
+
+
+def test_a_server_that_starts_without_a_policy_is_not_ready_and_says_so_until_it_has_one(guarded: Guarded) -> None:
+    (member,) = guarded.webhook.members
+    guarded.plane.kubectl("delete", "configmap", NAME, "-n", NAMESPACE)
+    member.stop(patience=0)
+    member.start()
+    url = f"http://127.0.0.1:{guarded.webhook.ops_ports[0]}/readyz"
+
+    def ready() -> str:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return str(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            return str(error.read().decode())
+        except OSError:
+            return ""
+
+    missing = f"not ready: there is no policy: ConfigMap {NAMESPACE}/{NAME} does not exist: apply the policy again\n"
+    settle(lambda: ready() == missing, 30, "all but the policy")
+    guarded.webhook.set_policy(SHIPPED)
+    guarded.webhook.await_ready()
