@@ -9,7 +9,7 @@ from webhook.text import matches
 
 Kind = Literal["whole", "slice", "share"]
 _REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
-_LONGEST = 317  # of a qualified name: a longer one is not remembered
+_LONGEST = 317  # of a qualified name, as Kubernetes takes it
 
 
 class GpuName(NamedTuple):
@@ -44,9 +44,9 @@ class _Kinds(dict[str, Kind | None]):
     def __missing__(self, resource: str) -> Kind | None:
         if len(self) >= _REMEMBERED:
             self.clear()
-        kind = next((gpu.kind for gpu in self._names if matches(gpu.name, resource)), None)
-        if len(resource) <= _LONGEST:
-            self[resource] = kind
+        if len(resource) > _LONGEST:  # the API server takes no such name: no GPU, and nothing that caches keep
+            return None
+        kind = self[resource] = next((gpu.kind for gpu in self._names if matches(gpu.name, resource)), None)
         return kind
 
 
