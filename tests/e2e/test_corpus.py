@@ -1,0 +1,70 @@
+"""Manifests as people write them: what is admitted without us is admitted with us, or refused by the rules that its file names.
+
+`python -m tests.corpus FOLDER` says the same of any folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api
+from tests.controlplane.kinds import path
+from tests.controlplane.plane import ControlPlane
+from tests.corpus import compare, documents, generous, pods
+from tests.e2e.conftest import Sides
+from webhook.templates import Templates, templates
+
+pytestmark = pytest.mark.controlplane
+
+CORPUS = Path(__file__).parent / "corpus"
+FILES = sorted(file.name for file in CORPUS.glob("*.yaml"))
+DOCUMENTS = dict(documents(CORPUS))
+
+
+def refused_by(file: str) -> list[str]:
+    """The rules that the first line of a file names."""
+    found = re.match(r"# Refused by: (.*)\n", (CORPUS / file).read_text())
+    return found[1].split(", ") if found else []
+
+
+@pytest.fixture(scope="module")
+def stocked(control_plane: ControlPlane, sides: Sides) -> Iterator[Sides]:
+    """Both namespaces, and nodes that offer all that the manifests name."""
+    nodes = generous([pod for file, document in DOCUMENTS.items() for pod in pods(file, document)])
+    names = [each["metadata"]["name"] for each in nodes]
+
+    async def of_nodes(make: bool) -> None:
+        async with Api.of(control_plane.kubeconfig) as api:
+            await (clusters.apply(api, nodes) if make else clusters.remove(api, names))
+
+    asyncio.run(of_nodes(True))
+    yield sides
+    asyncio.run(of_nodes(False))
+
+
+@pytest.mark.parametrize("file", FILES)
+async def test_the_pods_of(file: str, api: Api, stocked: Sides) -> None:
+    found = list(pods(file, DOCUMENTS[file]))
+    assert found
+    tally = await compare(api, found, stocked.plain, stocked.ours)
+    assert (tally.neither, tally.repaired) == ([], [])
+    assert list(tally.rules) == refused_by(file), tally.refused
+    assert len(tally.refused) == (len(found) if refused_by(file) else 0)
+
+
+@pytest.mark.parametrize("file", FILES)
+async def test_the_document(file: str, api: Api, stocked: Sides) -> None:
+    """A template is stored whatever becomes of its pods, and as it was written."""
+    document = DOCUMENTS[file]
+    kind, group = document["kind"], document["apiVersion"].rpartition("/")[0]
+    if kind != "Pod":
+        query = {"dryRun": "All", "fieldValidation": "Strict"}
+        stored = [await api.request("POST", path(kind, namespace), document, **query) for namespace in stocked]
+        without, with_us = ([t.pod["spec"] for t in templates(each, group, kind, Templates())] for each in stored)
+        assert with_us == without != []
