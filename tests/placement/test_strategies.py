@@ -147,4 +147,4 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
 def test_a_demand_for_nothing_wastes_nothing(of: list[Node], view: View) -> None:
     made = columns(*of)
     grown = outlook(made, view).growth(made, slice(0, made.rows), Demand((("pods", 1),)))
-    assert (grown == 0).all()
+    assert grown == pytest.approx(0, abs=1e-9)  # sums of floats, in another order
