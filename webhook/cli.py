@@ -18,7 +18,8 @@ from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.export import export_yaml
 from webhook.policy import Policy
 from webhook.settings import ServeSettings
-from webhook.text import plural
+from webhook.text import nearest, plural, quoted
+from webhook.units import documented
 
 REFUSED, COULD_NOT = 1, 2
 
@@ -101,6 +102,34 @@ def lint(
         raise _could_not(error) from None
     profiles = plural(len(loaded.file.profiles), "profile")
     print(f"{file}: good: {profiles}, hash {loaded.hash}")
+
+
+@app.command()
+def units(
+    name: Annotated[str | None, typer.Argument(help="An injector or a rule, as the policy calls it.")] = None,
+    policy: PolicyOption = None,
+) -> None:
+    """List what a policy runs, in run order; with a NAME, say all that there is to know about it.
+
+    Example: `gpu-admission units gpuFits`: what it means, which fields it reads, what it allows, its settings.
+    """
+    try:
+        found = list(documented(_policy(policy)))
+    except GpuAdmissionError as error:
+        raise _could_not(error) from None
+    if name is None:
+        for unit in found:
+            print(f"{unit.name:20} {unit.state:8} {unit.summary}")
+        return
+    meant = [unit for unit in found if unit.name == name]  # priorityClass is an injector and a rule
+    for unit in meant:
+        print(f"{unit.name} ({unit.kind}, {unit.state})\n\n{unit.text}\n\nSettings:\n{to_yaml(unit.settings)}")
+    if meant:
+        return
+    near = nearest(name, [unit.name for unit in found])
+    raise _could_not(
+        BadInput(f"saw {quoted(name)}, wanted an injector or a rule{f'; did you mean {near}?' if near else ''}")
+    )
 
 
 @app.command()
