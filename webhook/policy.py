@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
+from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
-from webhook.gpus import GpuName, Gpus, Kind
+from webhook.gpus import GpuName, Gpus
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.injectors.priority_class import PriorityClassName
@@ -25,7 +26,7 @@ from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
 from webhook.interface import Injector, Rule, Settings, Workload
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import Owner, Pod, labels_of
+from webhook.pod import Owner, Pod
 from webhook.policy_file import read
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -56,10 +57,8 @@ from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
 from webhook.templates import Templates
-from webhook.text import matches_any, quoted
 
 DEFAULT_PROFILE = "default"
-_EVERYWHERE = ("*",)
 
 
 class Injectors(Settings):
@@ -140,52 +139,11 @@ class Profile(Settings):
     templates: Templates = Templates()
 
 
-class GpuResource(Settings):
-    """A resource name that counts as a GPU."""
-
-    name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
-    kind: Kind = "whole"
-
-
-class ClassRule(Settings):
-    """A pod that has one of the labels and one of the owner kinds (where given) is of this class."""
-
-    name: str = Field(alias="class")
-    labels: dict[str, tuple[str, ...]] = {}
-    owner_kinds: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = _EVERYWHERE
-    """Who is entitled to it: exact, or with a trailing `*`."""
-
-
 class PolicyFile(Settings):
     """The document as it is written."""
 
-    gpus: tuple[GpuResource, ...] = (
-        GpuResource(name="nvidia.com/gpu"),
-        GpuResource(name="nvidia.com/gpu.shared", kind="share"),
-        GpuResource(name="nvidia.com/mig-*", kind="slice"),
-        GpuResource(name="amd.com/gpu"),
-        GpuResource(name="gpu.intel.com/i915"),
-        GpuResource(name="gpu.intel.com/xe"),
-        GpuResource(name="habana.ai/gaudi"),
-    )
-    classes: tuple[ClassRule, ...] = (
-        ClassRule(name="inference", labels={"workload-type": ("inference", "serving")}),
-        ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
-        ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
-        ClassRule(
-            name="training",
-            owner_kinds=(
-                *("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob", "TrainJob"),
-                *("RayJob", "RayCluster", "AppWrapper", "Workflow"),
-            ),
-        ),
-        ClassRule(
-            name="inference",
-            owner_kinds=("ReplicaSet", "StatefulSet", "ReplicationController", "LeaderWorkerSet", "RayService"),
-        ),
-        ClassRule(name="development"),
-    )
+    gpus: tuple[GpuResource, ...] = GPUS
+    classes: tuple[ClassRule, ...] = CLASSES
     gpu_metrics: GpuMetricsSettings = GpuMetricsSettings()
     profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
 
@@ -256,19 +214,7 @@ class Policy:
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of a pod: the first rule that matches and whose namespaces include this one."""
-        labels = labels_of(pod)
-        kind = owner.kind if owner is not None else None
-        warning = None
-        for rule in self.file.classes:
-            if rule.labels and not any([labels.get(key) in values for key, values in rule.labels.items()]):
-                continue
-            if rule.owner_kinds and kind not in rule.owner_kinds:
-                continue
-            if rule.namespaces == _EVERYWHERE or matches_any(rule.namespaces, namespace):
-                return Workload(rule.name, warning)
-            if rule.labels and warning is None:  # the pod asked for it by name
-                warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
-        return Workload("none", warning)
+        return classify(self.file.classes, pod, owner, namespace)
 
 
 def _named(section: Settings) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,74 @@
+"""Which resources are GPUs, and what kind of workload a pod is: the parts of a policy that all profiles share."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from webhook.gpus import Kind
+from webhook.interface import Settings, Workload
+from webhook.pod import Owner, Pod, labels_of
+from webhook.text import quoted
+
+_EVERYWHERE = ("*",)
+
+
+class GpuResource(Settings):
+    """A resource name that counts as a GPU."""
+
+    name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
+    kind: Kind = "whole"
+
+
+class ClassRule(Settings):
+    """A pod that has one of the labels and one of the owner kinds (where given) is of this class."""
+
+    name: str = Field(alias="class")
+    labels: dict[str, tuple[str, ...]] = {}
+    owner_kinds: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = _EVERYWHERE
+    """Who is entitled to it: exact, or with a trailing `*`."""
+
+
+GPUS = (
+    GpuResource(name="nvidia.com/gpu"),
+    GpuResource(name="nvidia.com/gpu.shared", kind="share"),
+    GpuResource(name="nvidia.com/mig-*", kind="slice"),
+    GpuResource(name="amd.com/gpu"),
+    GpuResource(name="gpu.intel.com/i915"),
+    GpuResource(name="gpu.intel.com/xe"),
+    GpuResource(name="habana.ai/gaudi"),
+)
+CLASSES = (
+    ClassRule(name="inference", labels={"workload-type": ("inference", "serving")}),
+    ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
+    ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
+    ClassRule(
+        name="training",
+        owner_kinds=(
+            *("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob", "TrainJob"),
+            *("RayJob", "RayCluster", "AppWrapper", "Workflow"),
+        ),
+    ),
+    ClassRule(
+        name="inference",
+        owner_kinds=("ReplicaSet", "StatefulSet", "ReplicationController", "LeaderWorkerSet", "RayService"),
+    ),
+    ClassRule(name="development"),
+)
+
+
+def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namespace: str) -> Workload:
+    """The class of a pod: the first rule that matches and whose namespaces include this one."""
+    labels = labels_of(pod)
+    kind = owner.kind if owner is not None else None
+    warning = None
+    for rule in rules:
+        if rule.labels and not any([labels.get(key) in values for key, values in rule.labels.items()]):
+            continue
+        if rule.owner_kinds and kind not in rule.owner_kinds:
+            continue
+        if rule.namespaces == _EVERYWHERE or matches_any(rule.namespaces, namespace):
+            return Workload(rule.name, warning)
+        if rule.labels and warning is None:  # the pod asked for it by name
+            warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
+    return Workload("none", warning)
