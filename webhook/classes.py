@@ -7,7 +7,7 @@ from pydantic import Field
 from webhook.gpus import Kind
 from webhook.interface import Settings, Workload
 from webhook.pod import Owner, Pod, labels_of
-from webhook.text import quoted
+from webhook.text import matches_any, quoted
 
 _EVERYWHERE = ("*",)
 
