@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import Case, case
 from tests.controlplane.api import Api, ApiError, Object
 from tests.e2e.conftest import Sides
+from tests.installed import opt_in
 from tests.rules.test_pod_form import ALLOWED, REFUSED
 from webhook.rules.pod_form import PodForm
 
@@ -34,6 +36,242 @@ async def words(api: Api, pod: Json, namespace: str) -> str:
     except ApiError as error:
         return error.message
     return ""
+
+
+GPU = "nvidia.com/gpu"
+FED = {"cpu": "8", "memory": "32Gi"}
+
+
+def trainer(gpus: str = "1", *, name: str = "trainer", **spec: Any) -> Json:
+    """A good pod of class training. `container` among `spec`: fields of its container."""
+    main = {"name": "main", "image": "registry.example/app:1", "resources": {"limits": {GPU: gpus}, "requests": FED}}
+    main |= spec.pop("container", {})
+    labels = {"workload-type": "training"}
+    body = {"restartPolicy": "Never", "containers": [main], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": body}
+
+
+def asking(limits: Json, requests: Json | None = None) -> Json:
+    return trainer(container={"resources": {"limits": limits, "requests": FED | (requests or {})}})
+
+
+def env(**variables: str) -> Json:
+    return {"container": {"env": [{"name": name, "value": value} for name, value in variables.items()]}}
+
+
+# --- The commonest mistakes, word by word -----------------------------------------------------------------------------
+
+LIMIT = "spec.containers[0].resources.limits[nvidia.com/gpu]"
+CLASSES = "gpu-development, gpu-inference, gpu-training"
+MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
+    "half a GPU": (
+        trainer("0.5"),
+        "mutate",
+        [
+            f'{LIMIT}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. Ask '
+            "for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity]"
+        ],
+    ),
+    "two numbers": (
+        asking({GPU: "2"}, {GPU: "1"}),
+        "mutate",
+        [
+            'spec.containers[0].resources.requests[nvidia.com/gpu]: saw a request of "1" beside a limit of "2" in container '
+            '"main", wanted the same number in both. Keep only limits.nvidia.com/gpu, with the number of GPUs the container '
+            "needs. [gpuQuantity]"
+        ],
+    ),
+    "more GPUs than any node has": (
+        trainer("16"),
+        "validate",
+        [
+            f'{LIMIT}: saw 16 in container "main", wanted at most 8, which is what the largest nodes have: sides-a, sides-b. '
+            "Ask for 8 or fewer, or use a Job of 2 × 8. [gpuFits]"
+        ],
+    ),
+    "no GPUs": (
+        trainer("0"),
+        "validate",
+        [
+            f'{LIMIT}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s '
+            "GPUs. Ask for 1, or remove the line and set NVIDIA_VISIBLE_DEVICES to void. [gpuZero]"
+        ],
+    ),
+    "a model that is spelt otherwise": (
+        trainer(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80G"}),
+        "validate",
+        [
+            'spec.nodeSelector[nvidia.com/gpu.product]: saw "NVIDIA-A100-SXM4-80G", wanted a model that some node has: '
+            "NVIDIA-A100-SXM4-80GB. Choose NVIDIA-A100-SXM4-80GB, which is the nearest that exists. [gpuNames]",
+            "spec: saw a pod that no node could take even if it were empty (0/2 nodes: 2 node selector does not match), wanted "
+            "a pod that fits a node. Ask for less of what is short, or loosen what keeps the pod off the other nodes. "
+            "[gpuFits]",
+        ],
+    ),
+    "a MIG profile that no node offers": (
+        asking({"nvidia.com/mig-1g.10gb": "1"}),
+        "validate",
+        [
+            'spec.containers[0].resources.limits[nvidia.com/mig-1g.10gb]: saw nvidia.com/mig-1g.10gb in container "main", '
+            "wanted a GPU resource that some node has: nvidia.com/gpu. Ask for nvidia.com/gpu, which is the nearest that exists. "
+            "[gpuNames]"
+        ],
+    ),
+    "more memory than any node has beside its GPUs": (
+        trainer("8", container={"resources": {"limits": {GPU: "8"}, "requests": {"cpu": "64", "memory": "2Ti"}}}),
+        "validate",
+        [
+            "spec: saw a pod that no node could take even if it were empty (0/2 nodes: 2 too little memory), wanted a pod that "
+            "fits a node. Ask for less of what is short, or loosen what keeps the pod off the other nodes. [gpuFits]"
+        ],
+    ),
+    "a priority class that is kept for the system": (
+        trainer(priorityClassName="system-cluster-critical"),
+        "validate",
+        [
+            'spec.priorityClassName: saw "system-cluster-critical" in namespace "NAMESPACE", wanted another class: this one is '
+            f"for no namespace of a tenant. Use {CLASSES}, or remove the line. [priorityClass]"
+        ],
+    ),
+    "devices by the environment": (
+        trainer(**env(NVIDIA_VISIBLE_DEVICES="all")),
+        "validate",
+        [
+            'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="all" in container "main", wanted no such variable: it '
+            "hands out devices past the GPU limit. Remove it: the device plugin sets it to the GPUs that the limits ask for. "
+            "[deviceEnv]"
+        ],
+    ),
+    "devices of the node as a volume": (
+        trainer(volumes=[{"name": "dev", "hostPath": {"path": "/dev"}}]),
+        "validate",
+        [
+            'spec.volumes[0].hostPath.path: saw "/dev", wanted no host path that leads to devices: /dev/nvidia* is below it. '
+            "Remove the volume: the device plugin brings the devices that the limits ask for. [hostDevices]"
+        ],
+    ),
+    "a privileged container": (
+        trainer(container={"securityContext": {"privileged": True}}),
+        "validate",
+        [
+            'spec.containers[0].securityContext.privileged: saw true in container "main", wanted false: a privileged container '
+            "sees every GPU of the node. Remove it; a GPU limit is all that a container needs to use a GPU. [privileged]"
+        ],
+    ),
+    "everything at once, what cannot run before what takes too much": (
+        trainer("0.5", hostPID=True, container={"image": ""}, nodeName="sides-a"),
+        "mutate",
+        [
+            'spec.containers[0].image: saw no image in container "main", wanted the image to run. Set image, as '
+            "registry.example/app:1.2; if a patch or a tool fills it in, apply what comes out of that. [podForm]",
+            f'{LIMIT}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. Ask '
+            "for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity]",
+            "spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. Remove it; use "
+            "shareProcessNamespace to see the processes of this pod. [hostNamespaces]",
+            'spec.nodeName: saw "sides-a", wanted no node name: it goes past the scheduler, and past the taints of the node. '
+            "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname. [nodeName]",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "hook", "told"), MISTAKES.values(), ids=MISTAKES)
+async def test_what_a_user_reads(pod: Json, hook: str, told: list[str], api: Api, sides: Sides) -> None:
+    message = await words(api, pod, sides.ours)
+    message = re.sub(r"\(policy [0-9a-f]{12}\)", "(policy)", message.replace(sides.ours, "NAMESPACE"))
+    head = f'admission webhook "{hook}.gpu-admission.io" denied the request: pod "trainer": '
+    if len(told) == 1:
+        assert message == f"{head}{told[0]} (policy)"
+    else:
+        assert message.splitlines() == [f"{head}{len(told)} problems (policy):", *(f"- {line}" for line in told)]
+
+
+WARNED: dict[str, tuple[Json, list[str]]] = {
+    "nothing": (trainer(), []),
+    "the host's shared memory": (
+        trainer(hostIPC=True),
+        ["hostNamespaces: true; wanted false: it shares memory with all pods of the node, and reaches its MPS server"],
+    ),
+    "GPUs chosen by hand": (
+        trainer(**env(CUDA_VISIBLE_DEVICES="2,3")),
+        [
+            'cudaVisibleDevices: CUDA_VISIBLE_DEVICES="2,3" in container "main" with 1 GPU; wanted no such variable: a container '
+            "see…"
+        ],
+    ),
+    "hungry GPUs, and training that starts again": (
+        trainer(restartPolicy="Always", container={"resources": {"limits": {GPU: "2"}, "requests": {"cpu": "1"}}}),
+        [
+            'cpuPerGpu: 1 CPU and no memory for 2 GPUs in container "main"; wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for '
+            "training",
+            "restartPolicy: Always in a pod of class training; wanted OnFailure or Never: what is done would start again, and "
+            "hold i…",
+        ],
+    ),
+    "a pod without a GPU that goes to GPU nodes": (
+        trainer(tolerations=[{"key": GPU, "operator": "Exists"}], container={"resources": {}}),
+        [
+            'cpuPodOnGpuNode: a toleration of "nvidia.com/gpu" in a pod that asks for no GPU; wanted none for GPU nodes: their '
+            "CPUs …"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "warnings"), WARNED.values(), ids=WARNED)
+async def test_what_a_user_is_warned_of(pod: Json, warnings: list[str], api: Api, sides: Sides) -> None:
+    assert list((await tried(api, pod, sides.ours)).warnings) == warnings
+
+
+# --- What was there before, and what is there to hurt -----------------------------------------------------------------
+
+
+async def test_a_bad_pod_that_was_there_before_is_left_alone_and_only_what_is_added_to_it_is_judged(
+    api: Api, namespace: str, sides: Sides
+) -> None:
+    bad = trainer(**env(NVIDIA_VISIBLE_DEVICES="all"), hostPID=True)
+    await api.create(bad, namespace)
+    await opt_in(api, namespace)
+    assert "[deviceEnv]" in await words(api, bad | {"metadata": {"name": "another"}}, namespace)
+    await api.patch("Pod", "trainer", {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}}, namespace)
+    path = f"/api/v1/namespaces/{namespace}/pods/trainer/ephemeralcontainers"
+    merge = "application/strategic-merge-patch+json"
+
+    def adding(name: str, **fields: Any) -> Json:
+        return {"spec": {"ephemeralContainers": [{"name": name, "image": "registry.example/debug:1", **fields}]}}
+
+    await api.request("PATCH", path, adding("look"), merge)
+    with pytest.raises(ApiError) as refused:
+        await api.request("PATCH", path, adding("take", securityContext={"privileged": True}), merge)
+    assert '.securityContext.privileged: saw true in container "take"' in refused.value.message
+    assert "[deviceEnv]" not in refused.value.message
+
+
+def many(count: int, **container: Any) -> list[Json]:
+    return [{"name": f"c{number}", "image": "i", **container} for number in range(count)]
+
+
+# Three megabytes where the API server itself gets that far, else what it takes some seconds for: what is compared with all
+# else in a list it compares for longer than a request may last.
+HUGE: dict[str, Json] = {
+    "60,000 tolerations": trainer(tolerations=[{"key": f"k{n}", "operator": "exists"} for n in range(60_000)]),
+    "100,000 claims of one name": trainer(resourceClaims=[{"name": "a"}] * 100_000),
+    "45,000 variables that take devices": trainer(
+        container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 45_000}
+    ),
+    "1,500 containers with half a GPU": trainer(containers=many(1_500, resources={"limits": {GPU: "0.5"}})),
+    "5,000 names of resources": asking({f"nvidia.com/mig-{n}": "1" for n in range(5_000)}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")
+@pytest.mark.parametrize("pod", HUGE.values(), ids=HUGE)
+async def test_a_pod_of_megabytes_is_answered_by_us_in_time(pod: Json, api: Api, sides: Sides) -> None:
+    """An answer that came too late would be a 500 of the validating webhook, or the words of the API server alone."""
+    message = await words(api, pod, sides.ours)
+    assert 'gpu-admission.io" denied the request: pod "trainer"' in message
+    assert len(message) < 30_000
+    assert await words(api, trainer(), sides.ours) == ""
 
 
 # --- The form of a pod: the tables of the rule, judged by the API server -----------------------------------------------

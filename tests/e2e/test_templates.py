@@ -185,6 +185,17 @@ def test_what_the_pod_hook_would_refuse_is_said_at_kubectl_apply(terminal: Termi
     ]
 
 
+def test_a_priority_class_that_is_spelt_otherwise_is_seen_in_the_template(terminal: Terminal) -> None:
+    """Of a pod the API server says it first, without the name that was meant."""
+    said = terminal.apply("warn", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
+    assert said.lines == [
+        'Warning: priorityClass: its pods will be refused: "gpu-trainin"; wanted a PriorityClass of this cluster: gpu-development, '
+        "gpu-in…"
+    ]
+    said = terminal.apply("deny", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
+    assert "Write gpu-training if that is meant, or remove the line. [priorityClass]" in said.err
+
+
 # --- What the API server would refuse ---------------------------------------------------------------------------------
 
 
