@@ -140,7 +140,8 @@ def judged(pods: list[Json], asked: Load) -> Outcome:
                 outcome.bound["first" if name == nodes[0] else "ranked" if name in nodes else "other"] += 1
         else:
             outcome.pending[_gpus(pod)] += 1
-            outcome.placeable += any(amount >= _gpus(pod) for amount in free.values())
+    largest = max(free.values())
+    outcome.placeable = sum(count for gpus, count in outcome.pending.items() if gpus <= largest)
     outcome.whole = sum(amount == 8 for amount in free.values())
     return outcome
 
