@@ -208,6 +208,33 @@ def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promis
     assert not any("will get" in text for text in told)
 
 
+BRIEF = {
+    "a field of the pod": (
+        {"nodeName": "gpu-a1"},
+        'nodeName: its pods will be refused: nodeName "gpu-a1"; wanted no node name',
+    ),
+    "a field of a container": (THIEF, 'privileged: its pods will be refused: true in container "main"; wanted false'),
+}
+
+
+@pytest.mark.parametrize(("fields", "told"), BRIEF.values(), ids=BRIEF)
+def test_a_line_of_warning_names_the_field_or_the_container(fields: Json, told: str) -> None:
+    assert validated(asked(deployment(**fields)), policy()).told()[0].startswith(told)
+
+
+def test_the_field_of_a_line_is_that_of_the_pod() -> None:
+    template = deployment()["spec"]["template"]
+    template["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
+    obj = {"kind": "Deployment", "metadata": {"name": "app"}, "spec": {"template": template}}
+    assert (
+        validated(asked(obj), policy())
+        .told()[0]
+        .startswith(
+            'deviceAnnotations: its pods will be refused: annotations[cdi.k8s.io/a] "nvidia.com/gpu=all"; wanted no such'
+        )
+    )
+
+
 def test_what_the_pod_hook_would_change_is_said() -> None:
     told = validated(asked(deployment()), policy()).told()
     assert "its pods will get: tolerations, priorityClass, topologySpread" in told

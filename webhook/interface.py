@@ -56,8 +56,15 @@ class Finding(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """For a warning, which the API server wants short: `seen` names the container, so the path can go."""
-        return f"{self.seen}; wanted {self.wanted}"
+        """For a warning, which the API server wants short: where `seen` names the container, the path can go."""
+        bare_value = self.seen.startswith(('"', "true")) and " container " not in self.seen
+        return f"{self._field if bare_value else ''}{self.seen}; wanted {self.wanted}"
+
+    @property
+    def _field(self) -> str:
+        """The field within the pod's metadata or spec: "hostPID ", "annotations[a.b/c] "."""
+        head, bracket, rest = self.path.partition("[")
+        return f"{head.rpartition('spec.')[2].rpartition('metadata.')[2]}{bracket}{rest} "
 
 
 class Refusal(Exception):

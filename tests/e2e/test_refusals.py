@@ -190,7 +190,9 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
     "nothing": (trainer(), []),
     "the host's shared memory": (
         trainer(hostIPC=True),
-        ["hostNamespaces: true; wanted false: it shares memory with all pods of the node, and reaches its MPS server"],
+        [
+            "hostNamespaces: hostIPC true; wanted false: it shares memory with all pods of the node, and reaches its MPS server"
+        ],
     ),
     "GPUs chosen by hand": (
         trainer(**env(CUDA_VISIBLE_DEVICES="2,3")),
