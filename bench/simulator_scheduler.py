@@ -196,6 +196,7 @@ class Ours:
         ranked = self.ranking.rank(number)
         if len(ranked):
             self.ranking.promise(int(ranked[0]), number)
+            self.ranking.seen(number)
         return ranked
 
     def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
@@ -206,11 +207,11 @@ class Ours:
             row: int | None = int(ranked[fits.argmax()])
         else:
             row = self.scheduler.bind(shape, _NONE if self.exact else ranked, self.weights)
-        if len(ranked) or row is not None:
-            self.ranking.seen(number)
         if row is None:
             return None
-        if len(ranked):
+        if not len(ranked):
+            self.ranking.seen(number)
+        else:
             self.ranked += 1
             self.first += row == ranked[0]
             self.listed += row in ranked

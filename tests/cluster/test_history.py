@@ -10,8 +10,9 @@ from webhook.cluster.history import History
 from webhook.interface import Placement, Ranked
 
 
-def demand(gpus: int) -> Demand:
-    return Demand(((GPU, gpus), ("pods", 1)))
+def demand(gpus: int, cpu: int = 0) -> Demand:
+    requests = {"cpu": cpu, GPU: gpus, "pods": 1}
+    return Demand(tuple((name, amount) for name, amount in requests.items() if amount))
 
 
 def test_the_most_popular_demand_comes_first_and_shares_add_up() -> None:
@@ -20,6 +21,36 @@ def test_the_most_popular_demand_comes_first_and_shares_add_up() -> None:
         history.add(demand(gpus), None)
     popular = history.popular({})
     assert [(found.demand, found.share) for found in popular] == [(demand(1), 0.75), (demand(8), 0.25)]
+
+
+def test_demands_that_differ_in_details_count_as_one() -> None:
+    history = History()
+    for cpu in (66_100, 66_900, 72_000):
+        history.add(demand(8, cpu), None)
+    assert [(found.demand, found.share) for found in history.popular({})] == [(demand(8, 68_333), 1.0)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param((demand(7, 64_000), None), id="another number of GPUs"),
+        pytest.param((demand(8, 16_000), None), id="a quarter of the CPU"),
+        pytest.param((demand(8), None), id="no CPU"),
+        pytest.param((demand(8, 64_000), ("H100",)), id="one model only"),
+    ],
+)
+def test_demands_that_need_another_node_count_apart(other: tuple[Demand, tuple[str, ...] | None]) -> None:
+    history = History()
+    history.add(demand(8, 64_000), None)
+    history.add(*other)
+    assert sorted(found.share for found in history.popular({"H100": 1})) == [0.5, 0.5]
+
+
+def test_a_mean_stays_the_mean_while_it_fades() -> None:
+    history = History()
+    for number in range(10_000):
+        history.add(demand(1, 10_000 + 2000 * (number % 2)), None)
+    assert [found.demand for found in history.popular({})] == [demand(1, 11_000)]
 
 
 def test_the_models_that_pods_are_confined_to_are_told_by_number() -> None:
@@ -42,7 +73,7 @@ def test_no_tenant_can_fill_the_history() -> None:
     history = History()
     for i in range(50_000):
         history.add(demand(1 + i), None)
-    assert len(history._counts) < 2000
+    assert len(history._groups) < 2000
     assert len(history.popular({})) <= 64
 
 
@@ -72,4 +103,10 @@ def test_every_pod_with_gpus_counts_once(promised: bool) -> None:
     ):
         of.pod_seen(made, 0)
     of.pod_seen(pod("q", 0, on="a"), 0)
-    assert sum(of.history._counts.values()) == 1
+    assert of.history._total == 1
+
+
+def test_what_is_admitted_counts_before_it_is_seen() -> None:
+    of = state([node("a")])
+    of.reserve(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+    assert of.history._total == 1

@@ -85,10 +85,32 @@ def test_demands_for_what_no_node_has_do_not_count() -> None:
 
 
 def test_large_demands_count_by_their_gpus() -> None:
-    # One pod of 8 among 100: by pods it hardly counts, by GPUs it is a part of 7 %, enough to outweigh best-fit.
+    # One pod of 8 among 100 is 7 % of the GPUs that are asked for, and the emptier node has the fuller CPU.
     seen = popular((demand(), 0.99), (demand(8, 64, 512), 0.01))
-    assert best(columns((8, 66, 768, 0), (7, 128, 768, 0)), demand(), ()) == 0
-    assert best(columns((8, 66, 768, 0), (7, 128, 768, 0)), demand(), seen) == 1
+    assert best(columns((8, 94, 768, 0), (7, 96, 768, 0)), demand(), seen) == 1
+
+
+def test_what_is_nearly_whole_is_kept_before_what_is_half_empty() -> None:
+    of = columns((7, 90, 700, 0), (4, 90, 700, 0))
+    assert best(of, demand(), LARGE) == 1
+    assert best(of, demand(2), LARGE) == 1
+
+
+def test_a_node_that_could_never_hold_a_large_pod_is_not_kept_for_it() -> None:
+    of = columns((4, 96, 768, 0), (4, 96, 768, 0))
+    of.capacity[GPU][0] = 4
+    assert best(of, demand(), LARGE) == 0
+    of.capacity[GPU][:2] = 8, 4
+    assert best(of, demand(), LARGE) == 1
+
+
+def test_the_rarer_the_whole_nodes_the_dearer_the_next_one() -> None:
+    def premium(whole: int) -> float:
+        of = columns(*[(8, 96, 768, 0)] * whole, *[(1, 20, 100, 0)] * (20 - whole))
+        score = STRATEGIES["pack"](of, slice(0, of.rows), demand(), View(1, (GPU,), LARGE))
+        return float(score[-1] - score[0])
+
+    assert premium(1) > premium(2) > premium(10) > 0
 
 
 def test_weights_fall_strictly_and_the_first_outweighs_an_image() -> None:
@@ -139,12 +161,12 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
     made = columns(*of)
     wanted = demand(gpus)
     score = Pack()(made, slice(0, made.rows), wanted, View(1, (GPU,)))
-    left = [(free - gpus) / 8 / 2 + (cores - 8) / 128 / 2 for free, cores, _, _ in of]
-    assert -score == pytest.approx(np.array(left), abs=1e-9)
+    left = [free - gpus + (cores - 8) / 16 for free, cores, _, _ in of]
+    assert -64 * score == pytest.approx(np.array(left), abs=1e-5)
 
 
 @given(nodes, views)
-def test_a_demand_for_nothing_wastes_nothing(of: list[Node], view: View) -> None:
+def test_a_demand_for_nothing_costs_nothing(of: list[Node], view: View) -> None:
     made = columns(*of)
-    grown = outlook(made, view).growth(made, slice(0, made.rows), Demand((("pods", 1),)))
-    assert grown == pytest.approx(0, abs=1e-9)  # sums of floats, in another order
+    cost = outlook(made, view).cost(made, slice(0, made.rows), Demand((("pods", 1),)), 0.0)
+    assert (cost == 0).all()

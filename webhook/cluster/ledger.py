@@ -92,11 +92,12 @@ class Ledger:
             self._let_go(held)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> bool:
-        """The pod exists and is not bound. False where that was known."""
+        """The pod exists and is not bound. False where that was known, or is what was reserved for."""
         if uid in self._seen:
             return False
         key = _key(pod, nodes, kind)
         held = self._use_up(key)
+        new = held is None
         if held is None:
             held = self._hold(key, nodes, kind, now)
         elif held.kind is not kind:
@@ -106,7 +107,7 @@ class Ledger:
         self._waiting.append(held)
         self._counts[1] += 1
         self._seen[uid] = held
-        return True
+        return new
 
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""

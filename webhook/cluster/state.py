@@ -154,8 +154,9 @@ class ClusterState:
         `pod` is as it was admitted: name and uid may be missing. Raises QuantityError.
         """
         if placement.nodes:
-            nodes = tuple([ranked.node for ranked in placement.nodes])
-            self.ledger.reserve(key_of(pod), nodes, self.usage.kind(demand_of(pod), owner_key(pod)), now)
+            demand, nodes = demand_of(pod), tuple([ranked.node for ranked in placement.nodes])
+            self.ledger.reserve(key_of(pod), nodes, self.usage.kind(demand, owner_key(pod)), now)
+            self.history.add(demand, pinned_models(pod["spec"]))
 
     def release(self, pod: dict[str, Any]) -> None:
         """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""

@@ -1,8 +1,13 @@
-"""How much of a node's free GPUs the demands seen lately could not use.
+"""What the free resources of a node are worth to the demands seen lately.
 
-FGD's measure (Weng et al., USENIX ATC'23, section 4) over everything that pods ask for: a node whose CPU or memory
-cannot serve a popular demand strands its GPUs for that demand. Demands count by the GPUs they ask for, not by pods, or
-the few large jobs would have no say.
+To one demand a node is worth its free GPUs, times the part of the demand that it could hold (the least part over
+everything that is asked for), squared: half a node is worth a quarter, so the last steps to a whole one count most. A
+node that could not hold it when empty is worth nothing to it. A demand has a price: its part of all GPUs that are asked
+for, over what all nodes together are worth to it now. So a pod costs most where it takes what is much asked for and rare:
+the last whole nodes, the CPU that free GPUs need, the models that other pods are confined to.
+
+The sum of the losses over all demands is the gradient of Σ part · log(worth): proportional fairness. With a threshold in
+place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'23, section 4).
 """
 
 from __future__ import annotations
@@ -16,12 +21,19 @@ from webhook.cluster.columns import Columns, Demand, Floats, Popular, Rows, View
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
-_AMPLE: Final = 1.5
-"""Nodes have more CPU for each GPU than pods ask for with it; what is more than that is worth less than a GPU."""
 _CORES: Final = 16_000.0
 """Thousandths of a core that go with a GPU where nothing was seen yet."""
-_MOST: Final = 16
-"""Demands looked at, those that ask for most GPUs."""
+_COVERED: Final = 0.99
+_MOST: Final = 32
+"""Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
+_SAMPLED: Final = 4096
+"""Rows from which prices are estimated, at most: they need not be exact."""
+_ALMOST: Final = 1 - 1e-5
+"""A whole part, but for what rounding takes off."""
+_NOTHING: Final = 1e-9
+_EMPTY: Final = 1e-3
+"""What stands for a demand of nothing, and for nothing free: any row holds nothing, and nothing is divided by zero."""
+Matrix = NDArray[np.float32]
 
 
 class Outlook:
@@ -32,70 +44,105 @@ class Outlook:
     """
 
     def __init__(self, columns: Columns, view: View) -> None:
-        self._gpus = [name for name in view.gpus if name in columns.free]
+        gpus = [name for name in view.gpus if name in columns.free]
         popular = [found for found in view.popular if all(name in columns.free for name, _ in found.demand.requests)]
         share = np.array([found.share for found in popular])
-        asked = _matrix(popular, self._gpus)
+        asked = _matrix(popular, gpus)
         pods = share @ (asked > 0)
-        mean = np.divide(share @ asked, pods, out=np.ones(len(self._gpus)), where=pods > 0)
-        self.unit: dict[str, float] = dict(zip(self._gpus, mean.tolist(), strict=True))
-        weight = asked / mean * share[:, None]
-        cpu = _matrix(popular, [CPU])[:, 0]
-        self.cores = _AMPLE * float(share @ cpu) / float(weight.sum()) if cpu.any() and weight.any() else _CORES
-        """Thousandths of a core that weigh as much as the GPUs of an average pod."""
-        kept = np.argsort(-weight.sum(axis=1), kind="stable")[:_MOST]
-        popular, weight = [popular[number] for number in kept], weight[kept]
-        self._weight = weight / max(float(weight.sum()), 1e-9)
-        """Demands by GPU resources: their part of all GPUs that are asked for."""
-        self._total = self._weight.sum(axis=0)
-        others = {name for found in popular for name, _ in found.demand.requests} - {_PODS, *self._gpus}
-        self._resources = [*self._gpus, *sorted(others)] if popular else []
-        self._need = _matrix(popular, self._resources).T.astype(np.int64)[:, :, None]
-        reach = [
-            [found.models is None or model in found.models for model in range(len(columns.models))] for found in popular
-        ]
-        self._reach: NDArray[np.bool_] = np.array(reach, bool)
-        """Demands by models."""
+        unit = np.divide(share @ asked, pods, out=np.ones(len(gpus)), where=pods > 0)
+        weight = asked / unit * share[:, None]
+        total = max(float(weight.sum()), _NOTHING)
+        order = np.argsort(-weight.sum(axis=1), kind="stable")
+        covered = int(np.searchsorted(np.cumsum(weight.sum(axis=1)[order]), _COVERED * total)) + 1
+        kept = order[: min(covered, _MOST)]
+        popular, weight, share = [popular[number] for number in kept], weight[kept] / total, share[kept] / total
+        others = {name for found in popular for name, _ in found.demand.requests} - {_PODS, CPU, *gpus}
+        self._resources = [*gpus, CPU, *sorted(others)]
+        self._gpus = len(gpus)
+        need = _matrix(popular, self._resources)
+        each = (share @ need)[self._gpus :]
+        """How much of the other resources pods ask for with each GPU."""
+        left = np.zeros(len(self._resources))
+        left[: self._gpus] = 1 / unit
+        left[self._gpus] = 1 / (each[0] or _CORES)
+        self._left: Matrix = left.astype(np.float32)[:, None]
+        """What a unit of each resource is in GPUs of an average pod; CPU as so many GPUs as it is there for."""
+        self._each: Matrix = (1 / np.maximum(each, _NOTHING)).astype(np.float32)[:, None, None]
+        self._per: Matrix = (1 / np.maximum(need.T, _NOTHING)).astype(np.float32)[:, :, None, None]
+        self._reach = _reach(popular, len(columns.models))
         self._confined = not self._reach.all()
-        self.price = self._prices(columns, popular)
-        self.sought = bool(self.price.any())
-        """Whether some pods are confined to models."""
+        self._price: Matrix = (weight / unit / 2).T.astype(np.float32)[:, :, None, None]
+        """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
+        if popular and gpus:
+            self._price = self._fair(columns)
 
-    def growth(self, columns: Columns, rows: Rows, demand: Demand) -> Floats:
-        """By how much the free GPUs that an average popular demand cannot use grow when `demand` goes to each row."""
-        count = len(columns.free[CPU][rows])
-        grown: Floats = np.zeros(count)
-        if not self._resources:
-            return grown
-        # Before and after side by side: rows are few most of the time, so the number of numpy calls is what costs.
-        free = np.empty((len(self._resources), 2 * count), np.int64)
-        fits: NDArray[np.bool_] | None = None
+    def cost(self, columns: Columns, rows: Rows, demand: Demand, fullness: float) -> Floats:
+        """How much less each row is worth when `demand` goes there, and `fullness` of all that stays free there, in GPUs
+        of an average pod."""
+        # Before, after and empty side by side: rows are few most of the time, and the number of numpy calls is what costs.
+        count = len(columns.model[rows])
+        amounts = np.empty((len(self._resources), 3, count), np.float32)
         for number, name in enumerate(self._resources):
-            now, after = free[number, :count], free[number, count:]
-            now[:] = columns.free[name][rows]
-            np.subtract(now, demand.amount(name), out=after)
-            enough = free[number] >= self._need[number]
-            fits = enough if fits is None else np.logical_and(fits, enough, out=fits)
-        assert fits is not None
-        if self._confined:
-            reach = self._reach[:, columns.model[rows]]
-            fits[:, :count] &= reach
-            fits[:, count:] &= reach
-        for number, name in enumerate(self._gpus):
-            useless = free[number] * (self._total[number] - self._weight[:, number] @ fits)
-            grown += (useless[count:] - useless[:count]) / self.unit[name]
-        return grown
+            before, after, empty = amounts[number]
+            before[:] = now = columns.free[name][rows]
+            amount = demand.amount(name)
+            np.subtract(now, amount, out=after, casting="unsafe")
+            empty[:] = columns.capacity[name][rows]
+        cost: Matrix = np.add.reduce(amounts[:, 1] * (self._left * np.float32(fullness)), axis=0)
+        if self._gpus and self._per.size:
+            for worth in self._worths(amounts, columns.model[rows]):
+                cost += worth[0]
+                cost -= worth[1]
+        return cost.astype(np.float64)
 
-    def _prices(self, columns: Columns, popular: list[Popular]) -> Floats:
-        """By model: how much more GPUs of it are asked for by pods confined to it than if those could go anywhere."""
-        price = np.zeros(len(columns.models))
-        live = slice(0, columns.rows)
-        for number, name in enumerate(self._gpus):
-            has = np.bincount(columns.model[live], columns.capacity[name][live], len(price))
-            for found, weight in zip(popular, self._weight[:, number], strict=True):
-                if found.models:
-                    chosen = list(found.models)
-                    price[chosen] += weight * has.sum() / max(has[chosen].sum(), 1)
+    def _worths(self, amounts: Matrix, model: NDArray[np.int32]) -> list[Matrix]:
+        """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the
+        last state is the empty node."""
+        held, fed = self._held(amounts, model), self._fed(amounts[:, :-1])
+        return [
+            np.add.reduce(held * price, axis=0) * (fed * amounts[number, :-1])
+            for number, price in enumerate(self._price)
+        ]
+
+    def _held(self, amounts: Matrix, model: NDArray[np.int32]) -> Matrix:
+        """Demands by states by rows: the part of the demand that the row could hold, squared; 0 where not even the empty
+        node could hold it all. Also makes nothing out of what is negative in `amounts`."""
+        np.maximum(amounts, _EMPTY, out=amounts)
+        part = self._per[0] * amounts[0]
+        for per, amount in zip(self._per[1:], amounts[1:], strict=True):
+            np.minimum(part, per * amount, out=part)
+        possible = part[:, -1] >= _ALMOST
+        if self._confined:
+            possible &= self._reach[:, model]
+        held: Matrix = part[:, :-1]
+        np.minimum(held, 1, out=held)
+        held *= held
+        held *= possible[:, None]
+        return held
+
+    def _fed(self, free: Matrix) -> Matrix:
+        """By states and rows: how much of the free GPUs counts. Half, and half as far as the rest that pods ask for with
+        them is there."""
+        gpus = np.add.reduce(free[: self._gpus] * self._left[: self._gpus, :, None], axis=0)
+        fed: Matrix = np.minimum.reduce(free[self._gpus :] * self._each, axis=0)
+        fed /= gpus
+        np.minimum(fed, 1, out=fed)
+        fed += 1
+        return fed
+
+    def _fair(self, columns: Columns) -> Matrix:
+        """Prices by what all nodes together are worth to each demand now, at least one pod of it."""
+        rows = slice(0, columns.rows, max(1, columns.rows // _SAMPLED))
+        free = np.array([columns.free[name][rows] for name in self._resources], np.float32)
+        capacity = np.array([columns.capacity[name][rows] for name in self._resources], np.float32)
+        amounts = np.stack([free, capacity], axis=1)
+        held = self._held(amounts, columns.model[rows])[:, 0]
+        fed = self._fed(amounts[:, :-1])[0]
+        price = self._price.copy()
+        for number in range(self._gpus):
+            idle = amounts[number, 0] * fed
+            least = np.where(price[number, :, 0, 0] > 0, 1 / self._per[number, :, 0, 0], 1)
+            price[number, :, 0, 0] *= float(idle.sum()) / np.maximum(held @ idle, least)
         return price
 
 
@@ -111,3 +158,9 @@ def outlook(columns: Columns, view: View) -> Outlook:
 def _matrix(popular: list[Popular], resources: list[str]) -> Floats:
     amounts = [[found.demand.amount(name) for name in resources] for found in popular]
     return np.array(amounts, float).reshape(len(popular), len(resources))
+
+
+def _reach(popular: list[Popular], models: int) -> NDArray[np.bool_]:
+    """Demands by models: whether the demand may go to nodes of the model."""
+    reach = [[found.models is None or model in found.models for model in range(models)] for found in popular]
+    return np.array(reach, bool).reshape(len(popular), models)

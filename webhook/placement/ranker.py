@@ -49,7 +49,7 @@ class Ranker:
         self._scores: dict[tuple[bytes, Demand, str], Scores] = {}
         self._possible: dict[tuple[bytes, Demand], tuple[int, Rejected]] = {}
         self._view = View(0, ())
-        self._seen_by_view: tuple[int, int, int] = (-1, -1, -1)
+        self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
     def place(self, pod: Pod, demand: Demand, strategy: str) -> Placement:
         """Rank nodes for a pod that asks for GPUs and whose node is ours to choose."""
@@ -155,7 +155,8 @@ class Ranker:
 
     def _current_view(self) -> View:
         columns, history = self._state.nodes.columns, self._state.history
-        seen = (history.version, len(columns.capacity), len(columns.models))
+        size = self._state.nodes.count.bit_length()  # half as many nodes, or twice as many, are worth a new look
+        seen = (history.version, len(columns.capacity), len(columns.models), size)
         if seen != self._seen_by_view:
             self._seen_by_view = seen
             models = {name: number for number, name in enumerate(columns.models)}

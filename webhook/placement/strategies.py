@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from webhook.cluster.columns import Columns, Demand, Floats, Rows, Strategy, View
-from webhook.placement.fragmentation import CPU, outlook
+from webhook.placement.fragmentation import outlook
 
 WEIGHTS: Final = (100, 35, 12, 8, 7, 6, 5, 4, 3, 2)
 """Weights of the preferred terms, best node first.
@@ -23,11 +23,9 @@ choice for one pod in six where a tenth of the nodes had the image, and for one 
 one in twenty and none. The rest only falls: it keeps a burst on ranked nodes when the first ones are taken.
 """
 
-_FULLNESS: Final = 1 / 16
-"""What a free GPU costs, against one that popular demands cannot use. Small: it decides between nodes that are nearly
-equal by fragmentation, and keeps whole nodes free for demands too rare to be popular."""
-_SCARCITY: Final = 1.0
-"""What a GPU of a model costs that is as much asked for as all GPUs are, if no pod were confined elsewhere."""
+_FULLNESS: Final = 1 / 64
+"""What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
+otherwise, and alone while no demand was seen."""
 
 
 class Spread:
@@ -54,35 +52,17 @@ class Spread:
 
 
 class Pack:
-    """For everything else: the node whose free GPUs stay most useful, the fullest first where it makes little difference.
+    """For everything else: the node that loses least for the demands seen lately (`fragmentation`), the fullest first
+    among equals.
 
-    A score is minus the sum of three things, in GPUs' worth:
-    - the growth of the free GPUs that the demands seen lately cannot use (`fragmentation`);
-    - a sixteenth of what stays free: GPUs, and CPU as so many GPUs as it is there for. This is best-fit, as in FGD's
-      comparison (½ CPU / 128 cores + ½ GPUs / 8); alone it decides while no demand was seen;
-    - for a pod that may go elsewhere, how sought-after the node's GPU model is by pods that may not.
+    Fullest is by free GPUs, and by free CPU as so many GPUs as it is there for: best-fit, as FGD's authors compare with.
+    A score is minus what the node would lose, in GPUs of an average pod.
     """
 
     peers_first = False
 
-    def __init__(self, fullness: float = _FULLNESS, scarcity: float = _SCARCITY) -> None:
-        self._fullness, self._scarcity = fullness, scarcity
-
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
-        known = outlook(columns, view)
-        cost = known.growth(columns, rows, demand)
-        left = np.zeros(cost.shape)
-        asked = 0.0
-        for name, unit in known.unit.items():
-            amount = demand.amount(name)
-            left += (columns.free[name][rows] - amount) / unit
-            asked += amount / unit
-        left += (columns.free[CPU][rows] - demand.amount(CPU)) / known.cores
-        cost += self._fullness * left
-        if asked and known.sought:
-            cost += self._scarcity * asked * known.price[columns.model[rows]]
-        # A sum over a row alone may differ in its last bits from the same sum among others; ties must stay ties.
-        return np.round(-cost, 9)
+        return -outlook(columns, view).cost(columns, rows, demand, _FULLNESS)
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {"spread": Spread(), "pack": Pack()}
