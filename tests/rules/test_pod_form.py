@@ -95,6 +95,7 @@ NOT_OURS: dict[str, Case] = {
     "a claim with a source that a later Kubernetes may know": case(claiming({"name": "gpu", "fromTheFuture": "x"})),
     "a number of GPUs, which is for another rule": case(pod(devices({}, {GPU: "500m"}))),
     "what is no quantity": case(pod(devices({"example.com/fpga": "x"}, {"example.com/fpga": "y"}))),
+    "a service account by its full name": case(pod(serviceAccountName="team.trainer")),
     "the name of the pod of a template": case(generated("Trainer-"), template=True),
 }
 """Nothing is said, whatever the API server says."""
@@ -128,7 +129,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(name="a" * 254)),
         [
             f'metadata.name: saw pod name "{"a" * 80}…", wanted lower case letters, digits, - and ., with a letter or '
-            f"digit at both ends, at most 253. Rename it, as {'a' * 63}."
+            f"digit at both ends, at most 253. Rename it, as {'a' * 253}."
         ],
     ),
     "a generated name with an underscore": (
@@ -136,6 +137,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [
             'metadata.generateName: saw pod name "my_trainer-", wanted lower case letters, digits, - and ., with a letter '
             "or digit at both ends, at most 253. Rename it, as my-trainer-."
+        ],
+    ),
+    "a placeholder that nobody filled in": (
+        case(pod(container("<name>"), name="{{ name }}")),
+        [
+            'metadata.name: saw pod name "{{ name }}", wanted lower case letters, digits, - and ., with a letter or digit at '
+            "both ends, at most 253. Fill in the placeholder.",
+            f'spec.containers[0].name: saw container name "<name>", wanted {_NAME}. Fill in the placeholder.',
         ],
     ),
     "a container without a name": (
@@ -278,3 +287,11 @@ def test_a_gpu_pod_by_claim_or_by_a_resource_that_the_policy_does_not_name_is_a_
     for asked in (claiming(GPU_CLAIM), pod(devices({"vendor.example/gpu": "1"}, {}))):
         asked["spec"]["containers"][0]["image"] = ""
         assert [finding.path for finding in case(asked).findings(RULE)] == ["spec.containers[0].image"]
+
+
+def test_a_service_account_is_looked_up_before_we_are_asked_so_only_of_a_template_its_name_is_judged() -> None:
+    made = case(pod(serviceAccountName="$ACCOUNT"), template=True)
+    assert made.messages(RULE) == [
+        'spec.serviceAccountName: saw service account "$ACCOUNT", wanted lower case letters, digits, - and ., with a letter or '
+        "digit at both ends, at most 253. Fill in the placeholder."
+    ]

@@ -6,9 +6,9 @@ is refused that it would accept; where a release or a feature gate decides, this
 
 Switch it off where another mutating webhook completes pods after this one: one that fills in images, or adds volumes.
 
-Fields read:   of GPU pods (a resource with a domain, or resourceClaims): metadata.name and generateName; of containers and
-               init containers name, image, volumeMounts[*].name, resources; spec.volumes[*].name, spec.resourceClaims,
-               spec.tolerations, topologyKey in the terms of podAffinity and podAntiAffinity
+Fields read:   of GPU pods (a resource with a domain, or resourceClaims): metadata.name and generateName; name, image,
+               volumeMounts[*].name and resources of containers and init containers; names of spec.volumes and
+               spec.serviceAccountName; spec.resourceClaims and tolerations; topologyKey of podAffinity and podAntiAffinity
 Refused:       no image; names that are none, or come twice; mounts of volumes that are not there; claims without a source,
                or that the pod does not list; resources with a domain that have a request and no limit, or a different one;
                tolerations that match nothing; (anti-)affinity terms without topologyKey
@@ -32,6 +32,8 @@ from webhook.text import bare, listed, nearest, quoted
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_NAME, _LONGEST_LABEL, _GENERATED = 253, 63, 58
+_LABELS = "lower case letters, digits and -, with a letter or digit at both ends, at most 63"
+_SUBDOMAINS = "lower case letters, digits, - and ., with a letter or digit at both ends, at most 253"
 _OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 """The last two only with feature gate TaintTolerationComparisonOperators, which is not for us to know."""
 _NOT_THE_AUTHORS = "kube-api-access-"  # the API server adds this volume before we are asked
@@ -47,8 +49,11 @@ class PodForm(Rule):
         spec = pod["spec"]
         if not (context.gpu_names or claims_devices(pod) or _names_a_device(pod, context)):
             return
-        if not context.template and not _is_pod_name(pod["metadata"]):
+        if not context.template:
             yield from _pod_name(pod["metadata"])
+        account = spec.get("serviceAccountName")
+        if account and not _is_subdomain(account):  # of a pod the API server looks it up before we are asked
+            yield _renamed("spec.serviceAccountName", "service account", account, _SUBDOMAINS)
         volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
         claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
         found = [container for container in context.containers(pod) if container.kind != "ephemeralContainers"]
@@ -84,22 +89,16 @@ def _is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
-def _is_pod_name(metadata: Mapping[str, Any]) -> bool:
-    """The API server makes up five letters and digits after the first 58 of generateName."""
-    full = metadata.get("name") or (metadata.get("generateName") or "")[:_GENERATED] + "x"
-    return len(full) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(full) is not None
+def _is_subdomain(name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def _pod_name(metadata: Mapping[str, Any]) -> Iterator[Finding]:
+    """The API server makes up five letters and digits after the first 58 of generateName."""
     field = "name" if metadata.get("name") else "generateName"
-    name = metadata[field]
-    better = ".".join(filter(None, map(_repaired, name[:_LONGEST_NAME].split("."))))
-    yield Finding(
-        path=f"metadata.{field}",
-        seen=f"pod name {quoted(name)}",
-        wanted="lower case letters, digits, - and ., with a letter or digit at both ends, at most 253",
-        fix=_rename(f"{better}-" if better and field != "name" and name.endswith("-") else better),
-    )
+    name = metadata.get(field) or "x"
+    if not _is_subdomain(name if field == "name" else name[:_GENERATED] + "x"):
+        yield _renamed(f"metadata.{field}", "pod name", name, _SUBDOMAINS)
 
 
 def _container_names(found: Sequence[Container]) -> Iterator[Finding]:
@@ -111,27 +110,27 @@ def _container_names(found: Sequence[Container]) -> Iterator[Finding]:
         if not name:
             yield Finding(path, "a container without a name", "a name for every container", "Name it, as main")
         elif not _LABEL.fullmatch(name):
-            wanted = "lower case letters, digits and -, with a letter or digit at both ends, at most 63"
-            yield Finding(path, f"container name {quoted(name)}", wanted, _rename(_repaired(name)))
+            yield _renamed(path, "container name", name, _LABELS)
         elif name in taken:
             wanted = "a name of its own for every container, init containers included"
-            fix = _rename(_another(name, regular.union(*before.values())))
+            fix = f"Rename it, as {_another(name, regular.union(*before.values()))}"
             yield Finding(path, f"a second container {quoted(name)}", wanted, fix)
         taken.add(name)
 
 
-def _repaired(name: str) -> str:
-    """The nearest name that the API server takes; empty where there is nothing to make one of."""
-    return re.sub(r"[^a-z0-9-]+", "-", name[:_LONGEST_LABEL].lower(), flags=re.ASCII).strip("-")
+def _renamed(path: str, what: str, name: str, wanted: str) -> Finding:
+    """With the nearest name that the API server takes, where there is something to make one of."""
+    parts = name[:_LONGEST_NAME].lower().split(".") if wanted is _SUBDOMAINS else [name[:_LONGEST_LABEL].lower()]
+    better = ".".join(filter(None, [re.sub(r"[^a-z0-9-]+", "-", part, flags=re.ASCII).strip("-") for part in parts]))
+    end = "-" if better and path.endswith("generateName") and name.endswith("-") else ""
+    fix = f"Rename it, as {better}{end}" if better else "Rename it"
+    unfilled = any(c in "$<>{}" for c in name[:_LONGEST_NAME])
+    return Finding(path, f"{what} {quoted(name)}", wanted, "Fill in the placeholder" if unfilled else fix)
 
 
 def _another(name: str, taken: Collection[str]) -> str:
     numbered = (f"{name[: _LONGEST_LABEL - 5]}-{number}" for number in range(2, len(taken) + 3))
     return next(free for free in numbered if free not in taken)
-
-
-def _rename(better: str) -> str:
-    return f"Rename it, as {better}" if better else "Rename it"
 
 
 def _no_image(container: Container) -> Finding:
@@ -195,7 +194,7 @@ def _claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         if not name:
             yield Finding(f"{path}.name", "a claim without a name", "a name that containers use", "Name it, as gpu")
         elif name in seen:
-            fix = _rename(_another(name, seen))
+            fix = f"Rename it, as {_another(name, seen)}"
             yield Finding(f"{path}.name", f"a second claim {quoted(name)}", "a name of its own for every claim", fix)
         if not given:
             yield Finding(
