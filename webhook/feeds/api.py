@@ -19,7 +19,7 @@ from webhook.text import quoted
 
 Object = dict[str, Any]
 REQUEST_SECONDS: Final = 30.0
-CONNECT_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 5.0
 _LARGEST_LINE = 16 << 20
 """Bytes of one event: ten times what etcd stores as one object."""
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}

@@ -10,8 +10,9 @@ from types import TracebackType
 from webhook.logs import Logger, cause
 from webhook.metrics import Metrics
 
-LONGEST_PAUSE = 8.0
-"""Seconds between two tries at most: after an outage of any length we are exact again within this time."""
+LONGEST_PAUSE = 4.0
+"""Seconds between two tries at most. With `api.CONNECT_SECONDS` this is why we are exact again within ten seconds after an
+outage of any length: a try that began while nothing answered ends, one pause, and the next one succeeds."""
 
 
 class Backoff:
