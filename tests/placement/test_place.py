@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, pod, state
 from tests.placement.oracle import feasible, matches
+from webhook.cluster.pods import claim_of
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.interface import Placement
-from webhook.placement import _ranker, fits_empty, place
+from webhook.placement import Ask, _ranker, answer, ask_of, fits_empty, place
 from webhook.placement.settings import Health, PlacementSettings
 
 ROOT = Path(__file__).parents[2]
@@ -415,6 +416,32 @@ def test_replicas_share_out_equal_nodes_and_each_keeps_to_its_order() -> None:
     one, same, other = (state(nodes, replica=name) for name in ("one", "one", "other"))
     assert names(placed(one, pod("p"))) == names(placed(same, pod("p")))
     assert names(placed(one, pod("p"))) != names(placed(other, pod("p")))
+
+
+def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
+    def fed() -> ClusterState:
+        return state([node(f"gpu-{i}", labels={"zone": "ab"[i % 2]}) for i in range(6)])
+
+    each, once = fed(), fed()
+    first = admitted(pod("p-0", 2, owner="o", nodeSelector={"zone": "a"}))
+    ask, claim = ask_of(first, DEFAULTS, "spread", GPUS), claim_of(first)
+    assert isinstance(ask, Ask)
+    first["spec"]["nodeSelector"]["zone"] = "b"  # an ask keeps nothing of the pod
+    for i in range(12):
+        made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
+        assert ask_of(made, DEFAULTS, "spread", GPUS) == ask
+        assert claim_of(made) == claim
+        wanted, found = placed(each, made, "spread"), answer(ask, once.snapshot(0), DEFAULTS, GPUS)
+        assert found == wanted
+        each.reserve(made, wanted, 0)
+        once.hold(claim, found, 0)
+    assert each.ledger.counts == once.ledger.counts
+    assert each.usage.peers == once.usage.peers
+
+
+def test_a_pod_that_is_not_ours_to_place_is_answered_without_a_look_at_the_cluster() -> None:
+    assert ask_of(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
+    assert ask_of(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
 
 
 def test_replicas_share_out_nodes_that_are_nearly_equal_too() -> None:

@@ -80,6 +80,21 @@ def key_of(pod: Pod) -> PodKey:
     return PodKey(namespace_of(pod), _controller(pod) or metadata.get("generateName") or metadata.get("name") or "")
 
 
+class Claim(NamedTuple):
+    """What a promise to a pod depends on, apart from its nodes. Equal for the replicas of a workload."""
+
+    key: PodKey
+    demand: Demand
+    owner: str
+    models: tuple[str, ...] | None
+    """The GPU models that the pod is confined to; None: any."""
+
+
+def claim_of(pod: Pod) -> Claim:
+    """Of a pod as it was admitted: name and uid may be missing. Raises QuantityError."""
+    return Claim(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
+
+
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):

@@ -15,8 +15,9 @@ from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Listing, ListKind
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
+    Claim,
+    claim_of,
     counted_demand,
-    demand_of,
     is_gpu_like,
     key_of,
     owner_key,
@@ -92,18 +93,15 @@ class ClusterState:
             self._forget(uid)
             return
         demand = counted_demand(pod)
-        gpu_like = is_gpu_like(demand)
-        if not gpu_like:
+        if not is_gpu_like(demand):
             if node := spec.get("nodeName"):
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod))
         if node := spec.get("nodeName"):
-            if uid not in self._pods:
-                promised = self.ledger.bound(uid, key, promised_nodes(pod), kind, node)
-                if not promised:
-                    self.history.add(demand, pinned_models(spec))
+            if uid not in self._pods and not self.ledger.bound(uid, key, promised_nodes(pod), kind, node):
+                self.history.add(demand, pinned_models(spec))
             self._put(uid, node, kind)
             return
         nodes = promised_nodes(pod)
@@ -154,14 +152,20 @@ class ClusterState:
         `pod` is as it was admitted: name and uid may be missing. Raises QuantityError.
         """
         if placement.nodes:
-            demand, nodes = demand_of(pod), tuple([ranked.node for ranked in placement.nodes])
-            self.ledger.reserve(key_of(pod), nodes, self.usage.kind(demand, owner_key(pod)), now)
-            self.history.add(demand, pinned_models(pod["spec"]))
+            self.hold(claim_of(pod), placement, now)
+
+    def hold(self, claim: Claim, placement: Placement, now: float) -> None:
+        """As `reserve`, for a pod whose claim is known."""
+        if placement.nodes:
+            nodes = tuple([ranked.node for ranked in placement.nodes])
+            self.ledger.reserve(claim.key, nodes, self.usage.kind(claim.demand, claim.owner), now)
+            self.history.add(claim.demand, claim.models)
 
     def release(self, pod: dict[str, Any]) -> None:
         """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
         if nodes := promised_nodes(pod):
-            self.ledger.release(key_of(pod), nodes, self.usage.kind(demand_of(pod), owner_key(pod)))
+            claim = claim_of(pod)
+            self.ledger.release(claim.key, nodes, self.usage.kind(claim.demand, claim.owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
@@ -169,11 +173,9 @@ class ClusterState:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def priority_class_seen(self, obj: Object) -> None:
-        name = obj["metadata"]["name"]
+        name, value = obj["metadata"]["name"], int(obj.get("value") or 0)
         policy = obj.get("preemptionPolicy") or "PreemptLowerPriority"
-        self.priority_classes[name] = PriorityClass(
-            name, int(obj.get("value") or 0), policy, bool(obj.get("globalDefault"))
-        )
+        self.priority_classes[name] = PriorityClass(name, value, policy, bool(obj.get("globalDefault")))
 
     def priority_class_gone(self, name: str) -> None:
         self.priority_classes.pop(name, None)
@@ -237,9 +239,8 @@ class ClusterState:
 
     def fresh(self, now: float) -> bool:
         """Whether every kind of REQUIRED was listed once and heard of within `max_age`."""
-        return (
-            self.listed.issuperset(REQUIRED) and now - min([self.heard_at[kind] for kind in REQUIRED]) <= self.max_age
-        )
+        listed = self.listed.issuperset(REQUIRED)
+        return listed and now - min([self.heard_at[kind] for kind in REQUIRED]) <= self.max_age
 
     def snapshot(self, now: float) -> Snapshot:
         """The cluster now: a light view, valid until the next event. Promises whose time is over are given back."""

@@ -1,23 +1,26 @@
 """Filter, score, choose: the ranked nodes for one pod, and why.
 
-`place` is what `choose` does with a request. Nothing here changes the cluster state; scores of pod shapes are kept
-beside it (`Snapshot.state.memo`) and brought up to date by what changed.
+`place` is what `choose` does with a request: `ask_of` reads the pod, `answer` looks at the cluster. Equal pods have equal
+asks, so whoever knows that two pods are alike reads only the first. Nothing here changes the cluster state; scores of pod
+shapes are kept beside it (`Snapshot.state.memo`) and brought up to date by what changed.
 """
 
 from __future__ import annotations
 
-from webhook.cluster.pods import demand_of
+from webhook.cluster.pods import demand_of, owner_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
 from webhook.gpus import GpuName, Gpus
 from webhook.interface import Context, Placement, Rejected
+from webhook.placement.ask import Ask, shape_key
 from webhook.placement.eligible import ineligible
+from webhook.placement.gangs import gang_size
 from webhook.placement.ranker import Ranker
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.pod import Pod, claims_devices
 
-__all__ = ["choose", "demand_of", "fits_empty", "place"]
+__all__ = ["Ask", "answer", "ask_of", "choose", "demand_of", "fits_empty", "place"]
 
 _RANKERS = 6
 _MOST_RESOURCES = 64
@@ -36,12 +39,19 @@ def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: s
 
     Same input, same answer. Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
     """
+    ask = ask_of(pod, settings, strategy, gpus)
+    return ask if isinstance(ask, Placement) else answer(ask, snapshot, settings, gpus)
+
+
+def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus) -> Ask | Placement:
+    """What `answer` needs of a pod, whatever the state of the cluster; a Placement where no node is to be chosen.
+
+    It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal asks.
+    """
     if strategy not in STRATEGIES:
         return Placement((), strategy, "the policy leaves it to the scheduler")
     if reason := ineligible(pod):
         return Placement((), strategy, reason)
-    if not snapshot.fresh:
-        return Placement((), strategy, "cluster state is stale")
     try:
         demand = demand_of(pod)
     except QuantityError:
@@ -50,7 +60,15 @@ def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: s
         return Placement((), strategy, "GPUs only through DRA" if claims_devices(pod) else "no GPU is asked for")
     if len(demand.requests) > _MOST_RESOURCES:
         return Placement((), strategy, "too many resources are asked for")
-    return _ranker(snapshot, settings, gpus).place(pod, demand, strategy)
+    stated, key = shape_key(pod["spec"])
+    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs))
+
+
+def answer(ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
+    """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
+    if not snapshot.fresh:
+        return Placement((), ask.strategy, "cluster state is stale")
+    return _ranker(snapshot, settings, gpus).place(ask)
 
 
 def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Rejected:

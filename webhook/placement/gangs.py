@@ -35,6 +35,11 @@ def is_gang(pod: Pod, settings: Gangs) -> bool:
     )
 
 
+def gang_size(pod: Pod, settings: Gangs) -> int:
+    """How many pods the pod's gang has, 1 where it does not say; 0 where it is of none."""
+    return size_of(pod) if is_gang(pod, settings) else 0
+
+
 def size_of(pod: Pod) -> int:
     """How many pods the gang has, where the pod says so; else 1."""
     text = annotations_of(pod).get(_SIZE)

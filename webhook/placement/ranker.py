@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from hashlib import blake2b
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Demand, View
-from webhook.cluster.pods import owner_key
 from webhook.cluster.state import ClusterState
 from webhook.gpus import Gpus
 from webhook.interface import Placement, Ranked, Rejected
+from webhook.placement.ask import Ask, Spec, shape_key, spec_of
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter, histogram
-from webhook.placement.gangs import homes, is_gang, size_of
+from webhook.placement.gangs import homes
 from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
@@ -32,7 +30,6 @@ _FEWEST, _MOST = 64, 512
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
 Peers = dict[int, int]
-Spec = Mapping[str, Any]
 RowSet = NDArray[np.intp]
 """Row numbers, each once."""
 _NO_PEERS: Peers = {}
@@ -51,20 +48,20 @@ class Ranker:
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
-    def place(self, pod: Pod, demand: Demand, strategy: str) -> Placement:
+    def place(self, ask: Ask) -> Placement:
         """Rank nodes for a pod that asks for GPUs and whose node is ours to choose."""
         nodes, usage = self._state.nodes, self._state.usage
-        key = _shape_key(pod["spec"])
-        shape = self._shape(key, pod["spec"])
+        demand, strategy = ask.demand, ask.strategy
+        shape = self._shape(ask.key, ask.stated)
         if shape is None:
             return Placement((), strategy, "affinity or tolerations are too many to rank by")
-        scores = _recent(self._scores, (key, demand, strategy))
+        scores = _recent(self._scores, (ask.key, demand, strategy))
         if scores is None:
             scores = Scores(shape, demand, STRATEGIES[strategy])
-            _keep(self._scores, (key, demand, strategy), scores, self._limit())
+            _keep(self._scores, (ask.key, demand, strategy), scores, self._limit())
         scores.refresh(nodes, usage, self._current_view())
-        peers = usage.peers.get(owner_key(pod), _NO_PEERS)
-        rows = self._ordered(pod, scores, peers)
+        peers = usage.peers.get(ask.owner, _NO_PEERS)
+        rows = self._ordered(ask, scores, peers)
         total = nodes.count
         if not rows:
             rejected = histogram(nodes, shape.filter, demand, self._gpus)
@@ -73,9 +70,8 @@ class Ranker:
 
     def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
         """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
-        spec = _required(pod["spec"])
-        key = _shape_key(spec)
-        shape = self._shape(key, spec)
+        stated, key = shape_key(_required(pod["spec"]))
+        shape = self._shape(key, stated)
         if shape is None:
             return ()
         nodes = self._state.nodes
@@ -96,14 +92,15 @@ class Ranker:
             ]
         )
 
-    def _ordered(self, pod: Pod, scores: Scores, peers: Peers) -> list[int]:
+    def _ordered(self, ask: Ask, scores: Scores, peers: Peers) -> list[int]:
         """The best rows. The user's own wish comes first, then the domain of the pod's gang, then nodes that GPU metrics
         do not advise against, then fewest peers where the strategy says so, then the score."""
-        count, gangs = self._settings.nodes, self._settings.gangs
+        count = self._settings.nodes
         crowd = peers if scores.strategy.peers_first else _NO_PEERS
         near: list[RowSet] = []
-        if is_gang(pod, gangs):
-            near = homes(self._state.nodes, scores.score, scores.demand, peers, size_of(pod), gangs.keys)
+        if ask.gang:
+            keys = self._settings.gangs.keys
+            near = homes(self._state.nodes, scores.score, scores.demand, peers, ask.gang, keys)
         found: list[int] = []
         for rows in _groups(scores, near):
             # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.
@@ -142,9 +139,9 @@ class Ranker:
 
     # --- what is remembered -------------------------------------------------------------------------------------------
 
-    def _shape(self, key: bytes, spec: Spec) -> Shape | None:
+    def _shape(self, key: bytes, stated: bytes) -> Shape | None:
         if key not in self._shapes:
-            constraints = compiled(spec)
+            constraints = compiled(spec_of(stated))
             shape = None if constraints is None else Shape(Filter(constraints, self._settings.health))
             _keep(self._shapes, key, shape, self._limit())
             return shape
@@ -184,13 +181,6 @@ def _required(spec: Spec) -> Spec:
     if (terms := ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)) is not None:
         stated["affinity"] = {"nodeAffinity": {_REQUIRED: terms}}
     return stated
-
-
-def _shape_key(spec: Spec) -> bytes:
-    """What decides where a pod may go, as bytes of bounded length."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
-    stated = orjson.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], option=orjson.OPT_SORT_KEYS)
-    return stated if len(stated) <= 512 else blake2b(stated, digest_size=32).digest()
 
 
 def _recent(kept: dict[K, V], key: K) -> V | None:
