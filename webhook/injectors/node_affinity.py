@@ -34,19 +34,25 @@ class NodeAffinity(Injector):
             return _require(edit, placement)
         present = edit.get(PREFERRED)
         here = {named_node(term.get("preference")) for term in present} if present else ()
-        terms = [
-            # as `_is`, spelt out: ten of them in every pod
-            {
-                "weight": weight,
-                "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [ranked.node]}]},
-            }
-            for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
-            if ranked.node not in here
-        ]
+        terms = preferences(placement)
+        if here:
+            terms = [term for term in terms if named_node(term["preference"]) not in here]
         if not terms:
             return Outcome("present")
         edit.extend(PREFERRED, terms)
         return Outcome("preferred", len(terms))
+
+
+def preferences(placement: Placement) -> list[dict[str, Any]]:
+    """The preferred terms that name the ranked nodes, as they stand in a patch."""
+    return [
+        # as `_is`, spelt out: ten of them in every pod
+        {
+            "weight": weight,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [ranked.node]}]},
+        }
+        for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
+    ]
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
