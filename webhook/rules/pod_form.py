@@ -19,21 +19,16 @@ Source: ValidatePodSpec and what it calls, pkg/apis/core/validation/validation.g
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
+from webhook.names import LABEL, SUBDOMAIN, Form, generates
 from webhook.pod import Container, Pod, claims_devices
 from webhook.quantity import parse
 from webhook.text import bare, listed, nearest, quoted
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
-_LONGEST_NAME, _LONGEST_LABEL, _GENERATED = 253, 63, 58
-_LABELS = "lower case letters, digits and -, with a letter or digit at both ends, at most 63"
-_SUBDOMAINS = "lower case letters, digits, - and ., with a letter or digit at both ends, at most 253"
 _OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 """The last two only with feature gate TaintTolerationComparisonOperators, which is not for us to know."""
 _NOT_THE_AUTHORS = "kube-api-access-"  # the API server adds this volume before we are asked
@@ -52,13 +47,13 @@ class PodForm(Rule):
         if not context.template:
             yield from _pod_name(pod["metadata"])
         account = spec.get("serviceAccountName")
-        if account and not _is_subdomain(account):  # of a pod the API server looks it up before we are asked
-            yield _renamed("spec.serviceAccountName", "service account", account, _SUBDOMAINS)
+        if account and not SUBDOMAIN.holds(account):  # of a pod the API server looks it up before we are asked
+            yield _renamed("spec.serviceAccountName", "service account", account, SUBDOMAIN)
         volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
         claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
         found = [container for container in context.containers(pod) if container.kind != "ephemeralContainers"]
         names = [container.spec.get("name") for container in found]
-        if len(set(names)) < len(names) or not all([name and _LABEL.fullmatch(name) for name in names]):
+        if len(set(names)) < len(names) or not all([name and LABEL.holds(name) for name in names]):
             yield from _container_names(found)
         for container in found:
             fields = container.spec
@@ -89,16 +84,12 @@ def _is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
-def _is_subdomain(name: str) -> bool:
-    return len(name) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(name) is not None
-
-
 def _pod_name(metadata: Mapping[str, Any]) -> Iterator[Finding]:
-    """The API server makes up five letters and digits after the first 58 of generateName."""
-    field = "name" if metadata.get("name") else "generateName"
-    name = metadata.get(field) or "x"
-    if not _is_subdomain(name if field == "name" else name[:_GENERATED] + "x"):
-        yield _renamed(f"metadata.{field}", "pod name", name, _SUBDOMAINS)
+    name = metadata.get("name")
+    if name and not SUBDOMAIN.holds(name):
+        yield _renamed("metadata.name", "pod name", name, SUBDOMAIN)
+    elif not name and not generates(prefix := metadata.get("generateName") or ""):
+        yield _renamed("metadata.generateName", "pod name", prefix, SUBDOMAIN, "-" if prefix.endswith("-") else "")
 
 
 def _container_names(found: Sequence[Container]) -> Iterator[Finding]:
@@ -109,8 +100,8 @@ def _container_names(found: Sequence[Container]) -> Iterator[Finding]:
         name, path, taken = container.name, f"{container.field}.name", before[container.kind]
         if not name:
             yield Finding(path, "a container without a name", "a name for every container", "Name it, as main")
-        elif not _LABEL.fullmatch(name):
-            yield _renamed(path, "container name", name, _LABELS)
+        elif not LABEL.holds(name):
+            yield _renamed(path, "container name", name, LABEL)
         elif name in taken:
             wanted = "a name of its own for every container, init containers included"
             fix = f"Rename it, as {_another(name, regular.union(*before.values()))}"
@@ -118,18 +109,12 @@ def _container_names(found: Sequence[Container]) -> Iterator[Finding]:
         taken.add(name)
 
 
-def _renamed(path: str, what: str, name: str, wanted: str) -> Finding:
-    """With the nearest name that the API server takes, where there is something to make one of."""
-    parts = name[:_LONGEST_NAME].lower().split(".") if wanted is _SUBDOMAINS else [name[:_LONGEST_LABEL].lower()]
-    better = ".".join(filter(None, [re.sub(r"[^a-z0-9-]+", "-", part, flags=re.ASCII).strip("-") for part in parts]))
-    end = "-" if better and path.endswith("generateName") and name.endswith("-") else ""
-    fix = f"Rename it, as {better}{end}" if better else "Rename it"
-    unfilled = any(c in "$<>{}" for c in name[:_LONGEST_NAME])
-    return Finding(path, f"{what} {quoted(name)}", wanted, "Fill in the placeholder" if unfilled else fix)
+def _renamed(path: str, what: str, name: str, form: Form, end: str = "") -> Finding:
+    return Finding(path, f"{what} {quoted(name)}", form.words, form.fix(name, end))
 
 
 def _another(name: str, taken: Collection[str]) -> str:
-    numbered = (f"{name[: _LONGEST_LABEL - 5]}-{number}" for number in range(2, len(taken) + 3))
+    numbered = (f"{name[: LABEL.longest - 5]}-{number}" for number in range(2, len(taken) + 3))
     return next(free for free in numbered if free not in taken)
 
 
