@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from webhook import explain
+from webhook.cluster.pods import claim_of
+from webhook.cluster.snapshot import Snapshot
 from webhook.decision import (
     IGNORED,
     Decision,
@@ -18,9 +20,10 @@ from webhook.decision import (
     pod_of,
 )
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Cluster, Context, Finding, Refusal
+from webhook.interface import Cluster, Context, Finding, Placement, Refusal
 from webhook.patch import Edit, apply
-from webhook.placement import choose
+from webhook.placement import answer, ask_of
+from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION, Pod, annotations_of, display_name
 from webhook.policy import Policy
 from webhook.review import Request
@@ -56,7 +59,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     said: Findings = []
     for name, injector in injectors:
         if name in _AFTER_PLACEMENT and context.placement is None:
-            context.placement = before or choose(pod, context, home.settings.placement)
+            context.placement = before or _chosen(decision, pod, context, home.settings.placement)
         try:
             outcome = decision.outcomes[name] = injector.inject(edit, context)
         except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
@@ -72,9 +75,20 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
         decision.warnings = ["gpu-admission: internal error, the pod was left as it was: please report this"]
     elif home.settings.shadow:
         decision.result, decision.patch = "shadow", None
-    chosen = decision.placement is not None and bool(decision.placement.nodes)
-    decision.reserve = decision.result == "patched" and chosen and before is None and not request.dry_run
+    if decision.result == "patched" and decision.ask is not None and decision.placement and decision.placement.nodes:
+        decision.claim, decision.reserve = claim_of(pod), not request.dry_run
     return decision
+
+
+def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementSettings) -> Placement:
+    """The ranked nodes, or why there are none."""
+    if not isinstance(context.cluster, Snapshot):
+        return Placement((), context.strategy, "cluster state is not known")
+    ask = ask_of(pod, settings, context.strategy, context.gpus)
+    if isinstance(ask, Placement):
+        return ask
+    decision.ask = ask
+    return answer(ask, context.cluster, settings, context.gpus)
 
 
 def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Findings:

@@ -9,10 +9,11 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from webhook import explain
+from webhook.cluster.pods import Claim
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import BadPod
 from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Rejected, Rule
-from webhook.placement import fits_empty
+from webhook.placement import Ask, fits_empty
 from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request
@@ -44,8 +45,12 @@ class Decision:
     findings: list[tuple[str, str, Finding]] = field(default_factory=list)
     """Unit, action, finding. The action is `deny`, `warn`, or `foretold`: the pods of this workload will be refused."""
     placement: Placement | None = None
+    ask: Ask | None = None
+    """What the ranking looked at, where this very call chose."""
+    claim: Claim | None = None
+    """What is promised on the first node, where this very call chose and the pod may come."""
     reserve: bool = False
-    """A node was chosen by this very call, and the pod may come: the caller promises it the GPUs."""
+    """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
 
     def told(self) -> list[str]:

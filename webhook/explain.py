@@ -42,15 +42,22 @@ def record(
     if placement is not None:
         found["strategy"] = placement.strategy
         if placement.nodes:
-            found["nodes"] = [
-                [node, free, peers, round(score * 1000) / 1000] for node, free, peers, score in placement.nodes
-            ]
-            found["of"] = placement.total
+            found |= _numbers(placement)
         else:
             found["why"] = placement.reason
             if placement.rejected:
                 found["rejected"] = [list(r) for r in placement.rejected]
     return found
+
+
+def _numbers(placement: Placement) -> dict[str, Any]:
+    nodes = [[node, free, peers, round(score * 1000) / 1000] for node, free, peers, score in placement.nodes]
+    return {"nodes": nodes, "of": placement.total}
+
+
+def numbered(placement: Placement) -> str:
+    """The end of an encoded record: the nodes, with the comma before them and the brace after them."""
+    return "," + orjson.dumps(_numbers(placement))[1:].decode()
 
 
 def encoded(found: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Protocol
 
 from webhook import policy_guard, review, workloads
-from webhook.admission import mutate, validate
+from webhook.alike import Alike
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadReview
@@ -44,6 +44,7 @@ class Handlers:
         self._state = state
         self._recorder = recorder
         self._clock = clock
+        self._alike = Alike()
 
     def mutate(self, body: bytes) -> Answer:
         return self._answer("mutate", body, self._mutate)
@@ -82,10 +83,9 @@ class Handlers:
         now = self._clock()
         if request.resource != "pods":
             return workloads.mutate(request, policy, self._state.snapshot(now))
-        decision = mutate(request, policy, self._state.snapshot(now), lambda: review.object_of(body))
-        if decision.reserve and decision.placement is not None:
-            assert request.object is not None
-            self._state.reserve(request.object, decision.placement, now)
+        decision = self._alike.mutate(request, policy, self._state.snapshot(now), lambda: review.object_of(body))
+        if decision.reserve and decision.claim is not None and decision.placement is not None:
+            self._state.hold(decision.claim, decision.placement, now)
         return decision
 
     def _validate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
@@ -94,7 +94,7 @@ class Handlers:
             return policy_guard.validate(request, snapshot)
         if request.resource != "pods":
             return workloads.validate(request, policy, snapshot)
-        decision = validate(request, policy, snapshot)
+        decision = self._alike.validate(request, policy, snapshot)
         if decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
             self._state.release(request.object)
         return decision

@@ -49,6 +49,7 @@ class Listing:
         state, kind = self._state, self._kind
         for key in [key for key in state.known(kind) if key not in self._named]:
             state.forget(kind, key)
+        state.facts += kind not in state.listed
         state.listed.add(kind)
         state.heard_at[kind] = now
 
@@ -57,5 +58,6 @@ def withdraw(state: ClusterState, kind: ListKind) -> None:
     """A kind is not served, or not to us: nothing is known of it any more."""
     for key in state.known(kind):
         state.forget(kind, key)
+    state.facts += kind in state.listed
     state.listed.discard(kind)
     state.heard_at.pop(kind, None)

@@ -8,9 +8,10 @@ from typing import Any
 
 
 class Slices:
-    """Slices of GPUs by name. Keeps `nodes`, the names of the nodes that have any, as it is true."""
+    """Slices of GPUs by name. Keeps `nodes`, the names of the nodes that have any, as it is true; `version` rises with it."""
 
     def __init__(self, nodes: set[str]) -> None:
+        self.version = 0
         self._nodes = nodes
         self._node_of: dict[str, str] = {}
         self._count: Counter[str] = Counter()
@@ -22,6 +23,7 @@ class Slices:
         if node and "gpu" in (spec.get("driver") or ""):
             self._node_of[name] = node
             self._count[node] += 1
+            self.version += node not in self._nodes
             self._nodes.add(node)
 
     def gone(self, name: str) -> None:
@@ -31,6 +33,7 @@ class Slices:
         self._count[node] -= 1
         if not self._count[node]:
             del self._count[node]
+            self.version += 1
             self._nodes.discard(node)
 
     def __iter__(self) -> Iterator[str]:

@@ -37,6 +37,13 @@ class Snapshot:
         self.fresh = fresh
 
     @property
+    def facts(self) -> tuple[int, ...]:
+        """Changes when anything does that units read, but for what is free and used: that only placement reads."""
+        state = self.state
+        versions = state.nodes.version, state.slices.version, state.budgets.version, state.priority_classes.version
+        return (*versions, state.facts, self.fresh)
+
+    @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         return self.state.priority_classes
 

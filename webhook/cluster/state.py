@@ -25,11 +25,12 @@ from webhook.cluster.pods import (
     pod_id,
     promised_nodes,
 )
+from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.slices import Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
-from webhook.interface import Placement, PriorityClass
+from webhook.interface import Placement
 
 Object = Mapping[str, Any]
 
@@ -56,14 +57,16 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
-        self.priority_classes: dict[str, PriorityClass] = {}
+        self.priority_classes = PriorityClasses()
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.memo: dict[Any, Any] = {}
         """Where the layers above keep what they derive from this state; it lives as long as the state."""
+        self.facts = 0
+        """Rises when a kind becomes known or unknown."""
         self.listed: set[ListKind] = set()
         self.heard_at: dict[ListKind, float] = {}
         self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
-        self._slices = Slices(self.nodes.dra)
+        self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
 
     # --- nodes --------------------------------------------------------------------------------------------------------
@@ -173,12 +176,10 @@ class ClusterState:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def priority_class_seen(self, obj: Object) -> None:
-        name, value = obj["metadata"]["name"], int(obj.get("value") or 0)
-        policy = obj.get("preemptionPolicy") or "PreemptLowerPriority"
-        self.priority_classes[name] = PriorityClass(name, value, policy, bool(obj.get("globalDefault")))
+        self.priority_classes.seen(obj)
 
     def priority_class_gone(self, name: str) -> None:
-        self.priority_classes.pop(name, None)
+        self.priority_classes.gone(name)
 
     def namespace_seen(self, obj: Object) -> None:
         self.namespaces[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}
@@ -188,10 +189,10 @@ class ClusterState:
 
     def resource_slice_seen(self, obj: Object) -> None:
         """A DRA ResourceSlice of GPUs: its node has GPUs that no device plugin counts."""
-        self._slices.seen(obj)
+        self.slices.seen(obj)
 
     def resource_slice_gone(self, name: str) -> None:
-        self._slices.gone(name)
+        self.slices.gone(name)
 
     def budget_seen(self, obj: Object) -> None:
         self.budgets.seen(obj)
@@ -216,7 +217,7 @@ class ClusterState:
         named: dict[ListKind, Iterable[str]] = {
             "priorityclasses": self.priority_classes,
             "namespaces": self.namespaces,
-            "resourceslices": self._slices,
+            "resourceslices": self.slices,
             "poddisruptionbudgets": self.budgets,
         }
         return [*named[kind]]
@@ -228,7 +229,7 @@ class ClusterState:
             "pods": self._forget,
             "priorityclasses": self.priority_class_gone,
             "namespaces": self.namespace_gone,
-            "resourceslices": self._slices.gone,
+            "resourceslices": self.slices.gone,
             "poddisruptionbudgets": self.budgets.gone,
         }
         forget[kind](key)

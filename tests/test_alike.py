@@ -1,0 +1,277 @@
+"""What was decided for one pod is told again for its likes, and for nobody else."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import GPU, container
+from tests.cluster.objects import facts, node
+from tests.served import GPU_TAINT, NODES, PROFILES, Server, after, cluster, plain_pod, review
+from tests.strategies import pods
+from webhook import admission, alike
+from webhook.decision import Decision
+from webhook.pod import DECISION, Pod
+from webhook.policy import Policy
+
+MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def replica(letters: str = "abcde", name: str | None = None, **tweaks: Any) -> Pod:
+    """A pod of a ReplicaSet, as the API server hands it over: with the volume of its token. `name`: validated, not mutated."""
+    made = plain_pod(**tweaks)
+    made["metadata"] |= {"generateName": "web-", "managedFields": [{"time": f"2026-01-01T00:00:0{len(letters)}Z"}]}
+    del made["metadata"]["name"]
+    if name is not None:
+        made["metadata"] |= {"name": f"web-{name}", "uid": f"uid-{name}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    volume = f"kube-api-access-{letters}"
+    made["spec"]["volumes"] = [{"name": volume, "projected": {"sources": []}}]
+    for one in made["spec"]["containers"]:
+        one["volumeMounts"] = [{"name": volume, "mountPath": MOUNT}]
+    return made
+
+
+class Asked:
+    """Counts what is really decided."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        for hook in ("mutate", "validate"):
+            monkeypatch.setattr(admission, hook, self._counting(getattr(admission, hook)))
+
+    def _counting(self, decide: Callable[..., Decision]) -> Callable[..., Decision]:
+        def counted(*args: Any) -> Decision:
+            self.count += 1
+            return decide(*args)
+
+        return counted
+
+
+class Forgetful:
+    """Decides each pod by itself."""
+
+    mutate = staticmethod(admission.mutate)
+    validate = staticmethod(admission.validate)
+
+
+def forgetful() -> Server:
+    server = Server()
+    server.handlers._alike = Forgetful()  # type: ignore[assignment]
+    return server
+
+
+# --- who is not alike -------------------------------------------------------------------------------------------------
+
+
+def _changed(**fields: Any) -> Callable[[Pod], None]:
+    return lambda obj: obj["spec"].update(fields)
+
+
+def _labelled(obj: Pod) -> None:
+    obj["metadata"]["labels"]["workload-type"] = "training"
+
+
+def _annotated(obj: Pod) -> None:
+    obj["metadata"]["annotations"] = {"cdi.k8s.io/all": "nvidia.com/gpu=all"}
+
+
+def _disguised(obj: Pod) -> None:
+    """Without the letters of the token this would read NVIDIA_VISIBLE_DEVICES."""
+    obj["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLEkube-api-access-abcde_DEVICES", "value": "all"}]
+
+
+DIFFERENT = [
+    pytest.param(_labelled, id="another label"),
+    pytest.param(_annotated, id="an annotation"),
+    pytest.param(_disguised, id="the name of its volume elsewhere"),
+    pytest.param(_changed(hostPID=True), id="another spec"),
+    pytest.param(_changed(priorityClassName="gpu-training"), id="another class"),
+    pytest.param(lambda obj: obj["metadata"].update(generateName="other-"), id="another workload"),
+    pytest.param(lambda obj: obj["metadata"]["ownerReferences"][0].update(uid="u-2"), id="another owner"),
+]
+
+
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+@pytest.mark.parametrize("change", DIFFERENT)
+def test_another_pod_is_decided_by_itself(
+    change: Callable[[Pod], None], hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    first, other = replica(), replica()
+    change(other)
+    for obj in (first, other):
+        assert getattr(server, hook)(obj) == getattr(alone, hook)(obj)
+    assert asked.count == 2 + 2 - 2, "the forgetful one was not counted"
+
+
+def test_a_disguised_theft_is_not_told_from_the_harmless_pod_before_it() -> None:
+    server, harmless, theft = Server(), replica(), replica("fghij")
+    _disguised(harmless)
+    theft["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    assert server.validate(harmless)["allowed"]
+    assert not server.validate(theft)["allowed"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"namespace": "apart"}, id="another profile"),
+        pytest.param({"userInfo": {"username": "john"}}, id="another user"),
+        pytest.param({"userInfo": {"username": "jane", "groups": ["admins"]}}, id="another group"),
+    ],
+)
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+def test_who_asks_and_where_counts(hook: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    server, counted = Server(), Asked(monkeypatch)
+    getattr(server, hook)(replica())
+    getattr(server, hook)(replica(), **asked)
+    assert counted.count == 2
+
+
+def _namespace(server: Server) -> None:
+    labels = {"gpu-admission.io/profile": "shadow"}
+    server.state.namespace_seen({"metadata": {"name": "default", "labels": labels}})
+
+
+def _budget(server: Server) -> None:
+    metadata = {"name": "web", "namespace": "default"}
+    server.state.budget_seen({"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": "web"}}}})
+
+
+FACTS: list[Any] = [
+    pytest.param(lambda s: s.state.node_seen(node("gpu-c1", taints=[GPU_TAINT])), id="a node came"),
+    pytest.param(lambda s: s.state.node_gone("gpu-a1"), id="a node went"),
+    pytest.param(lambda s: s.state.node_seen(NODES[0] | {"spec": {}}), id="a node lost its taint"),
+    pytest.param(
+        lambda s: s.state.priority_class_seen({"metadata": {"name": "gpu-inference"}, "value": 4}), id="a class changed"
+    ),
+    pytest.param(lambda s: s.state.priority_class_gone("gpu-inference"), id="a class went"),
+    pytest.param(_namespace, id="the namespace changed"),
+    pytest.param(_budget, id="a budget came"),
+    pytest.param(lambda s: s.state.heard_at.update(pods=-1000.0), id="the state became stale"),
+    pytest.param(
+        lambda s: s.state.resource_slice_seen(
+            {"metadata": {"name": "a"}, "spec": {"nodeName": "gpu-a1", "driver": "gpu.nvidia.com"}}
+        ),
+        id="a node has GPUs through DRA",
+    ),
+    pytest.param(lambda s: setattr(s, "current", Policy.load("{}")), id="another policy"),
+]
+
+
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+@pytest.mark.parametrize("change", FACTS)
+def test_what_units_know_of_the_cluster_counts(
+    change: Callable[[Server], Any], hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    for one in (server, alone):
+        getattr(one, hook)(replica())
+        change(one)
+    assert getattr(server, hook)(replica()) == getattr(alone, hook)(replica())
+    assert asked.count == 2
+
+
+def test_large_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, asked = Server(), Asked(monkeypatch)
+    for _ in range(2):
+        server.mutate(replica(annotations={"notes": "x" * alike._LARGEST}))
+    assert asked.count == 2
+    assert not server.handlers._alike._mutated
+
+
+def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "_MOST", 3)
+    server = Server()
+    for number in range(5):
+        server.mutate(replica(labels={"app": f"web-{number}"}))
+        server.validate(replica(labels={"app": f"web-{number}"}))
+    assert len(server.handlers._alike._mutated) == len(server.handlers._alike._validated) == 3
+
+
+# --- who is -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("namespace", ["default", "apart", "void"])
+def test_replicas_are_decided_once_and_sent_to_a_node_each(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    for letters in ("abcde", "fghij", "k2345", "xxxxx"):
+        obj = replica(letters)
+        response = server.mutate(obj, namespace=namespace)
+        assert response == alone.mutate(obj, namespace=namespace)
+        record = orjson.loads(after(response, obj)["metadata"]["annotations"][DECISION])
+        assert record["nodes"][0][0] == "gpu-a1" or namespace == "apart" or letters != "abcde"
+    assert asked.count == 1
+    assert facts(server.state) == facts(alone.state), "the same is promised"
+
+
+def test_what_is_mutated_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server()
+    stored = [after(server.mutate(replica(letters)), replica(letters, name=letters)) for letters in ("abcde", "fghij")]
+    asked = Asked(monkeypatch)
+    assert [server.validate(obj)["allowed"] for obj in stored] == [True, True]
+    assert asked.count == 1
+
+
+def test_a_refusal_names_the_pod_that_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, alone = Server(), forgetful()
+    asked = Asked(monkeypatch)
+    for name in ("a", "b"):
+        refused = server.validate(replica(name=name, hostPID=True))
+        assert refused == alone.validate(replica(name=name, hostPID=True))
+        assert f'pod "web-{name}"' in refused["status"]["message"]
+    assert asked.count == 1
+
+
+def test_an_early_refusal_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    wrong = container(limits={GPU: "2"}, requests={GPU: "1"})
+    for letters in ("abcde", "fghij"):
+        obj = replica(letters)
+        obj["spec"]["containers"] = [copy.deepcopy(wrong)]
+        assert server.mutate(obj) == alone.mutate(obj)
+    assert asked.count == 1
+
+
+def test_a_dry_run_promises_nothing_whoever_came_before() -> None:
+    server = Server()
+    server.mutate(replica())
+    before = facts(server.state)
+    dry = server.mutate(replica("fghij"), dryRun=True)
+    assert facts(server.state) == before
+    assert server.mutate(replica("klmno")) == dry
+    assert facts(server.state) != before
+
+
+def test_pods_that_fit_nowhere_any_more_are_told_so() -> None:
+    server, alone = Server(), forgetful()
+    for number in range(24):
+        obj = replica(f"{number:05d}")
+        assert server.mutate(obj) == alone.mutate(obj)
+
+
+@given(
+    st.lists(pods(), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8),
+    st.sampled_from(PROFILES),
+)
+def test_answers_are_those_that_each_pod_would_get_by_itself(
+    templates: list[Pod], coming: list[tuple[int, str, bool]], namespace: str
+) -> None:
+    server, alone = Server(cluster()), forgetful()
+    for number, name, dry in coming:
+        obj = copy.deepcopy(templates[number % len(templates)])
+        obj["metadata"]["uid"] = name
+        if "generateName" in obj["metadata"]:
+            obj["metadata"]["name"] = obj["metadata"]["generateName"] + name
+        body = review(obj, namespace=namespace, dryRun=dry)
+        for hook in ("mutate", "validate"):
+            assert getattr(server.handlers, hook)(body) == getattr(alone.handlers, hook)(body)
+    assert facts(server.state) == facts(alone.state)
+    assert server.recorder.told == alone.recorder.told
