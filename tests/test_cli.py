@@ -297,16 +297,21 @@ def test_the_program_itself(tmp_path: Path) -> None:
     assert b"\x1b" not in done.stderr, "no colours where nobody looks"
 
 
-def test_a_workload_whose_pods_would_be_refused_is_told_so_with_status_1() -> None:
-    limits = {"limits": {"nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "1"}}
-    spec = {"containers": [{"name": "a", "image": "b", "resources": limits}]}
-    template = {"metadata": {"labels": {"app": "a"}}, "spec": spec}
+def test_a_workload_whose_pods_would_be_refused_is_told_so_with_status_1_and_one_that_would_not_be_stored_is_refused() -> (
+    None
+):
+    main = {"name": "a", "image": "b", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [main], "hostPID": True}}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "a"},
-        "spec": {"template": template},
+        "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": template},
     }
     result = CliRunner().invoke(app, ["validate", "-"], input=json.dumps(deployment))
     assert result.exit_code == 1
-    assert "its pods will be refused: spec.template.spec.containers[0].resources" in result.stderr
+    assert "its pods will be refused: spec.template.spec.hostPID" in result.stderr
+    template["metadata"] = {}
+    result = CliRunner().invoke(app, ["validate", "-"], input=json.dumps(deployment))
+    assert result.exit_code == 1
+    assert '-: document 1: refused: Deployment "a": 2 problems' in result.stderr

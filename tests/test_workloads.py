@@ -35,7 +35,8 @@ def deployment(resources: Json | None = None, *, replicas: int = 2, labels: Json
     spec = {key: fields.pop(key) for key in ("nodeName", "serviceAccountName") if key in fields}
     main = {"name": "main", "image": "registry.example/app:1", "resources": deepcopy(resources or ALONE), **fields}
     template = {"metadata": {"labels": {"app": "a", **(labels or {})}}, "spec": {"containers": [main], **spec}}
-    return {"kind": "Deployment", "metadata": {"name": "app"}, "spec": {"replicas": replicas, "template": template}}
+    body = {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+    return {"kind": "Deployment", "metadata": {"name": "app"}, "spec": body}
 
 
 def asked(
@@ -137,7 +138,9 @@ def test_a_request_without_a_limit_gets_it_and_nothing_else_is_touched() -> None
 
 def test_a_template_in_a_template_is_repaired_where_it_stands() -> None:
     cron = {"kind": "CronJob", "metadata": {"name": "app"}}
-    cron["spec"] = {"jobTemplate": {"spec": {"template": deployment(NO_LIMIT)["spec"]["template"]}}}
+    template = deployment(NO_LIMIT)["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Never"
+    cron["spec"] = {"schedule": "@daily", "jobTemplate": {"spec": {"template": template}}}
     decision = mutated(asked(cron, group="batch"), policy("fix"))
     assert decision.patch is not None
     (operation,) = orjson.loads(decision.patch)
@@ -223,9 +226,8 @@ def test_a_line_of_warning_names_the_field_or_the_container(fields: Json, told: 
 
 
 def test_the_field_of_a_line_is_that_of_the_pod() -> None:
-    template = deployment()["spec"]["template"]
-    template["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
-    obj = {"kind": "Deployment", "metadata": {"name": "app"}, "spec": {"template": template}}
+    obj = deployment()
+    obj["spec"]["template"]["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
     assert (
         validated(asked(obj), policy())
         .told()[0]

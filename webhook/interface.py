@@ -42,7 +42,8 @@ class Finding(NamedTuple):
     """One violation. Every part is a plain phrase; tenant text in it went through `text.quoted`."""
 
     path: str
-    """Field path as kubectl explains it: `spec.containers[0].resources.limits[nvidia.com/gpu]`."""
+    """Field path as kubectl explains it: `spec.containers[0].resources.limits[nvidia.com/gpu]`. Of a template it is the path
+    in the template; with a dot before it (`.metadata.name`), in the workload."""
     seen: str
     wanted: str
     fix: str
@@ -161,6 +162,22 @@ Rejected = tuple[tuple[str, int], ...]
 """Why nodes do not fit: a constant reason and the number of nodes, most first."""
 
 
+class Expression(NamedTuple):
+    """One requirement of a node, as in a NodeSelectorTerm. `field` is True where it is about the node's name."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    field: bool = False
+
+
+class Preferred(NamedTuple):
+    """One preferred term: nodes that meet all its expressions, and how much they are preferred, 1 to 100."""
+
+    weight: int
+    expressions: tuple[Expression, ...]
+
+
 class Placement(NamedTuple):
     """What placement found: `nodes` strictly ordered, best first; empty with a `reason` where none was chosen."""
 
@@ -174,6 +191,24 @@ class Placement(NamedTuple):
     """Nodes looked at."""
     rejected: tuple[tuple[str, int], ...] = ()
     """Why nodes do not fit, a constant reason and how many, most first: the histogram of a refusal."""
+    preferred: tuple[Preferred, ...] = ()
+    """What else is preferred in a node, by the policy and by annotations of the pod, whether or not one was chosen."""
+    warning: str | None = None
+    """What the pod's author wished for and cannot have."""
+
+
+class Holder(NamedTuple):
+    """The workload that a template stands in, where the API server is certain to check it: the template's shape is known,
+    that of nothing else in it."""
+
+    kind: str
+    object: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    """Beside the template: `spec` of a Deployment, `spec.jobTemplate.spec` of a CronJob."""
+    field: str
+    """Where that is, with a dot at the end: `spec.`."""
+    new: bool
+    """It is created now, not changed."""
 
 
 @dataclass(slots=True)
@@ -201,6 +236,8 @@ class Context:
     """How many pods the workload asks for; only of a template, and only where it says so."""
     template: bool = False
     """The pod is the template of a workload: it has no namespace defaults and no admission defaults yet."""
+    holder: Holder | None = None
+    """The workload around a template that the API server will check."""
     strategy: str = "off"
     """How the node is chosen: `spread`, `pack` or `off`."""
     placement: Placement | None = None

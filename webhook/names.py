@@ -50,8 +50,14 @@ SUBDOMAIN: Final = Form(
     re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII),
 )
 _MOST_GENERATED = 58
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
 
 
 def generates(prefix: str) -> bool:
     """Whether names that begin with this are taken: the API server makes up five letters and digits after the first 58."""
     return SUBDOMAIN.holds(prefix[:_MOST_GENERATED] + "x")
+
+
+def is_label_value(value: str) -> bool:
+    """IsValidLabelValue: the empty one is."""
+    return len(value) <= LABEL.longest and _VALUE.fullmatch(value) is not None

@@ -42,7 +42,7 @@ class Document(NamedTuple):
     original: bytes
     """The pod as it was read, as JSON."""
     plain: bool = False
-    """A pod, not a review: the API server would ask the mutating hook before the validating one."""
+    """A pod or a workload, not a review: the API server would ask the mutating hook before the validating one."""
 
 
 class Result(NamedTuple):
@@ -167,7 +167,7 @@ def _document(item: Any, where: str) -> Document:
         object=orjson.loads(original),
         old=None,
     )
-    return Document(where, request, original, plain=said == "Pod")
+    return Document(where, request, original, plain=True)
 
 
 def _json(item: Any) -> bytes:
@@ -194,7 +194,8 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
     """A plain pod is judged as the mutating hook leaves it, as in a cluster; a review just as it is."""
     request, snapshot = document.request, state.snapshot(now)
     if request.resource != "pods":
-        return workloads.validate(request, policy, snapshot)
+        early = workloads.mutate(request, policy, snapshot) if document.plain else IGNORED
+        return early if early.result == "denied" else workloads.validate(request, policy, snapshot)
     if not document.plain:
         return validate(request, policy, snapshot)
     first = mutate(request, policy, snapshot, lambda: orjson.loads(document.original))

@@ -56,6 +56,7 @@ from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
+from webhook.rules.workload_form import WorkloadForm
 from webhook.templates import Templates
 
 DEFAULT_PROFILE = "default"
@@ -89,6 +90,7 @@ class Rules(Settings):
 
     pod_size: PodSize = PodSize()
     pod_form: PodForm = PodForm()
+    workload_form: WorkloadForm = WorkloadForm()
     gpu_quantity: GpuQuantity = GpuQuantity()
     gpu_zero: GpuZero = GpuZero()
     gpu_mixing: GpuMixing = GpuMixing()

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from webhook.interface import Settings
+from webhook.interface import Holder, Settings
 from webhook.patch import Path
 from webhook.pod import Pod
 from webhook.review import Request
@@ -73,7 +73,7 @@ class Template(NamedTuple):
     @property
     def field(self) -> str:
         """As kubectl names it, with a dot at the end: `spec.template.`."""
-        return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in self.path).lstrip(".") + "."
+        return dotted(self.path)
 
 
 class _Kind(NamedTuple):
@@ -83,6 +83,10 @@ class _Kind(NamedTuple):
     owner: str
     counter: str
     maker: str
+
+
+def dotted(path: Path) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".") + "."
 
 
 _TEMPLATE = ("spec", "template")
@@ -118,6 +122,14 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
                 if number >= _MOST_TEMPLATES:
                     return
                 yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
+
+
+def holder_of(template: Template, request: Request) -> Holder | None:
+    """The workload that a template of `request.object` stands in; None where the API server does not look into it."""
+    if request.object is None or not checked_by_the_api_server(request):
+        return None
+    path = template.path[:-1]
+    return Holder(request.kind, request.object, _at(request.object, path), dotted(path), request.old is None)
 
 
 def checked_by_the_api_server(request: Request) -> bool:

@@ -7,6 +7,7 @@ scales must not be stopped by what was admitted before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import orjson
 
@@ -18,7 +19,7 @@ from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
-from webhook.templates import Template, checked_by_the_api_server, templates
+from webhook.templates import Template, checked_by_the_api_server, holder_of, templates
 from webhook.text import quoted
 
 Told = tuple[str, str, Finding]
@@ -63,7 +64,9 @@ def _early(request: Request, template: Template, policy: Policy, cluster: Cluste
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
         return []
-    found = findings(template.pod, _context(asker, template, policy, cluster), policy.early_rules(home.profile))
+    found = findings(
+        template.pod, _context(request, asker, template, policy, cluster), policy.early_rules(home.profile)
+    )
     return [(name, action, _moved(finding, template)) for name, action, finding in found if action == "deny"]
 
 
@@ -94,7 +97,7 @@ def _judged(
         asker = _of_pods(request, template)
         if exempt(asker, template.pod, home):
             continue
-        context = _context(asker, template, policy, cluster)
+        context = _context(request, asker, template, policy, cluster)
         context.fits_empty = fitting(cluster, policy, home)
         decision.workload = context.workload.name
         later = _findings(template, context, policy, home, changes)
@@ -114,9 +117,10 @@ def _of_pods(request: Request, template: Template) -> Request:
     return request._replace(operation="CREATE", user=template.maker, groups=())
 
 
-def _context(asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
+def _context(request: Request, asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
     context = context_of(asker, template.pod, policy, cluster)
     context.template, context.replicas = True, template.replicas
+    context.holder = holder_of(template, request)
     return context
 
 
@@ -127,15 +131,20 @@ def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home |
         return None, []
     settings = home.settings.templates
     before = (
-        [t.pod["spec"] for t in templates(request.old, request.group, request.kind, settings)] if request.old else []
+        [_looked_at(t) for t in templates(request.old, request.group, request.kind, settings)] if request.old else []
     )
     found = []
     for number, template in enumerate(templates(request.object, request.group, request.kind, settings)):
-        if number < len(before) and before[number] == template.pod["spec"]:
+        if number < len(before) and before[number] == _looked_at(template):
             continue
         check(template.pod)
         found.append(template)
     return (home, found) if found else (None, [])
+
+
+def _looked_at(template: Template) -> tuple[Any, Any]:
+    """Not the annotations: `kubectl rollout restart` writes one."""
+    return template.pod["spec"], template.pod["metadata"].get("labels")
 
 
 def _findings(
@@ -187,4 +196,5 @@ def _title(request: Request) -> str:
 
 
 def _moved(finding: Finding, template: Template) -> Finding:
-    return finding._replace(path=template.field + finding.path)
+    path = finding.path
+    return finding._replace(path=path[1:] if path.startswith(".") else template.field + path)
