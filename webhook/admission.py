@@ -84,7 +84,7 @@ def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementS
     """The ranked nodes, or why there are none."""
     if not isinstance(context.cluster, Snapshot):
         return Placement((), context.strategy, "cluster state is not known")
-    ask = ask_of(pod, settings, context.strategy, context.gpus)
+    ask = ask_of(pod, settings, context.strategy, context.gpus, context.workload.name)
     if isinstance(ask, Placement):
         return ask
     decision.ask = ask

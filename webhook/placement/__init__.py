@@ -18,6 +18,7 @@ from webhook.placement.gangs import gang_size
 from webhook.placement.ranker import Ranker
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
+from webhook.placement.wishes import NOTHING, granted, wanted_by
 from webhook.pod import Pod, claims_devices
 
 __all__ = ["Ask", "answer", "ask_of", "choose", "demand_of", "fits_empty", "place"]
@@ -31,24 +32,28 @@ def choose(pod: Pod, context: Context, settings: PlacementSettings) -> Placement
     """The ranked nodes for the pod of a request, or the reason why there are none."""
     if not isinstance(context.cluster, Snapshot):
         return Placement((), context.strategy, "cluster state is not known")
-    return place(pod, context.cluster, settings, context.strategy, context.gpus)
+    return place(pod, context.cluster, settings, context.strategy, context.gpus, context.workload.name)
 
 
-def place(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: str, gpus: Gpus) -> Placement:
+def place(
+    pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+) -> Placement:
     """Rank nodes for `pod` as it will be stored. `strategy`: "spread", "pack" or "off".
 
     Same input, same answer. Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
     """
-    ask = ask_of(pod, settings, strategy, gpus)
+    ask = ask_of(pod, settings, strategy, gpus, workload)
     return ask if isinstance(ask, Placement) else answer(ask, snapshot, settings, gpus)
 
 
-def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus) -> Ask | Placement:
+def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = "") -> Ask | Placement:
     """What `answer` needs of a pod, whatever the state of the cluster; a Placement where no node is to be chosen.
 
     It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal asks.
+    `workload`: the class of the pod, for the preferences of the policy.
     """
-    if strategy not in STRATEGIES:
+    wanted = wanted_by(pod, settings.preferences, workload)
+    if strategy not in STRATEGIES and wanted is None:
         return Placement((), strategy, "the policy leaves it to the scheduler")
     if reason := ineligible(pod):
         return Placement((), strategy, reason)
@@ -61,14 +66,22 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus) -> 
     if len(demand.requests) > _MOST_RESOURCES:
         return Placement((), strategy, "too many resources are asked for")
     stated, key = shape_key(pod["spec"])
-    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs))
+    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs), wanted)
 
 
 def answer(ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
     """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
-    if not snapshot.fresh:
-        return Placement((), ask.strategy, "cluster state is stale")
-    return _ranker(snapshot, settings, gpus).place(ask)
+    wishes = NOTHING if ask.wanted is None else granted(ask.wanted, snapshot, gpus)
+    if ask.strategy not in STRATEGIES:
+        found = Placement((), ask.strategy, "the policy leaves it to the scheduler")
+    elif not snapshot.fresh:
+        found = Placement((), ask.strategy, "cluster state is stale")
+    else:
+        found = _ranker(snapshot, settings, gpus).place(ask, wishes)
+    if wishes is NOTHING:
+        return found
+    named = () if found.nodes else wishes.by_name
+    return found._replace(preferred=named or wishes.preferred, warning=wishes.warning)
 
 
 def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Rejected:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.columns import Demand
+from webhook.placement.wishes import Wanted
 
 Spec = Mapping[str, Any]
 _LONGEST = 512
@@ -27,6 +28,8 @@ class Ask(NamedTuple):
     """Whose pods are its peers; "" for a pod on its own."""
     gang: int
     """How many pods the gang has, 1 where it does not say; 0 for a pod that is of none."""
+    wanted: Wanted | None = None
+    """What its annotations and the policy would like, besides its own affinity."""
 
     @property
     def spec(self) -> Spec:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.columns import Rows
 from webhook.cluster.nodes import Nodes
-from webhook.interface import Taint
+from webhook.interface import Expression, Taint
 from webhook.pod import tolerates
 
 Mask = NDArray[np.bool_]
@@ -28,15 +28,6 @@ _MOST_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-
-
-class Expression(NamedTuple):
-    """One requirement. `field` is True where it is about the node's name instead of a label."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...]
-    field: bool = False
 
 
 Term = tuple[Expression, ...]

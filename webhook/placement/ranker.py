@@ -19,6 +19,7 @@ from webhook.placement.gangs import homes
 from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
+from webhook.placement.wishes import NOTHING, Granted
 from webhook.pod import Pod
 
 K = TypeVar("K")
@@ -33,6 +34,7 @@ Peers = dict[int, int]
 RowSet = NDArray[np.intp]
 """Row numbers, each once."""
 _NO_PEERS: Peers = {}
+_FEW_LEVELS = 1 << 16  # of a wish: as far as counting is cheaper than sorting
 
 
 class Ranker:
@@ -48,17 +50,17 @@ class Ranker:
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
-    def place(self, ask: Ask) -> Placement:
+    def place(self, ask: Ask, wishes: Granted = NOTHING) -> Placement:
         """Rank nodes for a pod that asks for GPUs and whose node is ours to choose."""
         nodes, usage = self._state.nodes, self._state.usage
-        demand, strategy = ask.demand, ask.strategy
-        shape = self._shape(ask.key, ask.stated)
+        demand, strategy, key = ask.demand, ask.strategy, ask.key + wishes.key
+        shape = self._shape(key, ask.stated, wishes)
         if shape is None:
             return Placement((), strategy, "affinity or tolerations are too many to rank by")
-        scores = _recent(self._scores, (ask.key, demand, strategy))
+        scores = _recent(self._scores, (key, demand, strategy))
         if scores is None:
             scores = Scores(shape, demand, STRATEGIES[strategy])
-            _keep(self._scores, (ask.key, demand, strategy), scores, self._limit())
+            _keep(self._scores, (key, demand, strategy), scores, self._limit())
         scores.refresh(nodes, usage, self._current_view())
         peers = usage.peers.get(ask.owner, _NO_PEERS)
         rows = self._ordered(ask, scores, peers)
@@ -93,8 +95,9 @@ class Ranker:
         )
 
     def _ordered(self, ask: Ask, scores: Scores, peers: Peers) -> list[int]:
-        """The best rows. The user's own wish comes first, then the domain of the pod's gang, then nodes that GPU metrics
-        do not advise against, then fewest peers where the strategy says so, then the score."""
+        """The best rows. What the pod's author wishes comes first, then what the policy prefers, then the domain of the
+        pod's gang, then nodes that GPU metrics do not advise against, then fewest peers where the strategy says so, then
+        the score."""
         count = self._settings.nodes
         crowd = peers if scores.strategy.peers_first else _NO_PEERS
         near: list[RowSet] = []
@@ -139,10 +142,10 @@ class Ranker:
 
     # --- what is remembered -------------------------------------------------------------------------------------------
 
-    def _shape(self, key: bytes, stated: bytes) -> Shape | None:
+    def _shape(self, key: bytes, stated: bytes, wishes: Granted = NOTHING) -> Shape | None:
         if key not in self._shapes:
             constraints = compiled(spec_of(stated))
-            shape = None if constraints is None else Shape(Filter(constraints, self._settings.health))
+            shape = None if constraints is None else Shape(Filter(wishes.below(constraints), self._settings.health))
             _keep(self._shapes, key, shape, self._limit())
             return shape
         return _recent(self._shapes, key)
@@ -170,7 +173,9 @@ def _groups(scores: Scores, near: list[RowSet]) -> Iterator[RowSet | None]:
         yield None
         return
     fitting = scores.score > -np.inf
-    for level in np.flatnonzero(np.bincount(wish[fitting]))[::-1]:
+    levels = wish[fitting]
+    few = levels.max(initial=0) < _FEW_LEVELS  # weights are written by tenants
+    for level in (np.flatnonzero(np.bincount(levels)) if few else np.unique(levels))[::-1]:
         yield from (rows[wish[rows] == level] for rows in near)
         yield np.flatnonzero(fitting & (wish == level))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from webhook.interface import Settings
+from webhook.interface import LabelKey, LabelValue, Settings
 
+_INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
 StrategyName = Literal["spread", "pack", "off"]
 
 
@@ -53,6 +55,36 @@ class Gangs(Settings):
     """Node labels, closest first."""
 
 
+class NodeRequirement(Settings):
+    """What a label of a node is to be: a NodeSelectorRequirement of Kubernetes."""
+
+    key: LabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = "In"
+    values: Annotated[tuple[LabelValue, ...], Field(max_length=64)] = ()
+
+    @model_validator(mode="after")
+    def _values_agree(self) -> NodeRequirement:
+        wanted = {"Exists": "no values", "DoesNotExist": "no values"}.get(self.operator, "at least one value")
+        good = bool(self.values) is (wanted != "no values")
+        if self.operator in ("Gt", "Lt"):
+            wanted = 'one whole number, as ["40000"]'
+            good = len(self.values) == 1 and _INTEGER.fullmatch(self.values[0]) is not None
+        if not good:
+            raise ValueError(f"{self.operator} wants {wanted}, saw {len(self.values) or 'none'}")
+        return self
+
+
+class Preference(Settings):
+    """Nodes that some pods rather go to: a pool, a capacity type, a model of GPU."""
+
+    classes: Annotated[tuple[str, ...], Field(max_length=32)] = ()
+    """The classes of workload that it is for; () is all."""
+    nodes: Annotated[tuple[NodeRequirement, ...], Field(min_length=1, max_length=8)]
+    """All of these hold for the node."""
+    weight: int = Field(default=50, ge=1, le=100)
+    """Against other preferences of the policy. What the pod's author wants comes before any of them."""
+
+
 class PlacementSettings(Settings):
     """The `placement` of a profile."""
 
@@ -62,6 +94,8 @@ class PlacementSettings(Settings):
     """For every class that `strategies` does not name."""
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod."""
+    preferences: Annotated[tuple[Preference, ...], Field(max_length=32)] = ()
+    """Of two nodes that fit, the one where these weigh more comes first, whatever the strategy."""
     health: Health = Health()
     gangs: Gangs = Gangs()
 
