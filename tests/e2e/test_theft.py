@@ -191,7 +191,7 @@ class Cell:
         """Why it is out of reach; empty where it is refused."""
         if not self.opted_in:
             return "not-opted-in"
-        return "late-annotations" if self.verb == ANNOTATE else self.vector.out
+        return self.vector.out
 
 
 def _cells() -> Iterator[Any]:

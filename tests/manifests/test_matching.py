@@ -173,7 +173,8 @@ async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Reco
     name = "later"
     await api.create(pod(name), INSIDE)
     asked.reviews.clear()
-    await api.patch("Pod", name, {"metadata": {"labels": {"a": "b"}}}, INSIDE)
+    await api.patch("Pod", name, {"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/a"]}}, INSIDE)
+    await api.patch("Pod", name, {"metadata": {"finalizers": None}}, INSIDE)
     await api.patch("Pod", name, {"status": {"message": "hello"}}, INSIDE, subresource="status")
     change = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1m"}}}]}}
     with suppress(ApiError):  # a pod that does not run yet may not be resized: the hooks come before that or after
@@ -184,6 +185,8 @@ async def test_only_what_comes_into_a_pod_later_is_asked_about_again(asked: Reco
     debugger = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox"}]}}
     await api.patch("Pod", name, debugger, INSIDE, subresource="ephemeralcontainers", strategy="strategic-merge")
     assert asked.asked(name) == [VALIDATE]
+    await api.patch("Pod", name, {"metadata": {"annotations": {"a": "b"}}}, INSIDE)
+    assert asked.asked(name) == [VALIDATE, VALIDATE]
     await api.delete("Pod", name, INSIDE, grace=0)
 
 
