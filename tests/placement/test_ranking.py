@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,17 @@ class ByFree:
         scores: Floats = (columns.free[GPU][rows] // 2).astype(float)
         return scores if view.version % 2 else -scores
 
+    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
+        return lambda row: float(self(columns, slice(row, row + 1), demand, view)[0])
+
+    def sees(self, view: View) -> object:
+        return view.version
+
 
 def scores() -> Scores:
     constraints = compiled({"nodeSelector": {"pool": "a"}})
     assert constraints is not None
-    return Scores(Shape(Filter(constraints, Health())), DEMAND, ByFree())
+    return Scores(Shape(Filter(constraints, Health())), DEMAND, ByFree(), GPU)
 
 
 def expected(of: ClusterState, version: int, count: int) -> list[int]:

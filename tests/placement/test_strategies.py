@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,17 +134,72 @@ views = st.lists(st.tuples(demands, st.sampled_from([None, (), (1,), (1, 2)]), s
 )
 
 
+uses = st.lists(
+    st.tuples(st.integers(0, 8), st.integers(0, 8), st.floats(0, 1), st.sampled_from([1, 2, 4])),
+    min_size=12,
+    max_size=12,
+)
+
+
+def measure(of: Columns, found: list[tuple[int, int, float, int]]) -> None:
+    """GPU metrics of the first rows: measured GPUs, idle ones among them, mean utilisation; and pods that share a GPU."""
+    for row, (measured, idle, load, sharing) in enumerate(found[: of.rows]):
+        of.sharing[row] = sharing
+        of.measured[row] = measured
+        of.idle[row], of.utilisation[row] = (min(idle, measured), load) if measured else (np.nan, np.nan)
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
-@given(nodes, demands, views, st.data())
+@given(nodes, demands, views, uses, st.data())
 def test_the_score_of_a_row_is_the_same_alone_and_among_others(
-    name: str, of: list[Node], wanted: Demand, view: View, data: st.DataObject
+    name: str, of: list[Node], wanted: Demand, view: View, use: list[Any], data: st.DataObject
 ) -> None:
     strategy, made = STRATEGIES[name], columns(*of)
+    measure(made, use)
     every = strategy(made, slice(0, made.size), wanted, view)
     assert every.shape == (made.size,)
     assert np.isfinite(every).all()
     some = np.array(data.draw(st.lists(st.integers(0, made.size - 1), unique=True, min_size=1)), np.intp)
     assert (strategy(made, some, wanted, view) == every[some]).all()
+    single = strategy.single(made, wanted, view)
+    for _ in range(2):  # the second time as remembered
+        assert [single(row) for row in range(made.size)] == every.tolist()
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(nodes, demands, views, views)
+def test_views_that_look_the_same_to_a_strategy_score_the_same(
+    name: str, of: list[Node], wanted: Demand, one: View, other: View
+) -> None:
+    strategy, made = STRATEGIES[name], columns(*of)
+    other = View(2, other.gpus, other.popular)
+    if strategy.sees(one) == strategy.sees(other):
+        rows = slice(0, made.rows)
+        assert (strategy(made, rows, wanted, one) == strategy(made, rows, wanted, other)).all()
+    assert strategy.sees(one) != strategy.sees(View(3, (), one.popular))
+
+
+@pytest.mark.parametrize(
+    ("free", "measured", "idle", "expected"),
+    [
+        pytest.param(8, 0, 0, 8, id="nothing is measured: what is free"),
+        pytest.param(8, 8, 3, 3, id="all is measured: what is idle"),
+        pytest.param(2, 8, 5, 2, id="what is idle but allocated is not to be had"),
+        pytest.param(4, 4, 0, 4, id="only the busy half is measured: the other half is idle"),
+        pytest.param(4, 2, 1, 4, id="of six that nobody measures four are free"),
+        pytest.param(6, 6, 1, 3, id="the measured idle one, and the two that nobody measures"),
+        pytest.param(3, 12, 1, 1, id="more is measured than there is"),
+    ],
+)
+def test_a_node_that_is_measured_in_part_looks_no_less_idle_than_it_is(
+    free: int, measured: int, idle: int, expected: int
+) -> None:
+    made = columns((free, 96, 768, 0))
+    measure(made, [(measured, idle, 0.0, 1)])
+    if not measured:
+        made.utilisation[0] = 0.0
+    score = STRATEGIES["spread"](made, slice(0, 1), demand(), View(1, (GPU,)))
+    assert score.item() + (0.5 * (1 - free / 8) if not measured else 0) == expected
 
 
 @given(nodes, demands, views)

@@ -14,19 +14,17 @@ _FEW = 16
 class Journal:
     """A bounded log of row numbers. A reader keeps the `position` up to which it has read."""
 
-    __slots__ = ("_rows", "_start")
+    __slots__ = ("_rows", "_start", "position")
 
     def __init__(self) -> None:
         self._rows = array("i")
         self._start = 0
-
-    @property
-    def position(self) -> int:
-        return self._start + len(self._rows)
+        self.position = 0
 
     def add(self, row: int) -> None:
         rows = self._rows
         rows.append(row)
+        self.position += 1
         if len(rows) >= 2 * _REMEMBERED:
             del rows[:_REMEMBERED]
             self._start += _REMEMBERED

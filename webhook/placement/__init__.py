@@ -7,6 +7,8 @@ shapes are kept beside it (`Snapshot.state.memo`) and brought up to date by what
 
 from __future__ import annotations
 
+import orjson
+
 from webhook.cluster.pods import demand_of, owner_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
@@ -66,7 +68,8 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
     if len(demand.requests) > _MOST_RESOURCES:
         return Placement((), strategy, "too many resources are asked for")
     stated, key = shape_key(pod["spec"])
-    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs), wanted)
+    whole = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), key)
+    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs), whole, wanted)
 
 
 def answer(ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:

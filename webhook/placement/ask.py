@@ -28,6 +28,8 @@ class Ask(NamedTuple):
     """Whose pods are its peers; "" for a pod on its own."""
     gang: int
     """How many pods the gang has, 1 where it does not say; 0 for a pod that is of none."""
+    whole: bytes
+    """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
     wanted: Wanted | None = None
     """What its annotations and the policy would like, besides its own affinity."""
 

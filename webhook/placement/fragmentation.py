@@ -12,6 +12,8 @@ place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -26,6 +28,8 @@ _CORES: Final = 16_000.0
 _COVERED: Final = 0.99
 _MOST: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
+_REMEMBERED: Final = 16384
+_DEMANDS: Final = 1024
 _SAMPLED: Final = 4096
 """Rows from which prices are estimated, at most: they need not be exact."""
 _ALMOST: Final = 1 - 1e-5
@@ -75,13 +79,16 @@ class Outlook:
         """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
         if popular and gpus:
             self._price = self._fair(columns)
+        self._known: dict[tuple[int, ...], float] = {}
+        """Costs by number of the demand, and free and allocatable amounts and model of the row."""
+        self._numbers: dict[Demand, int] = {}
+        self._next = count()
 
     def cost(self, columns: Columns, rows: Rows, demand: Demand, fullness: float) -> Floats:
         """How much less each row is worth when `demand` goes there, and `fullness` of all that stays free there, in GPUs
         of an average pod."""
         # Before, after and empty side by side: rows are few most of the time, and the number of numpy calls is what costs.
-        count = len(columns.model[rows])
-        amounts = np.empty((len(self._resources), 3, count), np.float32)
+        amounts = np.empty((len(self._resources), 3, len(columns.model[rows])), np.float32)
         for number, name in enumerate(self._resources):
             before, after, empty = amounts[number]
             before[:] = now = columns.free[name][rows]
@@ -94,6 +101,29 @@ class Outlook:
                 cost += worth[0]
                 cost -= worth[1]
         return cost.astype(np.float64)
+
+    def single(self, columns: Columns, demand: Demand, fullness: float) -> Callable[[int], float]:
+        """Minus the cost of one row at a time. Rows with equal amounts cost the same: it is remembered by these."""
+        if demand not in self._numbers:
+            if len(self._numbers) >= _DEMANDS:
+                self._numbers.clear()
+            self._numbers[demand] = next(self._next)
+        number, known = self._numbers[demand], self._known
+        read = [columns.free[name].item for name in self._resources]
+        read += [columns.capacity[name].item for name in self._resources]
+        if self._confined:
+            read.append(columns.model.item)
+
+        def score(row: int) -> float:
+            state = (number, *[item(row) for item in read])
+            found = known.get(state)
+            if found is None:
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                found = known[state] = -self.cost(columns, slice(row, row + 1), demand, fullness).item()
+            return found
+
+        return score
 
     def _worths(self, amounts: Matrix, model: NDArray[np.int32]) -> list[Matrix]:
         """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the

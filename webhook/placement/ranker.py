@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.state import ClusterState
 from webhook.gpus import Gpus
-from webhook.interface import Placement, Ranked, Rejected
+from webhook.interface import Placement, Rejected
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of
-from webhook.placement.constraints import compiled
+from webhook.placement.constraints import Mask, compiled
 from webhook.placement.filters import Filter, histogram
 from webhook.placement.gangs import homes
 from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
@@ -45,7 +45,7 @@ class Ranker:
         self._settings = settings
         self._gpus = gpus
         self._shapes: dict[bytes, Shape | None] = {}
-        self._scores: dict[tuple[bytes, Demand, str], Scores] = {}
+        self._scores: dict[bytes, Scores] = {}
         self._possible: dict[tuple[bytes, Demand], tuple[int, Rejected]] = {}
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
@@ -53,22 +53,23 @@ class Ranker:
     def place(self, ask: Ask, wishes: Granted = NOTHING) -> Placement:
         """Rank nodes for a pod that asks for GPUs and whose node is ours to choose."""
         nodes, usage = self._state.nodes, self._state.usage
-        demand, strategy, key = ask.demand, ask.strategy, ask.key + wishes.key
-        shape = self._shape(key, ask.stated, wishes)
-        if shape is None:
-            return Placement((), strategy, "affinity or tolerations are too many to rank by")
-        scores = _recent(self._scores, (key, demand, strategy))
+        demand, strategy, key = ask.demand, ask.strategy, ask.whole + wishes.key
+        scores = _recent(self._scores, key)
         if scores is None:
-            scores = Scores(shape, demand, STRATEGIES[strategy])
-            _keep(self._scores, (key, demand, strategy), scores, self._limit())
+            shape = self._shape(ask.key + wishes.key, ask.stated, wishes)
+            if shape is None:
+                return Placement((), strategy, "affinity or tolerations are too many to rank by")
+            asked = self._gpus.among([name for name, _ in demand.requests])[0]
+            scores = Scores(shape, demand, STRATEGIES[strategy], asked)
+            _keep(self._scores, key, scores, self._limit())
         scores.refresh(nodes, usage, self._current_view())
         peers = usage.peers.get(ask.owner, _NO_PEERS)
         rows = self._ordered(ask, scores, peers)
         total = nodes.count
         if not rows:
-            rejected = histogram(nodes, shape.filter, demand, self._gpus)
+            rejected = histogram(nodes, scores.shape.filter, demand, self._gpus)
             return Placement((), strategy, "no node fits", total=total, rejected=rejected)
-        return Placement(self._named(rows, scores, peers, demand), strategy, weights=WEIGHTS, total=total)
+        return Placement(scores.ranked(nodes, rows, peers), strategy, "", WEIGHTS, total)
 
     def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
         """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
@@ -82,17 +83,6 @@ class Ranker:
             known = nodes.version, histogram(nodes, shape.filter, demand, self._gpus, empty=True)
             _keep(self._possible, (key, demand), known, _MOST)
         return known[1]
-
-    def _named(self, rows: list[int], scores: Scores, peers: Peers, demand: Demand) -> tuple[Ranked, ...]:
-        columns, at = self._state.nodes.columns, np.array(rows)
-        asked = self._gpus.among([name for name, _ in demand.requests])[0]
-        numbers = zip(rows, columns.free[asked][at].tolist(), scores.score[at].tolist(), strict=True)
-        return tuple(
-            [
-                Ranked(columns.name[row], free, peers.get(row, 0), score + AVOIDED if score < -AVOIDED / 2 else score)
-                for row, free, score in numbers
-            ]
-        )
 
     def _ordered(self, ask: Ask, scores: Scores, peers: Peers) -> list[int]:
         """The best rows. What the pod's author wishes comes first, then what the policy prefers, then the domain of the
@@ -115,21 +105,19 @@ class Ranker:
     def _pick(self, scores: Scores, rows: RowSet | None, crowd: Peers, count: int, taken: list[int]) -> list[int]:
         """The best of `rows` (of all where None) that are not `taken`."""
         nodes = self._state.nodes
-        apart = {*crowd, *taken}
-        if rows is None and len(apart) > _MANY:
+        apart: Container[int] = {*crowd, *taken} if taken else crowd
+        if rows is None and len(crowd) > _MANY:
             rows = np.flatnonzero(scores.score > -np.inf)
         if rows is None:
-            best = scores.best(nodes, count + len(apart))
-            found = [row for row in best if row not in apart][:count] if apart else best
-            crowded = [row for row in crowd if row not in taken]
+            found = scores.best(nodes, count, apart)
         else:
-            member = np.zeros(nodes.columns.size, bool)
-            member[rows] = True
-            crowded = [row for row in crowd if member[row] and row not in taken]
-            member[np.fromiter(apart, np.intp, len(apart))] = False
-            rows = rows[member[rows]]
-            found = best_of(rows, scores.score[rows], nodes.order[rows], count)
-        if crowded and (len(found) < count or scores.score[found[-1]] < -AVOIDED / 2):
+            member = _members(rows, nodes.columns.size)
+            member[[*crowd, *taken]] = False
+            left = rows[member[rows]]
+            found = best_of(left, scores.score[left], nodes.order[left], count)
+        if crowd and (len(found) < count or scores.score.item(found[-1]) < -AVOIDED / 2):
+            member = np.ones(nodes.columns.size, bool) if rows is None else _members(rows, nodes.columns.size)
+            crowded = [row for row in crowd if member.item(row) and row not in taken]
             found = self._merged(scores, [*found, *crowded], crowd)[:count]
         return found
 
@@ -178,6 +166,13 @@ def _groups(scores: Scores, near: list[RowSet]) -> Iterator[RowSet | None]:
     for level in (np.flatnonzero(np.bincount(levels)) if few else np.unique(levels))[::-1]:
         yield from (rows[wish[rows] == level] for rows in near)
         yield np.flatnonzero(fitting & (wish == level))
+
+
+def _members(rows: RowSet, size: int) -> Mask:
+    """Which of `size` rows are among `rows`."""
+    member = np.zeros(size, bool)
+    member[rows] = True
+    return member
 
 
 def _required(spec: Spec) -> Spec:

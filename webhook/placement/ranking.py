@@ -7,7 +7,10 @@ as a list, which a row that changed leaves and enters again: most choices are re
 
 from __future__ import annotations
 
-from bisect import insort
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Callable, Container, Mapping
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from webhook.cluster.columns import Demand, Floats, Rows, Strategy, View
 from webhook.cluster.journal import distinct
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.usage import Usage
+from webhook.interface import Ranked
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import Filter, fits
 
@@ -30,7 +34,10 @@ _NEAR = 0.05
 among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
 _FEW = 32
+_SINGLY = 4
+"""So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
 _KEPT = 48
+_LONGEST = 2048
 _Place = tuple[float, float, int]
 """Of a row among all: its score below zero, its place in the order of nodes, its number. The best one is the least."""
 _END: _Place = (np.inf, np.inf, 0)
@@ -67,10 +74,12 @@ class Shape:
 class Scores:
     """The scores of one shape, demand and strategy over all rows; -inf where the pod does not fit."""
 
-    def __init__(self, shape: Shape, demand: Demand, strategy: Strategy) -> None:
+    def __init__(self, shape: Shape, demand: Demand, strategy: Strategy, gpu: str) -> None:
         self.shape = shape
         self.demand = demand
         self.strategy = strategy
+        self._gpu = gpu
+        """The resource whose free amount is told."""
         self.score: Floats = np.zeros(0)
         self._best: Floats = np.zeros(0)
         self._first: Floats = np.zeros(0)
@@ -79,10 +88,16 @@ class Scores:
         self._top: list[_Place] = []
         """The best rows, in order: all that come before `_reach`."""
         self._reach: _Place = (-np.inf, 0.0, 0)
+        self._placed: dict[int, _Place] = {}
+        """Those of `_top` by row."""
+        self._ranked: dict[int, Ranked] = {}
+        """What is told of a row: see `ranked`. Those that did not change since."""
         self._read_to = (-1, -1)
-        self._view = -1
+        self._seen: View | None = None
+        self._view: object = None
         self._order = -1
         self._pending = 0
+        self._single: Callable[[int], float] = self.score.item
 
     def refresh(self, nodes: Nodes, usage: Usage, view: View) -> None:
         """Compute again what changed since the last time.
@@ -92,18 +107,18 @@ class Scores:
         """
         self.shape.refresh(nodes)
         before, self._read_to = self._read_to, (nodes.changes.position, usage.changes.position)
-        changed = self._changed(nodes, usage, before)
-        if changed is None or (view.version != self._view and nodes.columns.rows <= _AT_A_TIME):
-            self._compute_all(nodes, view)
-            return
-        if len(changed) > _FEW:
-            self.score[changed] = self._scored(nodes, changed, view)
-            blocks = changed // BLOCK
-            self._index(nodes, blocks[np.flatnonzero(np.diff(blocks, prepend=-1))])
-        elif len(changed):
-            self._recompute(nodes, changed.tolist(), view)
-        if view.version != self._view:
-            self._view, self._pending = view.version, 0
+        view_changed = view is not self._seen and self._saw(view)
+        if view_changed or before != self._read_to:
+            changed = self._changed(nodes, usage, before)
+            if changed is None or (view_changed and nodes.columns.rows <= _AT_A_TIME):
+                self._compute_all(nodes, view)
+                return
+            if view_changed:
+                self._single, self._pending = self._singly(nodes, view), 0
+            if len(changed) > _FEW:
+                self._recompute_many(nodes, distinct(changed, nodes.columns.size), view)
+            elif changed:
+                self._recompute(nodes, sorted(set(changed)), view)
         used = _blocks(nodes) * BLOCK
         if self._pending < used:
             start, self._pending = self._pending, min(used, self._pending + _AT_A_TIME)
@@ -111,27 +126,46 @@ class Scores:
             self.score[some] = self._scored(nodes, some, view)
             self._index(nodes, slice(start // BLOCK, self._pending // BLOCK))
 
+    def _saw(self, view: View) -> bool:
+        """Take note of a new view. Whether scores change by it."""
+        self._seen = view
+        before, self._view = self._view, self.strategy.sees(view)
+        return before != self._view
+
+    def _recompute_many(self, nodes: Nodes, rows: NDArray[np.intp], view: View) -> None:
+        self.score[rows] = self._scored(nodes, rows, view)
+        blocks = rows // BLOCK
+        self._index(nodes, blocks[np.flatnonzero(np.diff(blocks, prepend=-1))])
+
     def _recompute(self, nodes: Nodes, changed: list[int], view: View) -> None:
         """A few rows: they leave the list of the best and enter it again."""
-        rows: Rows = np.array(changed)
-        if len(changed) == 1:
-            rows = slice(changed[0], changed[0] + 1)  # numpy takes a view in half the time of a copy
-        scores = self.score[rows] = self._scored(nodes, rows, view)
-        self._stale.update([row // BLOCK for row in changed])
-        self._top = [place for place in self._top if place[2] not in changed]
-        for row, score, order in zip(changed, scores.tolist(), nodes.order[rows].tolist(), strict=True):
-            place = (-score, order, row)
-            if score > _NEVER and place < self._reach:
+        if len(changed) <= _SINGLY:
+            scores = [self._single(row) for row in changed]
+        else:
+            scores = self._scored(nodes, np.array(changed), view).tolist()
+        for row, score in zip(changed, scores, strict=True):
+            self.score[row] = score
+            self._stale.add(row // BLOCK)
+            self._ranked.pop(row, None)
+            if (before := self._placed.pop(row, None)) is not None:
+                del self._top[bisect_left(self._top, before)]
+            if score > _NEVER and (place := (-score, nodes.order.item(row), row)) < self._reach:
                 insort(self._top, place)
+                self._placed[row] = place
+        if len(self._top) > _LONGEST:
+            for place in self._top[_LONGEST // 2 :]:
+                del self._placed[place[2]]
+            del self._top[_LONGEST // 2 :]
+            self._reach = self._top[-1]
 
-    def _changed(self, nodes: Nodes, usage: Usage, before: tuple[int, int]) -> NDArray[np.intp] | None:
-        """The rows that changed, in rising order; None where it is no longer known, or so many that all are as cheap."""
+    def _changed(self, nodes: Nodes, usage: Usage, before: tuple[int, int]) -> array[int] | None:
+        """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
         if len(self.score) != nodes.columns.size or nodes.reordered != self._order:
             return None
         by_node, by_pod = nodes.changes.since(before[0]), usage.changes.since(before[1])
         if by_node is None or by_pod is None or len(by_node) + len(by_pod) > nodes.columns.rows // _DEARER:
             return None
-        return distinct(by_node + by_pod, nodes.columns.size)
+        return by_node + by_pod if by_node else by_pod
 
     def _compute_all(self, nodes: Nodes, view: View) -> None:
         size, used = nodes.columns.size, _blocks(nodes)
@@ -141,7 +175,7 @@ class Scores:
         self._best = np.full(size // BLOCK, _NEVER)
         self._first = np.full(size // BLOCK, _LAST)
         self._index(nodes, slice(0, used))
-        self._view, self._order, self._pending = view.version, nodes.reordered, size
+        self._order, self._pending, self._single = nodes.reordered, size, self._singly(nodes, view)
 
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
@@ -152,9 +186,32 @@ class Scores:
             scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
         return scored
 
+    def _singly(self, nodes: Nodes, view: View) -> Callable[[int], float]:
+        """As `_scored`, of one row. Valid until all is computed again, or the view changes."""
+        columns, shape, of = nodes.columns, self.shape, self.strategy.single(nodes.columns, self.demand, view)
+        wanted = dict(self.demand.requests) | {"pods": 1}
+        needs = [(columns.free[name].item, amount) for name, amount in wanted.items() if name in columns.free]
+        possible, avoid = len(needs) == len(wanted), columns.avoid
+
+        def score(row: int) -> float:
+            if not possible or not shape.mask.item(row):
+                return _NEVER
+            for free, amount in needs:
+                if free(row) < amount:
+                    return _NEVER
+            found = of(row)
+            if nodes.shared:
+                found = round(found / _NEAR) * _NEAR
+            if nodes.avoided and avoid.item(row) > 0:
+                found -= AVOIDED
+            return found
+
+        return score
+
     def _index(self, nodes: Nodes, blocks: Rows) -> None:
         """Find the best row of these blocks again: its score, and its place in the order of nodes."""
         self._top, self._reach = [], (-np.inf, 0.0, 0)
+        self._placed, self._ranked = {}, {}
         scores = self.score.reshape(-1, BLOCK)[blocks]
         best = scores.max(axis=1)
         order = nodes.order.reshape(-1, BLOCK)[blocks]
@@ -163,16 +220,41 @@ class Scores:
 
     # --- the best -----------------------------------------------------------------------------------------------------
 
-    def best(self, nodes: Nodes, count: int) -> list[int]:
-        """The `count` best rows that fit: highest score first, equal ones in the order of nodes."""
-        if len(self._top) < count and self._reach < _END:
-            if self._stale:
-                self._index(nodes, np.fromiter(self._stale, np.intp, len(self._stale)))
-                self._stale.clear()
-            rows = self._best_rows(nodes, max(count, _KEPT))
-            self._top = list(zip((-self.score[rows]).tolist(), nodes.order[rows].tolist(), rows, strict=True))
-            self._reach = self._top[-1] if len(rows) >= max(count, _KEPT) else _END
-        return [row for _, _, row in self._top[:count]]
+    def best(self, nodes: Nodes, count: int, apart: Container[int] = ()) -> list[int]:
+        """The `count` best rows that fit and are not `apart`: highest score first, equal ones in the order of nodes."""
+        wanted = count
+        while True:
+            if apart:
+                found = list(islice((row for _, _, row in self._top if row not in apart), count))
+            else:
+                found = [row for _, _, row in self._top[:count]]
+            if len(found) == count or self._reach == _END:
+                return found
+            wanted = max(_KEPT, 2 * wanted, 2 * len(self._top))
+            self._list(nodes, wanted)
+
+    def _list(self, nodes: Nodes, count: int) -> None:
+        """List the best rows anew, so many of them."""
+        if self._stale:
+            self._index(nodes, np.fromiter(self._stale, np.intp, len(self._stale)))
+            self._stale.clear()
+        rows = self._best_rows(nodes, count)
+        self._top = list(zip((-self.score[rows]).tolist(), nodes.order[rows].tolist(), rows, strict=True))
+        self._placed = dict(zip(rows, self._top, strict=True))
+        self._reach = self._top[-1] if len(rows) >= count else _END
+
+    def ranked(self, nodes: Nodes, rows: list[int], peers: Mapping[int, int]) -> tuple[Ranked, ...]:
+        """What is told of `rows`. `peers`: pods of the same owner by row."""
+        known, missing = self._ranked, [row for row in rows if row not in self._ranked]
+        if missing:
+            free = nodes.columns.free[self._gpu]
+            for row in missing:
+                score = self.score.item(row)
+                score += AVOIDED if score < -AVOIDED / 2 else 0.0
+                known[row] = Ranked(nodes.columns.name[row], free.item(row), 0, score)
+        if not peers:
+            return tuple([known[row] for row in rows])
+        return tuple([known[row]._replace(peers=peers[row]) if row in peers else known[row] for row in rows])
 
     def _best_rows(self, nodes: Nodes, count: int) -> list[int]:
         used = _blocks(nodes)

@@ -5,6 +5,7 @@ A strategy follows `webhook.cluster.columns.Strategy`: one score per row, from t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -31,9 +32,9 @@ otherwise, and alone while no demand was seen."""
 class Spread:
     """For replicas that should not share a node.
 
-    The caller puts nodes with fewer pods of the same owner first. Then: most idle GPUs among those the pod can have
-    (unallocated counts as idle where there are no metrics), then the lowest mean utilisation (the allocated part where
-    there are no metrics).
+    The caller puts nodes with fewer pods of the same owner first. Then: most idle GPUs among those the pod can have (what
+    is not measured and not allocated counts as idle), then the lowest mean utilisation (the allocated part where there are
+    no metrics).
     """
 
     peers_first = True
@@ -42,13 +43,44 @@ class Spread:
         free, capacity = _gpus(columns, rows, demand, view)
         free = free / columns.sharing[rows]  # a slot of a GPU that four pods share is a quarter of one
         capacity = capacity / columns.sharing[rows]
-        idle = columns.idle[rows]
-        idle = np.where(np.isnan(idle), free, np.minimum(idle, free))
-        load = columns.utilisation[rows]
         allocated = 1 - free / np.maximum(capacity, 1)
-        load = np.minimum(np.maximum(np.where(np.isnan(load), allocated, load), 0), 1)
+        measured = columns.measured[rows]
+        if not measured.any():
+            idle, load = free, allocated
+        else:  # as `utilisation.idle_gpus`, of those that are free
+            unknown = np.maximum(np.minimum(free, capacity - measured), 0)
+            idle, load = columns.idle[rows], columns.utilisation[rows]
+            idle = np.where(np.isnan(idle), free, np.minimum(idle + unknown, free))
+            load = np.where(np.isnan(load), allocated, load)
         # Idle GPUs are whole numbers, so half a point for the utilisation never outweighs one.
-        return idle - load / 2
+        return idle - np.minimum(np.maximum(load, 0), 1) / 2
+
+    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
+        names = _counted(columns, demand, view)
+        amounts = [(columns.free[name], columns.capacity[name]) for name in names]
+        sharing, measured = columns.sharing, columns.measured
+        idle_of, load_of = columns.idle, columns.utilisation
+
+        def score(row: int) -> float:
+            free = capacity = 0.0
+            for free_of, capacity_of in amounts:
+                free += free_of.item(row)
+                capacity += capacity_of.item(row)
+            share = sharing.item(row)
+            free /= share
+            capacity /= share
+            idle, load, known = free, 1 - free / max(capacity, 1.0), measured.item(row)
+            if known:
+                if (found := idle_of.item(row)) == found:
+                    idle = min(found + max(min(free, capacity - known), 0.0), free)
+                if (found := load_of.item(row)) == found:
+                    load = found
+            return float(idle - min(max(load, 0.0), 1.0) / 2)
+
+        return score
+
+    def sees(self, view: View) -> object:
+        return view.gpus
 
 
 class Pack:
@@ -64,6 +96,12 @@ class Pack:
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         return -outlook(columns, view).cost(columns, rows, demand, _FULLNESS)
 
+    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
+        return outlook(columns, view).single(columns, demand, _FULLNESS)
+
+    def sees(self, view: View) -> object:
+        return view.version
+
 
 STRATEGIES: Final[dict[str, Strategy]] = {"spread": Spread(), "pack": Pack()}
 """By their names in the policy."""
@@ -71,10 +109,16 @@ STRATEGIES: Final[dict[str, Strategy]] = {"spread": Spread(), "pack": Pack()}
 
 def _gpus(columns: Columns, rows: Rows, demand: Demand, view: View) -> tuple[Floats, Floats]:
     """Free and allocatable GPUs of the resources that the demand asks for."""
-    names = [name for name, _ in demand.requests if name in view.gpus and name in columns.free]
+    names = _counted(columns, demand, view)
+    if len(names) == 1:
+        return columns.free[names[0]][rows].astype(float), columns.capacity[names[0]][rows].astype(float)
     free = np.zeros(columns.free["cpu"][rows].shape)
     capacity = np.zeros_like(free)
     for name in names:
         free += columns.free[name][rows]
         capacity += columns.capacity[name][rows]
     return free, capacity
+
+
+def _counted(columns: Columns, demand: Demand, view: View) -> list[str]:
+    return [name for name, _ in demand.requests if name in view.gpus and name in columns.free]
