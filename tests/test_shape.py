@@ -15,6 +15,7 @@ EVERYTHING = pod(
     container(
         env={"A": "b", "C": {"fieldRef": {"fieldPath": "metadata.name"}}},
         envFrom=[{"prefix": "P_", "configMapRef": {"name": "x"}}, {"secretRef": {"name": "y"}}],
+        ports=[{"containerPort": 80, "hostPort": 8080}],
         volumeMounts=[{"name": "v", "mountPath": "/v", "subPath": "s"}],
         volumeDevices=[{"name": "d", "devicePath": "/dev/xvda"}],
         securityContext={"privileged": False, "capabilities": {"add": ["SYS_PTRACE"], "drop": ["ALL"]}},

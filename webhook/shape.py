@@ -154,6 +154,7 @@ _CONTAINERS = _many(
         "resources": _RESOURCES,
         "env": _env,
         "envFrom": _many({"prefix": _string, "configMapRef": _one({}), "secretRef": _one({})}),
+        "ports": _many({"hostPort": _integer}),
         "volumeMounts": _many({"name": _string, "mountPath": _string, "subPath": _string}),
         "volumeDevices": _many({"name": _string, "devicePath": _string}),
         "securityContext": _one(

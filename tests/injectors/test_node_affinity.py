@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, pod
+from tests.builders import Case, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.injectors.node_affinity import NodeAffinity, named_node
-from webhook.interface import Outcome, Placement, Ranked
+from webhook.interface import Expression, Outcome, Placement, Preferred, Ranked
 
 OWN = (
     r"/spec/affinity|/spec/affinity/nodeAffinity"
@@ -68,7 +68,7 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
     [
         pytest.param(
             NodeAffinity(),
-            {"nodeAffinity": {PREFERRED: [prefers("a2", 1), USERS, prefers("a1", 7)]}},
+            {"nodeAffinity": {PREFERRED: [prefers("a2", 60), USERS, prefers("a1", 100)]}},
             id="all nodes are preferred already",
         ),
         pytest.param(
@@ -91,6 +91,85 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
 )
 def test_left_alone_where_nothing_is_to_be_said(injector: NodeAffinity, affinity: dict[str, Any]) -> None:
     assert unchanged(injector, placed(affinity)) == Outcome("present")
+
+
+POOL = Preferred(7, (Expression("pool", "In", ("spot",)), Expression("memory", "Gt", ("40000",))))
+BY_NAME = Preferred(20, (Expression("metadata.name", "In", ("a7",), field=True),))
+OF_POOL = {
+    "weight": 7,
+    "preference": {
+        "matchExpressions": [
+            {"key": "pool", "operator": "In", "values": ["spot"]},
+            {"key": "memory", "operator": "Gt", "values": ["40000"]},
+        ]
+    },
+}
+UNSEEN = [
+    pytest.param(
+        {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
+        "required podAffinity",
+        id="where other pods are",
+    ),
+    pytest.param(
+        {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
+        "required podAntiAffinity",
+        id="where other pods are not",
+    ),
+    pytest.param(
+        {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+        "DoNotSchedule spread",
+        id="a hard spread",
+    ),
+    pytest.param(
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes", id="a claim to a volume"
+    ),
+    pytest.param(
+        {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}, "volumes", id="a volume of its own"
+    ),
+    pytest.param(
+        {"volumes": [{"name": "v", "csi": {"driver": "d"}}]}, "volumes", id="a volume of a driver with limits"
+    ),
+    pytest.param({"resourceClaims": [{"name": "c"}]}, "resource claims", id="claimed devices"),
+    pytest.param({"schedulingGroup": {"podGroupName": "g"}}, "gang scheduling", id="a group that goes together"),
+    pytest.param({"workloadRef": {"name": "w"}}, "gang scheduling", id="a group, as 1.35 has it"),
+    pytest.param({"containers": [container(ports=[{"hostPort": 80}])]}, "host ports", id="a port of the node"),
+    pytest.param(
+        {"initContainers": [container(ports=[{"containerPort": 1}, {"hostPort": 80}])]},
+        "host ports",
+        id="a port of the node for a sidecar",
+    ),
+]
+SEEN = [
+    pytest.param(
+        {"affinity": {"podAffinity": {PREFERRED: []}, "podAntiAffinity": None}}, id="only preferences for pods"
+    ),
+    pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: []}}}, id="an empty list"),
+    pytest.param(
+        {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]},
+        id="a soft spread",
+    ),
+    pytest.param(
+        {
+            "volumes": [
+                {"name": "a", "emptyDir": {}},
+                {"name": "b", "hostPath": {"path": "/"}},
+                {"name": "c", "nfs": {}},
+            ]
+        },
+        id="volumes that every node has",
+    ),
+    pytest.param({"containers": [container(ports=[{"containerPort": 80}])]}, id="a port of its own"),
+    pytest.param({"containers": [container(ports=None)], "volumes": None, "resourceClaims": None}, id="nulls"),
+]
+
+
+@pytest.mark.parametrize("spec", SEEN)
+def test_this_does_not_keep_a_pod_from_being_pinned(spec: dict[str, Any]) -> None:
+    after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
+    assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {
+        "nodeSelectorTerms": [{"matchFields": [is_node("a1")]}]
+    }
+    assert outcome == Outcome("required", "a1")
 
 
 def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
@@ -119,8 +198,8 @@ def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
         ),
         pytest.param(
             {"nodeAffinity": {PREFERRED: [prefers("a1", 3)]}},
-            {"nodeAffinity": {PREFERRED: [prefers("a1", 3), prefers("a2", 60)]}},
-            id="a node that the user prefers is not said again",
+            {"nodeAffinity": {PREFERRED: [prefers("a1", 3), prefers("a1", 100), prefers("a2", 60)]}},
+            id="a node that the user prefers a little has our weight too: it would come after the others",
         ),
         pytest.param(
             {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]}}},
@@ -175,6 +254,35 @@ def test_required(affinity: Any, terms: list[Any]) -> None:
     after, outcome = applied(PINNED, placed(affinity), OWN)
     assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {"nodeSelectorTerms": terms}
     assert outcome == Outcome("required", "a1")
+
+
+@pytest.mark.parametrize(("spec", "why"), UNSEEN)
+def test_a_pod_that_is_judged_by_what_we_do_not_see_is_not_pinned(spec: dict[str, Any], why: str) -> None:
+    after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}
+    assert outcome == Outcome("notPinned", [why, 2])
+
+
+def test_what_the_policy_prefers_comes_after_the_ranked_nodes() -> None:
+    found = ranked("a1", "a2")._replace(preferred=(POOL,), warning="no such node")
+    after, outcome = applied(NodeAffinity(), case(pod(), placement=found), OWN)
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [prefers("a1", 100), prefers("a2", 60), OF_POOL]}
+    assert outcome == Outcome("preferred", 3, "no such node")
+
+
+def test_a_pinned_pod_has_no_use_for_preferences() -> None:
+    found = ranked("a1", "a2")._replace(preferred=(POOL,), warning="no such node")
+    after, outcome = applied(PINNED, case(pod(), placement=found), OWN)
+    assert list(after["spec"]["affinity"]["nodeAffinity"]) == [REQUIRED]
+    assert outcome == Outcome("required", "a1", "no such node")
+
+
+@pytest.mark.parametrize("injector", [NodeAffinity(), PINNED], ids=["preferred", "required"])
+def test_what_is_preferred_is_said_where_no_node_was_chosen(injector: NodeAffinity) -> None:
+    found = Placement((), "pack", "cluster state is stale", preferred=(POOL, BY_NAME))
+    after, outcome = applied(injector, case(pod(), placement=found), OWN)
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, prefers("a7", 20)]}
+    assert outcome == Outcome("preferredPools", ["cluster state is stale", 2])
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,22 @@
 """Affinity to the nodes that placement ranked for the pod.
 
 `preferred` (default): one preferred term per ranked node, the weights falling so that the scheduler's other scores do not
-turn the order round. The scheduler may take another node; the pod never waits because of us. `required`: the first node,
-added to every term of the required affinity that there is. Terms are ORed, so a term of our own beside them would widen
-the user's choice; an empty term matches nothing, and the pin would make it match, so it is left alone.
+turn the order round; after them what the policy and the pod's annotations prefer in a node (`placement.preferences`), lighter
+than these. The scheduler may take another node; the pod never waits because of us.
+
+`required`: the first node, added to every term of the required affinity that there is. Terms are ORed, so a term of our own
+beside them would widen the user's choice; an empty term matches nothing, and the pin would make it match, so it is left
+alone. A pod that the scheduler judges by more than we look at (pods on other nodes, volumes, host ports, claimed devices) is
+not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
+`["notPinned", [why, terms]]`. Two things nobody can see at admission: a pod that is there already may forbid its company by
+an anti-affinity of its own, and another pod may take the room before the scheduler comes to this one. Then the pod waits:
+its event says «didn't match Pod's node affinity/selector», its promise ends at once
+(`gpu_admission_promises_total{end="unschedulable"}`), so that others may have what was held for it, and it runs once its
+node has room again. Who cannot wait uses `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
-pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node).
+pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in
+pkg/scheduler/framework/plugins.
 """
 
 from __future__ import annotations
@@ -18,7 +28,8 @@ from webhook.patch import Edit
 
 _NODE = ("spec", "affinity", "nodeAffinity")
 PREFERRED = (*_NODE, "preferredDuringSchedulingIgnoredDuringExecution")
-REQUIRED = (*_NODE, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+_REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = (*_NODE, _REQUIRED_TERMS, "nodeSelectorTerms")
 
 
 class NodeAffinity(Injector):
@@ -28,24 +39,30 @@ class NodeAffinity(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         placement = context.placement
-        if placement is None or not placement.nodes:
-            return Outcome("none", placement.reason if placement else "no placement")
-        if self.mode == "required":
-            return _require(edit, placement)
-        present = edit.get(PREFERRED)
-        here = {named_node(term.get("preference")) for term in present} if present else ()
-        terms = preferences(placement)
-        if here:
-            terms = [term for term in terms if named_node(term["preference"]) not in here]
+        if placement is None:
+            return Outcome("none", "no placement")
+        terms, unseen = preferences(placement), ""
+        if not placement.nodes and not terms:
+            return Outcome("none", placement.reason, placement.warning)
+        if self.mode == "required" and placement.nodes:
+            unseen = _unseen(edit.object["spec"])
+            if not unseen:
+                return _require(edit, placement)._replace(warning=placement.warning)
+        if present := edit.get(PREFERRED):
+            terms = [term for term in terms if term not in present]
         if not terms:
-            return Outcome("present")
+            return Outcome("present", None, placement.warning)
         edit.extend(PREFERRED, terms)
-        return Outcome("preferred", len(terms))
+        if not placement.nodes:
+            return Outcome("preferredPools", [placement.reason, len(terms)], placement.warning)
+        if unseen:
+            return Outcome("notPinned", [unseen, len(terms)], placement.warning)
+        return Outcome("preferred", len(terms), placement.warning)
 
 
 def preferences(placement: Placement) -> list[dict[str, Any]]:
-    """The preferred terms that name the ranked nodes, as they stand in a patch."""
-    return [
+    """The preferred terms that name the ranked nodes, and what else is preferred in a node, as they stand in a patch."""
+    terms: list[dict[str, Any]] = [
         # as `_is`, spelt out: ten of them in every pod
         {
             "weight": weight,
@@ -53,6 +70,45 @@ def preferences(placement: Placement) -> list[dict[str, Any]]:
         }
         for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
     ]
+    for wished in placement.preferred:
+        term: dict[str, Any] = {}
+        for key, operator, values, field in wished.expressions:
+            expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+            term.setdefault("matchFields" if field else "matchExpressions", []).append(expression)
+        terms.append({"weight": wished.weight, "preference": term})
+    return terms
+
+
+_VOLUMES = frozenset(
+    (
+        *("persistentVolumeClaim", "ephemeral", "csi"),  # VolumeBinding, VolumeZone, NodeVolumeLimits
+        *("gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "cinder", "iscsi", "rbd"),  # VolumeRestrictions
+    )
+)
+
+
+def _unseen(spec: dict[str, Any]) -> str:
+    """By what the scheduler will judge nodes for this pod that placement does not look at; "" where there is nothing.
+
+    The filters of the default profile (apis/config/v1/default_plugins.go) less those that `placement.filters` follows.
+    """
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if (affinity.get(kind) or {}).get(_REQUIRED_TERMS):
+            return f"required {kind}"
+    if any([c.get("whenUnsatisfiable") == "DoNotSchedule" for c in spec.get("topologySpreadConstraints") or ()]):
+        return "DoNotSchedule spread"
+    if any([not _VOLUMES.isdisjoint(volume) for volume in spec.get("volumes") or ()]):
+        return "volumes"
+    if spec.get("resourceClaims"):
+        return "resource claims"
+    if spec.get("schedulingGroup") or spec.get("workloadRef"):
+        return "gang scheduling"
+    for containers in (spec.get("containers"), spec.get("initContainers")):
+        for container in containers or ():
+            if any([port.get("hostPort") for port in container.get("ports") or ()]):
+                return "host ports"
+    return ""
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
