@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from tests.builders import GPU, container
 from tests.cluster.objects import facts, node
-from tests.served import GPU_TAINT, NODES, PROFILES, Server, after, cluster, plain_pod, review
+from tests.served import GPU_TAINT, NODES, NOW, POLICY, PROFILES, Server, after, cluster, plain_pod, review
 from tests.strategies import pods
-from webhook import admission, alike
+from webhook import admission, alike, likeness
+from webhook.admission import mutate, validate
+from webhook.cluster.snapshot import Snapshot
 from webhook.decision import Decision
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
+from webhook.review import Request, object_of, parse
 
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -26,7 +29,8 @@ MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 def replica(letters: str = "abcde", name: str | None = None, **tweaks: Any) -> Pod:
     """A pod of a ReplicaSet, as the API server hands it over: with the volume of its token. `name`: validated, not mutated."""
     made = plain_pod(**tweaks)
-    made["metadata"] |= {"generateName": "web-", "managedFields": [{"time": f"2026-01-01T00:00:0{len(letters)}Z"}]}
+    managed = {"manager": "x", "time": f"2026-01-01T00:00:{ord(letters[0]) % 60:02d}Z", "fieldsType": "FieldsV1"}
+    made["metadata"] |= {"generateName": "web-", "managedFields": [managed]}
     del made["metadata"]["name"]
     if name is not None:
         made["metadata"] |= {"name": f"web-{name}", "uid": f"uid-{name}", "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -56,8 +60,12 @@ class Asked:
 class Forgetful:
     """Decides each pod by itself."""
 
-    mutate = staticmethod(admission.mutate)
-    validate = staticmethod(admission.validate)
+    validate = staticmethod(validate)
+
+    def again(self, *unused: Any) -> None: ...
+
+    def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
+        return mutate(request, policy, snapshot, lambda: object_of(body))
 
 
 def forgetful() -> Server:
@@ -181,9 +189,30 @@ def test_what_units_know_of_the_cluster_counts(
 def test_large_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     server, asked = Server(), Asked(monkeypatch)
     for _ in range(2):
-        server.mutate(replica(annotations={"notes": "x" * alike._LARGEST}))
+        server.mutate(replica(annotations={"notes": "x" * likeness.LARGEST}))
     assert asked.count == 2
     assert not server.handlers._alike._mutated
+    assert not server.handlers._alike._texts
+
+
+TEXTS = [
+    pytest.param(lambda body: body.replace(b'"jane"', b'"john"'), id="who asks"),
+    pytest.param(lambda body: body.replace(b'"web"', b'"web2"'), id="a label"),
+    pytest.param(lambda body: body.replace(b'{"uid":"u-1"', b'{"uid":"u/1"'), id="a uid of another form"),
+    pytest.param(lambda body: body.replace(b"01-01T00", b"01-01 00"), id="a time of another form"),
+    pytest.param(lambda body: body.replace(b"-abcde", b"-ab-de"), id="letters of another form"),
+    pytest.param(lambda body: body.replace(b"-abcde", b"-fghij", 1), id="a mount of another volume"),
+    pytest.param(lambda body: body.replace(b":", b": "), id="another hand"),
+    pytest.param(lambda body: body.replace(b"kube-api-access-abcde", b"\0"), id="our own mark"),
+]
+
+
+@pytest.mark.parametrize("change", TEXTS)
+def test_another_text_is_read(change: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    server, body = Server(), review(replica())
+    server.handlers.mutate(body)
+    assert change(body) != body
+    assert server.handlers._alike.again(change(body), POLICY, server.state.snapshot(NOW)) is None
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +221,8 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         server.mutate(replica(labels={"app": f"web-{number}"}))
         server.validate(replica(labels={"app": f"web-{number}"}))
-    assert len(server.handlers._alike._mutated) == len(server.handlers._alike._validated) == 3
+    kept = server.handlers._alike
+    assert len(kept._mutated) == len(kept._texts) == len(kept._validated) == 3
 
 
 # --- who is -----------------------------------------------------------------------------------------------------------
@@ -209,6 +239,19 @@ def test_replicas_are_decided_once_and_sent_to_a_node_each(namespace: str, monke
         assert record["nodes"][0][0] == "gpu-a1" or namespace == "apart" or letters != "abcde"
     assert asked.count == 1
     assert facts(server.state) == facts(alone.state), "the same is promised"
+
+
+def test_the_next_one_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, alone = Server(), forgetful()
+    bodies = [review(replica(letters), uid=f"u-{letters}") for letters in ("abcde", "fghij", "k2345")]
+    assert len({*bodies}) == 3
+    answers = [alone.handlers.mutate(body) for body in bodies]
+    read = []
+    monkeypatch.setattr("webhook.review.parse", lambda body: read.append(body) or parse(body))
+    assert [server.handlers.mutate(body) for body in bodies] == answers
+    assert read == bodies[:1]
+    assert facts(server.state) == facts(alone.state)
+    assert server.recorder.told == alone.recorder.told
 
 
 def test_what_is_mutated_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,10 +302,11 @@ def test_pods_that_fit_nowhere_any_more_are_told_so() -> None:
 @given(
     st.lists(pods(), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.booleans()), min_size=2, max_size=8),
+    st.booleans(),
     st.sampled_from(PROFILES),
 )
 def test_answers_are_those_that_each_pod_would_get_by_itself(
-    templates: list[Pod], coming: list[tuple[int, str, bool]], namespace: str
+    templates: list[Pod], coming: list[tuple[int, str, bool]], tokens: bool, namespace: str
 ) -> None:
     server, alone = Server(cluster()), forgetful()
     for number, name, dry in coming:
@@ -270,7 +314,10 @@ def test_answers_are_those_that_each_pod_would_get_by_itself(
         obj["metadata"]["uid"] = name
         if "generateName" in obj["metadata"]:
             obj["metadata"]["name"] = obj["metadata"]["generateName"] + name
-        body = review(obj, namespace=namespace, dryRun=dry)
+        if tokens:
+            volumes = obj["spec"].get("volumes") or []
+            obj["spec"]["volumes"] = [*volumes, {"name": f"kube-api-access-{name * 5}", "projected": {}}]
+        body = review(obj, namespace=namespace, dryRun=dry, uid=f"uid-{name}")
         for hook in ("mutate", "validate"):
             assert getattr(server.handlers, hook)(body) == getattr(alone.handlers, hook)(body)
     assert facts(server.state) == facts(alone.state)

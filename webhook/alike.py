@@ -6,13 +6,14 @@ namespace; for as long as the policy, and the facts that units read of the clust
 The node is chosen for each pod anew. Its name and its numbers go into the patch and the record at known places, so the
 gate that the first patch went through speaks for the others.
 
+Two ways to tell that pods are alike. `likeness.text_of` is of whole bodies as they come from the API server, which need
+not be parsed. `likeness.key_of` is of pods that were: of other senders, and of those that have a name and our annotation.
+
 As pure as `admission`: what is kept changes how soon an answer is there, never what it is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from copy import copy
 from typing import Any, Final, NamedTuple
 
@@ -24,24 +25,15 @@ from webhook.decision import PROFILE_LABEL, Decision, home_of
 from webhook.gpus import Gpus
 from webhook.injectors.node_affinity import preferences
 from webhook.interface import Placement
+from webhook.likeness import TOKEN, key_of, text_of
 from webhook.placement import Ask, answer
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
-from webhook.review import Request
+from webhook.review import Request, object_of
 
 _MOST: Final = 1024
-_LARGEST: Final = 16 << 10
-"""Bytes of a pod that is kept. A larger one is decided by itself: all that is kept stays below some 50 MiB."""
-_APART: Final = frozenset(("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation", "selfLink"))
-"""What differs between pods that are alike, and no unit reads."""
-_TOKEN: Final = b"kube-api-access-"
-"""Begins the name of the volume that the ServiceAccount admission plugin adds (serviceaccount/admission.go)."""
-_LETTERS: Final = 5
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_NAMED: Final = re.compile(rb'(?<=\{"key":"metadata\.name","operator":"In","values":\[)"[^"\\]*"(?=\]\}\])')
-"""The node that a term of ours names."""
-_QUOTE: Final = ord('"')
+"""Of each: with `likeness.LARGEST` all that is kept stays below some 60 MiB."""
+Profile = tuple[str | None, ...]
 
 
 class Plan(NamedTuple):
@@ -60,7 +52,7 @@ class Plan(NamedTuple):
     def of(cls, first: Decision, settings: PlacementSettings, gpus: Gpus) -> Plan | None:
         """None where the nodes stand in the patch or in the record otherwise than we know."""
         placement, patch = first.placement, first.patch
-        if first.ask is None or first.claim is None or placement is None or patch is None or _TOKEN in patch:
+        if first.ask is None or first.claim is None or placement is None or patch is None or TOKEN in patch:
             return None
         blank = placement._replace(nodes=tuple([ranked._replace(node="%b") for ranked in placement.nodes]))
         terms = orjson.dumps(preferences(placement))[1:-1].replace(b"%", b"%%")
@@ -79,15 +71,33 @@ class Plan(NamedTuple):
         return self.completed(answer(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
 
     def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
-        if self.first.placement is None or len(placement.nodes) != len(self.first.placement.nodes):
+        first = self.first
+        if first.placement is None or len(placement.nodes) != len(first.placement.nodes):
             return None
         record = self.record + explain.numbered(placement)
         if len(record) > explain.LARGEST_RECORD or not record.isascii():
             return None
-        made = copy(self.first)
-        made.patch = self.patch % (*[orjson.dumps(ranked.node) for ranked in placement.nodes], orjson.dumps(record))
-        made.record, made.placement, made.reserve = record, placement, not dry_run
-        return made
+        return Decision(
+            first.result,
+            profile=first.profile,
+            workload=first.workload,
+            patch=self.patch % (*[orjson.dumps(ranked.node) for ranked in placement.nodes], orjson.dumps(record)),
+            warnings=first.warnings,
+            record=record,
+            outcomes=first.outcomes,
+            placement=placement,
+            claim=first.claim,
+            reserve=not dry_run,
+            unknown_profile=first.unknown_profile,
+        )
+
+
+class _Text(NamedTuple):
+    """What is known of a body that came before."""
+
+    request: Request
+    kept: Plan | Decision
+    profile: Profile
 
 
 class Alike:
@@ -96,30 +106,48 @@ class Alike:
     def __init__(self) -> None:
         self._policy: Policy | None = None
         self._facts: tuple[int, ...] = ()
+        self._texts: dict[bytes, _Text] = {}
         self._mutated: dict[bytes, Plan | Decision] = {}
         self._validated: dict[bytes, Decision] = {}
 
-    def mutate(self, request: Request, policy: Policy, snapshot: Snapshot, original: Callable[[], Pod]) -> Decision:
+    def again(self, body: bytes, policy: Policy, snapshot: Snapshot) -> tuple[Request, Decision] | None:
+        """The request and the decision of `mutate` for a body like an earlier one. It is not even parsed."""
+        self._renew(policy, snapshot)
+        found = text_of(body)
+        if found is None or (known := self._texts.get(found[1])) is None:
+            return None
+        request, kept, profile = known
+        if profile != _profile(request.namespace, snapshot):
+            return None
+        if isinstance(kept, Decision):
+            return request._replace(uid=found[0]), kept
+        made = kept.again(snapshot, dry_run=request.dry_run)
+        return None if made is None else (request._replace(uid=found[0]), made)
+
+    def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.mutate`."""
-        key = self._key(request, policy, snapshot, bound=False)
+        profile = _profile(request.namespace, snapshot)
+        key = self._key(request, profile, policy, snapshot, bound=False)
         known = self._mutated.get(key) if key else None
+        made = None
         if isinstance(known, Plan):
-            found = known.again(snapshot, dry_run=request.dry_run)
-            if found is not None:
-                return found
+            made = known.again(snapshot, dry_run=request.dry_run)
         elif known is not None:
-            return _told_again(known, request, policy)
-        made = admission.mutate(request, policy, snapshot, original)
-        if key:
+            made = _told_again(known, request, policy)
+        if made is None:
+            made = admission.mutate(request, policy, snapshot, lambda: object_of(body))
             home = home_of(request.namespace, policy, snapshot)
-            kept = Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
-            if kept is not None or made.result in ("denied", "ignored"):
-                _keep(self._mutated, key, kept or made)
+            plan = Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
+            known = plan or (made if made.result in ("denied", "ignored") else None)
+            if key and known:
+                _keep(self._mutated, key, known)
+        if key and known and (found := text_of(body)):
+            _keep(self._texts, found[1], _Text(request, known if isinstance(known, Plan) else made, profile))
         return made
 
     def validate(self, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.validate`."""
-        key = self._key(request, policy, snapshot, bound=True)
+        key = self._key(request, _profile(request.namespace, snapshot), policy, snapshot, bound=True)
         known = self._validated.get(key) if key else None
         if known is not None:
             return _told_again(known, request, policy)
@@ -128,54 +156,31 @@ class Alike:
             _keep(self._validated, key, made)
         return made
 
-    def _key(self, request: Request, policy: Policy, snapshot: Snapshot, *, bound: bool) -> bytes | None:
-        """Equal for requests that are decided alike; None where it is not worth while, or not certain."""
+    def _renew(self, policy: Policy, snapshot: Snapshot) -> None:
         facts = snapshot.facts
         if policy is not self._policy or facts != self._facts:
             self._policy, self._facts = policy, facts
+            self._texts.clear()
             self._mutated.clear()
             self._validated.clear()
+
+    def _key(
+        self, request: Request, profile: Profile, policy: Policy, snapshot: Snapshot, *, bound: bool
+    ) -> bytes | None:
+        """Equal for requests that are decided alike; None where it is not worth while, or not certain."""
+        self._renew(policy, snapshot)
         if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
             return None
-        labels = snapshot.namespace_labels(request.namespace)
-        profile = None if labels is None else [labels.get(PROFILE_LABEL)]
-        who = profile, request.namespace, request.user, request.groups
         try:
-            return likeness(request.object or {}, who, bound=bound)
+            return key_of(request.object or {}, (profile, request.namespace, request.user, request.groups), bound=bound)
         except (LookupError, TypeError, ValueError, AttributeError):
             return None  # not the shape of a pod: whoever decides says so
 
 
-def likeness(pod: Pod, who: object, *, bound: bool) -> bytes | None:
-    """The same bytes for pods that are alike; None for large ones. `who`: what else counts.
-
-    `bound`: the pod has been through our mutating hook, and has its name: what is known to differ there does not count.
-    Nothing is left out without a trace, so that no pod can be made to look like another: the letters of the token's volume
-    become a NUL, which JSON never holds; a preference for a node keeps its place. Raises TypeError and the like for what is
-    no pod.
-    """
-    metadata, spec = {key: value for key, value in pod["metadata"].items() if key not in _APART}, pod["spec"]
-    if metadata.get("generateName"):
-        metadata.pop("name", None)
-    decided = False
-    if bound:
-        annotations = metadata.get("annotations") or {}
-        if decided := DECISION in annotations:
-            metadata["annotations"] = {key: value for key, value in annotations.items() if key != DECISION}
-        affinity = spec.get("affinity") or {}
-        nodes = affinity.get("nodeAffinity") or {}
-        if terms := nodes.get(_PREFERRED):
-            blank = _NAMED.sub(b"\0", orjson.dumps(terms)).decode()
-            spec = {**spec, "affinity": {**affinity, "nodeAffinity": {**nodes, _PREFERRED: blank}}}
-    text = orjson.dumps((who, decided, metadata, spec))
-    if len(text) > _LARGEST:
-        return None
-    at = text.find(b'"' + _TOKEN) + 1
-    if at:
-        name = text[at : at + len(_TOKEN) + _LETTERS]
-        if name[-_LETTERS:].isalnum() and text[at + len(name)] == _QUOTE:
-            return text.replace(name, b"\0")
-    return text
+def _profile(namespace: str, snapshot: Snapshot) -> Profile:
+    """What `home_of` goes by. () where the namespace is not known."""
+    labels = snapshot.namespace_labels(namespace)
+    return () if labels is None else (labels.get(PROFILE_LABEL),)
 
 
 def _told_again(known: Decision, request: Request, policy: Policy) -> Decision:

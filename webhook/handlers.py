@@ -17,7 +17,7 @@ from webhook.shape import check
 Answer = tuple[int, bytes]
 """HTTP status and body."""
 
-Decide = Callable[[bytes, review.Request, Policy], Decision]
+Decide = Callable[[bytes, Policy], tuple[review.Request, Decision]]
 
 
 class PolicySource(Protocol):
@@ -54,12 +54,11 @@ class Handlers:
 
     def _answer(self, hook: str, body: bytes, decide: Decide) -> Answer:
         started = perf_counter()
+        policy = self._policies.current
+        if policy is None:
+            return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
         try:
-            request = review.parse(body)
-            policy = self._policies.current
-            if policy is None:
-                return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
-            decision = self._decided(decide, body, request, policy)
+            request, decision = self._decided(decide, body, policy)
         except BadReview as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
@@ -68,36 +67,43 @@ class Handlers:
         return 200, answer
 
     @staticmethod
-    def _decided(decide: Decide, body: bytes, request: review.Request, policy: Policy) -> Decision:
+    def _decided(decide: Decide, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
         try:
-            return decide(body, request, policy)
+            return decide(body, policy)
+        except BadReview:
+            raise
         except RecursionError:
             raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
         except Exception:
-            if request.resource == "pods":
+            if review.parse(body).resource == "pods":
                 for obj in review.objects_of(body):
                     check(obj)  # BadPod, if this is why
             raise
 
-    def _mutate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
+    def _mutate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
         now = self._clock()
-        if request.resource != "pods":
-            return workloads.mutate(request, policy, self._state.snapshot(now))
-        decision = self._alike.mutate(request, policy, self._state.snapshot(now), lambda: review.object_of(body))
+        snapshot = self._state.snapshot(now)
+        found = self._alike.again(body, policy, snapshot)
+        if found is None:
+            request = review.parse(body)
+            if request.resource != "pods":
+                return request, workloads.mutate(request, policy, snapshot)
+            found = request, self._alike.mutate(body, request, policy, snapshot)
+        _, decision = found
         if decision.reserve and decision.claim is not None and decision.placement is not None:
             self._state.hold(decision.claim, decision.placement, now)
-        return decision
+        return found
 
-    def _validate(self, body: bytes, request: review.Request, policy: Policy) -> Decision:
-        snapshot = self._state.snapshot(self._clock())
+    def _validate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
+        request, snapshot = review.parse(body), self._state.snapshot(self._clock())
         if request.resource == "configmaps":
-            return policy_guard.validate(request, snapshot)
+            return request, policy_guard.validate(request, snapshot)
         if request.resource != "pods":
-            return workloads.validate(request, policy, snapshot)
+            return request, workloads.validate(request, policy, snapshot)
         decision = self._alike.validate(request, policy, snapshot)
         if decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
             self._state.release(request.object)
-        return decision
+        return request, decision
 
 
 def encode(uid: str, decision: Decision) -> bytes:
