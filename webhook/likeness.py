@@ -21,11 +21,11 @@ _APART: Final = frozenset(("uid", "creationTimestamp", "managedFields", "resourc
 """What differs between pods that are alike, and no unit reads."""
 _LETTERS: Final = 5
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_NAMED: Final = re.compile(rb'(?<=\{"key":"metadata\.name","operator":"In","values":\[)"[^"\\]*"(?=\]\}\])')
+_NAMED: Final = re.compile(rb'"key":"metadata\.name","operator":"In","values":\["[^"\\]*"\]'), b'"key":"\0"'
 """The node that a term of ours names."""
 _UID: Final = re.compile(rb'"request": *\{ *"uid": *"([A-Za-z0-9-]{1,128})"')
 _ENVELOPE: Final = 256
-_TIME: Final = re.compile(rb'(?<="time":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?=","fieldsType":)')
+_TIME: Final = re.compile(rb'"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ","fieldsType":'), b'"time":"\0"'
 """When a manager of fields wrote (managedFields). Keys of maps come sorted, so in labels these two stand the other way."""
 
 
@@ -37,8 +37,8 @@ def text_of(body: bytes) -> tuple[str, bytes] | None:
     found = _UID.search(body, 0, _ENVELOPE) if len(body) <= LARGEST and b"\0" not in body else None
     if found is None:
         return None
-    start, end = found.span(1)
-    return body[start:end].decode(), _unlettered(_TIME.sub(b"\0", body[:start] + b"\0" + body[end:]))
+    (time, mark), (start, end) = _TIME, found.span(1)
+    return body[start:end].decode(), _unlettered(time.sub(mark, body[:start] + b"\0" + body[end:]))
 
 
 def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
@@ -58,7 +58,8 @@ def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
         affinity = spec.get("affinity") or {}
         nodes = affinity.get("nodeAffinity") or {}
         if terms := nodes.get(_PREFERRED):
-            blank = _NAMED.sub(b"\0", orjson.dumps(terms)).decode()
+            named, mark = _NAMED
+            blank = named.sub(mark, orjson.dumps(terms)).decode()
             spec = {**spec, "affinity": {**affinity, "nodeAffinity": {**nodes, _PREFERRED: blank}}}
     text = orjson.dumps((who, decided, metadata, spec))
     return _unlettered(text) if len(text) <= LARGEST else None
