@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import ClientTimeout
 
 from tests.feeds.fake_api import client_of, fake_api
 from tests.tls.test_issue import NOW
@@ -47,6 +49,25 @@ async def test_a_server_that_is_not_there_is_an_error_without_a_status() -> None
         with pytest.raises(ApiError, match="GET /api/v1/nodes: ClientConnectorError") as caught:
             await api.get(NODES, limit="1")
     assert caught.value.status == 0
+
+
+async def test_a_connection_asks_every_few_seconds_whether_the_other_side_is_still_there() -> None:
+    """Without that a peer whose node is lost is missed after many minutes, or never."""
+    async with fake_api() as fake, client_of(fake) as api:
+        fake.put(NODES, "a")
+        async with api._open("GET", NODES, None, {"watch": "true", "resourceVersion": "1"}, ClientTimeout()) as response:
+            assert response.connection is not None
+            assert response.connection.transport is not None
+            made = response.connection.transport.get_extra_info("socket")
+            options = {
+                name: made.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+                for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT", "TCP_NODELAY")
+                if hasattr(socket, name)
+            }
+            assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert options["TCP_KEEPIDLE"] + options["TCP_KEEPINTVL"] * options["TCP_KEEPCNT"] == 10
+            assert options["TCP_USER_TIMEOUT"] == 10_000
+            assert options["TCP_NODELAY"] == 1
 
 
 async def test_a_token_is_read_again_at_once_when_it_was_not_accepted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +21,9 @@ from webhook.text import quoted
 Object = dict[str, Any]
 REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
+_ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
+"""Seconds, seconds, number, milliseconds: a peer that is gone without a word (its node is lost, a NAT forgot the connection)
+is missed after ten seconds, whatever the watch has to say. Only where the system has these: Linux has all of them."""
 _LARGEST_LINE = 16 << 20
 """Bytes of one event: ten times what etcd stores as one object."""
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
@@ -40,7 +44,9 @@ class Api:
 
     async def __aenter__(self) -> Api:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), headers=_HEADERS, cookie_jar=aiohttp.DummyCookieJar()
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
+            headers=_HEADERS,
+            cookie_jar=aiohttp.DummyCookieJar(),
         )
         try:
             await self._current()
@@ -115,6 +121,17 @@ class Api:
         if self._access is None or now - self._asked > self._access.lasts:
             self._access, self._asked = await self._ask(), now
         return self._access
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """One that notices when the other side is gone."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
