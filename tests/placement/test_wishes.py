@@ -1,0 +1,394 @@
+"""What a pod would rather have ranks the nodes that fit, and says the same to the scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import GPUS, case
+from tests.cluster.objects import node, pod, state
+from tests.placement.oracle import matches
+from webhook.cluster.state import ClusterState
+from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
+from webhook.interface import Expression, Placement, Preferred
+from webhook.patch import Edit
+from webhook.placement import place
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.wishes import MODELS, NODES
+
+MODEL = "nvidia.com/gpu.product"
+H100, A100, A100_SHARED, L4 = (
+    "NVIDIA-H100-80GB-HBM3",
+    "NVIDIA-A100-SXM4-80GB",
+    "NVIDIA-A100-SXM4-80GB-SHARED",
+    "NVIDIA-L4",
+)
+POOLS = [
+    node("a1", labels={MODEL: A100, "pool": "spot", "memory": "81920"}),
+    node("a2", labels={MODEL: A100, "pool": "on-demand", "memory": "81920"}),
+    node("h1", labels={MODEL: H100, "pool": "spot", "memory": "81559"}),
+    node("l1", labels={MODEL: L4, "memory": "23034"}),
+    node("s1", labels={MODEL: A100_SHARED, "pool": "on-demand", "memory": "81920"}),
+    node("z-cpu", None, labels={"disk": "ssd"}),
+]
+Object = dict[str, Any]
+
+
+def policy(*preferences: Object) -> PlacementSettings:
+    return PlacementSettings.model_validate({"preferences": preferences})
+
+
+def prefers(weight: int, *nodes: Object, classes: tuple[str, ...] = ()) -> Object:
+    return {"weight": weight, "nodes": nodes, "classes": classes}
+
+
+def label(key: str, *values: str, operator: str = "In") -> Object:
+    return {"key": key, "operator": operator, "values": values}
+
+
+SPOT, ON_DEMAND, DISK = label("pool", "spot"), label("pool", "on-demand"), label("disk", "ssd")
+LARGE = label("memory", "40000", operator="Gt")
+TRAINING_ON_SPOT = policy(
+    prefers(60, SPOT, classes=("training", "batch")), prefers(60, ON_DEMAND, classes=("inference",))
+)
+
+
+def placed(
+    made: Object, by: PlacementSettings = TRAINING_ON_SPOT, of: ClusterState | None = None, **how: Any
+) -> Placement:
+    snapshot = (state(POOLS) if of is None else of).snapshot(how.pop("now", 0.0))
+    return place(made, snapshot, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
+
+
+def names(placement: Placement) -> list[str]:
+    return [ranked.node for ranked in placement.nodes]
+
+
+def wishing(**annotations: str) -> Object:
+    made = pod("p")
+    made["metadata"]["annotations"] = {f"gpu-admission.io/{k.replace('_', '-')}": v for k, v in annotations.items()}
+    return made
+
+
+def affine(*, required: list[Object] | None = None, preferred: list[tuple[int, Object]] | None = None) -> Object:
+    found: Object = {}
+    if required:
+        found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}
+    if preferred:
+        terms = [{"weight": weight, "preference": term} for weight, term in preferred]
+        found["preferredDuringSchedulingIgnoredDuringExecution"] = terms
+    return {"nodeAffinity": found}
+
+
+def expressions(*stated: Object) -> Object:
+    return {"matchExpressions": [{**e, "values": list(e["values"])} for e in stated]}
+
+
+PLAIN = names(placed(pod("p"), PlacementSettings()))
+A_SPOT = Preferred(6, (Expression("pool", "In", ("spot",)),))
+
+
+# --- what must not change ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "by"),
+    [
+        pytest.param(pod("p"), PlacementSettings(), id="a policy without preferences, a pod without wishes"),
+        pytest.param(pod("p"), policy(prefers(50, SPOT, classes=("inference",))), id="a preference for other classes"),
+        pytest.param(pod("p"), policy(prefers(50, label("none", "x"))), id="a label that no node has"),
+        pytest.param(pod("p"), policy(prefers(50, DISK)), id="a label that only nodes without GPUs have"),
+        pytest.param(
+            pod("p"), policy(prefers(50, SPOT, label("none", "x"))), id="two labels, one of which no node has"
+        ),
+        pytest.param(
+            pod("p"), policy(prefers(50, label("none", operator="DoesNotExist"))), id="the absence of what no node has"
+        ),
+        pytest.param(wishing(preferred_nodes="", gpu_model=" , "), PlacementSettings(), id="empty annotations"),
+    ],
+)
+def test_nothing_changes(made: Object, by: PlacementSettings) -> None:
+    found = placed(made, by)
+    assert names(found) == PLAIN
+    assert (found.preferred, found.warning) == ((), None)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {"pool": "on-demand"}}, id="by its selector"),
+        pytest.param({"affinity": affine(required=[expressions(ON_DEMAND)])}, id="by its required affinity"),
+        pytest.param({"affinity": affine(preferred=[(1, expressions(ON_DEMAND))])}, id="by its preferred affinity"),
+    ],
+)
+def test_what_the_author_says_of_a_label_is_not_said_otherwise(spec: Object) -> None:
+    found = placed(pod("p", **spec))
+    assert names(found)[:2] == ["a2", "s1"]
+    assert found.preferred == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        pytest.param(pod("p", schedulingGates=[{"name": "g"}]), "scheduling gates", id="a gated pod"),
+        pytest.param(pod("p", schedulerName="volcano"), "another scheduler", id="a pod of another scheduler"),
+        pytest.param(pod("p", on="a1"), "nodeName is set", id="a pod that has its node"),
+    ],
+)
+def test_pods_that_are_not_ours_to_place_get_no_preferences(made: Object, reason: str) -> None:
+    assert placed(made) == Placement((), "pack", reason)
+
+
+def test_a_wish_requires_nothing() -> None:
+    of = state(POOLS, [pod(f"x-{name}", 8, on=name) for name in ("a1", "h1")])
+    assert names(placed(pod("p"), of=of)) == [name for name in PLAIN if name not in ("a1", "h1")]
+
+
+# --- what must --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "by", "first"),
+    [
+        pytest.param(pod("p"), TRAINING_ON_SPOT, ["a1", "h1"], id="the class's capacity type"),
+        pytest.param(pod("p"), policy(prefers(50, SPOT)), ["a1", "h1"], id="for all classes"),
+        pytest.param(
+            pod("p"),
+            policy(prefers(100, label(MODEL, H100)), prefers(50, label(MODEL, L4)), prefers(10, label(MODEL, A100))),
+            ["h1", "l1", "a1", "a2"],
+            id="models by weight",
+        ),
+        pytest.param(pod("p"), policy(prefers(1, LARGE)), ["a1", "a2", "h1", "s1", "l1"], id="a floor of GPU memory"),
+        pytest.param(pod("p"), policy(prefers(1, SPOT, LARGE)), ["a1", "h1"], id="all of several labels"),
+        pytest.param(
+            pod("p"), policy(prefers(40, SPOT), prefers(30, LARGE), prefers(30, ON_DEMAND)), ["a1", "h1"], id="the sum"
+        ),
+        pytest.param(
+            pod("p"), policy(prefers(9, label("pool", operator="DoesNotExist"))), ["l1"], id="a label that is absent"
+        ),
+        pytest.param(
+            wishing(preferred_nodes="s1,l1"),
+            TRAINING_ON_SPOT,
+            ["l1", "s1", "a1", "a2", "h1"],
+            id="nodes that the author names, and the policy is silent",
+        ),
+        pytest.param(wishing(gpu_model="h100"), PlacementSettings(), ["h1"], id="a model by a part of its name"),
+        pytest.param(
+            wishing(gpu_model=A100), PlacementSettings(), ["a1", "a2"], id="a model by its whole name: no other"
+        ),
+        pytest.param(wishing(gpu_model="l4, H100"), PlacementSettings(), ["h1", "l1"], id="two models"),
+        pytest.param(
+            wishing(gpu_model="a100-sxm4"), TRAINING_ON_SPOT, ["a1", "a2", "s1", "h1"], id="a model, then the pool"
+        ),
+        pytest.param(
+            wishing(gpu_model="h100", preferred_nodes="a2,s1,gone"),
+            TRAINING_ON_SPOT,
+            ["a2", "s1", "h1"],
+            id="nodes, then a model",
+        ),
+        pytest.param(
+            pod("p", affinity=affine(preferred=[(1, expressions(label("memory", "23034")))])),
+            TRAINING_ON_SPOT,
+            ["l1", "a1", "h1"],
+            id="the author's own preference first, however light",
+        ),
+    ],
+)
+@pytest.mark.parametrize("strategy", ["pack", "spread"])
+def test_these_nodes_come_first(made: Object, by: PlacementSettings, first: list[str], strategy: str) -> None:
+    found = names(placed(made, by, strategy=strategy))
+    assert found[: len(first)] == first
+    assert sorted(found) == sorted(PLAIN), "nothing is forbidden"
+
+
+@pytest.mark.parametrize(
+    ("weights", "want"),
+    [
+        pytest.param([60], [6], id="a tenth"),
+        pytest.param([1], [1], id="at least one"),
+        pytest.param([100, 100], [10, 10], id="as much as there is room"),
+        pytest.param([100, 50, 25, 100], [7, 3, 1, 7], id="less where they are many"),
+    ],
+)
+def test_in_the_affinity_they_weigh_less_than_any_difference_between_ranked_nodes(
+    weights: list[int], want: list[int]
+) -> None:
+    keys = ["pool", "memory", MODEL, "kubernetes.io/hostname"]
+    found = placed(pod("p"), policy(*[prefers(w, label(k, "x")) for w, k in zip(weights, keys, strict=False)]))
+    assert [term.weight for term in found.preferred] == want
+
+
+@pytest.mark.parametrize(
+    ("preferred", "added"),
+    [
+        pytest.param([(50, expressions(LARGE))], 1, id="far apart"),
+        pytest.param([(14, expressions(LARGE)), (7, expressions(DISK))], 1, id="just far enough apart"),
+        pytest.param([(6, expressions(LARGE))], 0, id="just too near"),
+        pytest.param([(50, expressions(LARGE)), (49, expressions(DISK))], 0, id="their difference counts"),
+    ],
+)
+def test_beside_preferences_of_the_author_only_what_cannot_turn_them_round_is_added(
+    preferred: list[tuple[int, Object]], added: int
+) -> None:
+    found = placed(pod("p", affinity=affine(preferred=preferred)))
+    assert len(found.preferred) == added
+    assert names(found)[:2] == ["a1", "h1"], "ranked by in any case"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        pytest.param({"strategy": "off"}, "the policy leaves it to the scheduler", id="strategy off"),
+        pytest.param({"now": 1e9}, "cluster state is stale", id="a stale state"),
+    ],
+)
+def test_preferences_hold_without_a_choice(how: Object, reason: str) -> None:
+    found = placed(pod("p"), **how)
+    assert (found.nodes, found.reason, found.preferred) == ((), reason, (A_SPOT,))
+    by_name = placed(wishing(preferred_nodes="l1,gone"), **how).preferred
+    assert by_name == (Preferred(20, (Expression("metadata.name", "In", ("l1",), field=True),)),)
+
+
+@pytest.mark.parametrize(
+    ("made", "values"),
+    [
+        pytest.param(wishing(gpu_model=A100), [(A100,)], id="a whole name, which is part of another: that one alone"),
+        pytest.param(wishing(gpu_model="a100"), [(A100, A100_SHARED)], id="a part of two names"),
+        pytest.param(wishing(gpu_model="h100,l4,H100"), [(H100, L4)], id="several names in one term"),
+        pytest.param(wishing(gpu_model="h100", preferred_nodes="l1"), [], id="beside nodes only ranked by"),
+    ],
+)
+def test_a_model_by_annotation_is_a_term_of_its_own(made: Object, values: list[tuple[str, ...]]) -> None:
+    added = placed(made, PlacementSettings()).preferred
+    assert [term.expressions for term in added] == [(Expression(MODEL, "In", found),) for found in values]
+
+
+def test_a_model_by_annotation_is_silent_beside_one_by_affinity() -> None:
+    made = wishing(gpu_model="h100")
+    made["spec"]["affinity"] = affine(preferred=[(50, expressions(label(MODEL, L4)))])
+    found = placed(made, PlacementSettings())
+    assert names(found)[:2] == ["l1", "a1"]
+    assert found.preferred == ()
+
+
+def test_preferences_hold_where_no_node_fits_now() -> None:
+    assert placed(pod("p", 9)).preferred == (A_SPOT,)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "warning"),
+    [
+        pytest.param(
+            {"preferred_nodes": "a1,nope"},
+            'gpu-admission.io/preferred-nodes: there is no node "nope"',
+            id="unknown node",
+        ),
+        pytest.param(
+            {"gpu_model": 'x"\n'}, 'gpu-admission.io/gpu-model: no GPU node has a model like "x\\""', id="unknown model"
+        ),
+        pytest.param(
+            {"preferred_nodes": ",".join(f"n{i}" for i in range(11))},
+            "gpu-admission.io/preferred-nodes has 11 names: the first 10 count",
+            id="many names",
+        ),
+        pytest.param(
+            {"gpu_model": "x" * 5000},
+            "gpu-admission.io/gpu-model is longer than 4096 characters: it is not looked at",
+            id="a long text",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_told(annotations: dict[str, str], warning: str) -> None:
+    found = placed(wishing(**annotations), PlacementSettings())
+    assert found.warning == warning
+    assert sorted(names(found)) == sorted(PLAIN)
+
+
+def test_wishes_follow_the_nodes() -> None:
+    of = state(POOLS)
+    assert names(placed(pod("p"), of=of))[0] == "a1"
+    of.node_seen(node("a1", labels={MODEL: A100, "pool": "on-demand"}))
+    of.node_seen(node("h1", labels={MODEL: H100, "pool": "on-demand"}))
+    assert names(placed(pod("p"), of=of))[0] == "a1"
+    of.node_seen(node("l1", labels={MODEL: L4, "pool": "spot"}))
+    assert names(placed(pod("p"), of=of))[0] == "l1"
+
+
+def test_pods_that_wish_for_different_things_are_told_apart() -> None:
+    of = state(POOLS)
+    for _ in range(2):
+        assert names(placed(wishing(gpu_model="l4"), of=of))[0] == "l1"
+        assert names(placed(wishing(gpu_model="h100"), of=of))[0] == "h1"
+        assert names(placed(pod("p"), of=of))[0] == "a1"
+        assert names(placed(pod("p"), of=of, workload="inference"))[0] == "a2"
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+_LABELS = st.fixed_dictionaries(
+    {},
+    optional={
+        "pool": st.sampled_from(["spot", "on-demand"]),
+        "memory": st.sampled_from(["23034", "81559"]),
+        "disk": st.sampled_from(["ssd", "none"]),
+        MODEL: st.sampled_from([H100, A100, L4]),
+    },
+)
+_REQUIREMENTS = st.sampled_from(
+    [
+        SPOT,
+        ON_DEMAND,
+        DISK,
+        LARGE,
+        label(MODEL, H100),
+        label("pool", operator="DoesNotExist"),
+        label("disk", operator="Exists"),
+    ]
+)
+_PREFERENCES = st.lists(
+    st.builds(prefers, st.integers(1, 100), _REQUIREMENTS)
+    | st.builds(prefers, st.integers(1, 100), _REQUIREMENTS, _REQUIREMENTS),
+    max_size=6,
+)
+_OWN = st.lists(
+    st.tuples(
+        st.sampled_from([1, 5, 21, 40, 100]),
+        st.builds(expressions, _REQUIREMENTS)
+        | st.builds(lambda name: {"matchFields": [label("metadata.name", name)]}, st.sampled_from(["n0", "n3"])),
+    ),
+    max_size=2,
+)
+_ANNOTATIONS = st.fixed_dictionaries(
+    {}, optional={NODES: st.sampled_from(["n1", "n2,n5,nope"]), MODELS: st.sampled_from(["h100", "L4,A100", "x"])}
+)
+
+
+@given(
+    st.lists(_LABELS, min_size=1, max_size=14), _PREFERENCES, _OWN, _ANNOTATIONS, st.sampled_from(["pack", "spread"])
+)
+@settings(max_examples=200, deadline=None)
+def test_the_affinity_and_the_ranking_agree(
+    labels: list[dict[str, str]], preferences: list[Object], own: list[Any], annotations: dict[str, str], strategy: str
+) -> None:
+    """By the sum that the scheduler makes of the preferred terms, each ranked node is ahead of all that come after it."""
+    nodes = [node(f"n{i}", labels=each) for i, each in enumerate(labels)]
+    made = pod("p", **({"affinity": affine(preferred=own)} if own else {}))
+    made["metadata"]["annotations"] = annotations
+    found = placed(made, policy(*preferences), state(nodes), strategy=strategy)
+    edit = Edit(made)
+    NodeAffinity().inject(edit, case(made, placement=found).context)
+    sums = {
+        each["metadata"]["name"]: sum(t["weight"] for t in edit.get(PREFERRED) if matches(each, t["preference"]))
+        for each in nodes
+    }
+    ranked = names(found)
+    order = [*ranked, *sorted(set(sums) - set(ranked), key=lambda name: -sums[name])]
+    for one, next_one in zip(ranked, order[1:], strict=False):
+        assert sums[one] > sums[next_one], (ranked, sums)
+    again = Edit(made)
+    known = placed(made, policy(*preferences), state(nodes), strategy=strategy)._replace(nodes=(), weights=())
+    NodeAffinity().inject(again, case(made, placement=known).context)
+    assert not again, "what was said is not said again"
