@@ -25,9 +25,16 @@ profiles:
   pinned: {injectors: {nodeAffinity: {mode: required}}}
   apart: {injectors: {topologySpread: {mode: antiAffinity}}, placement: {strategies: {}, otherwise: spread}}
   void: {injectors: {voidDevices: {everyPod: true}}}
+  pools:
+    placement:
+      preferences:
+        - {weight: 100, nodes: [{key: topology.kubernetes.io/zone, values: [zone-b]}]}
+        - weight: 30
+          nodes: [{key: topology.kubernetes.io/zone, operator: Exists}, {key: kubernetes.io/hostname, values: [gpu-a2]}]
+        - {weight: 5, classes: [training], nodes: [{key: nobody.has/this, operator: DoesNotExist}]}
   shadow: {shadow: true}
 """)
-PROFILES = ("default", "pinned", "apart", "void")
+PROFILES = ("default", "pinned", "apart", "void", "pools")
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 NODES = [
     node("gpu-a1", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),

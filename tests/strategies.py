@@ -163,6 +163,7 @@ _SPECS = st.fixed_dictionaries(
             resources=some(limits=st.just({"cpu": "4"}), requests=st.just({"memory": "1Gi"})),
             resourceClaims=st.just([{"name": "claim", "resourceClaimName": "c"}]),
             overhead=st.just({"cpu": "100m"}),
+            volumes=st.just([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
             nodeSelector=st.none() | st.dictionaries(_word(ZONE, HOST), _word("zone-a", "gpu-a1"), max_size=1),
         ),
     },
@@ -213,6 +214,8 @@ _METADATA = st.fixed_dictionaries(
             **{
                 "gpu-admission.io/decision": _RECORDS,
                 "kubernetes.io/config.mirror": st.just("x"),
+                "gpu-admission.io/preferred-nodes": _word("gpu-b1, gpu-a2", "gone", ",%b"),
+                "gpu-admission.io/gpu-model": _word("a100", "%s\n"),
                 "note/~": st.just("n"),
             }
         ),
