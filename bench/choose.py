@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from itertools import compress, repeat
+from math import inf
 from pathlib import Path
 
 import orjson
@@ -33,6 +34,7 @@ from webhook.gpus import GpuName, Gpus
 from webhook.interface import Placement
 from webhook.placement import place
 from webhook.placement.settings import PlacementSettings
+from webhook.pod import DECISION
 
 SIZES = (1_213, 5_000, 20_000, 65_000)
 AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}
@@ -101,7 +103,7 @@ def fill(state: ClusterState, count: int) -> dict[str, float]:
 
 def measure(count: int, choices: int) -> Object:
     """Everything about one number of nodes."""
-    state, settings, rng = ClusterState(), PlacementSettings(), random.Random(1)
+    state, settings, rng = ClusterState(max_age=inf), PlacementSettings(), random.Random(1)
     fresh = _resident()
     found = fill(state, count)
     for kind in REQUIRED:
@@ -142,14 +144,29 @@ def _admit(
     owner = int(made["metadata"]["name"].split("-")[1])
     now = step / 100
     with watches["choose"]:
-        placement: Placement = place(made, state.snapshot(0.0), settings, strategy_of(owner), GPUS)
+        placement: Placement = place(made, state.snapshot(now), settings, strategy_of(owner), GPUS)
     with watches["reserve"]:
         state.reserve(made, placement, now)
     alive.append(made)
     if placement.nodes:
+        _promise(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node
         with watches["pod event"]:
             state.pod_seen(made, now)
+
+
+def _promise(made: Object, placement: Placement) -> None:
+    """What admission writes into the pod, by which its promise is known again."""
+    nodes = [ranked.node for ranked in placement.nodes]
+    made["metadata"]["annotations"] = {DECISION: json.dumps({"nodes": nodes})}
+    affinity = made["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
+        {
+            "weight": weight,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]},
+        }
+        for name, weight in zip(nodes, placement.weights, strict=False)
+    ]
 
 
 def _others(

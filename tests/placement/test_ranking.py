@@ -16,8 +16,9 @@ from webhook.cluster.state import ClusterState
 from webhook.placement import ranking
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import Scores, Shape, best_of
+from webhook.placement.ranking import Scores, best_of
 from webhook.placement.settings import Health
+from webhook.placement.shapes import Shape
 
 DEMAND = Demand(((GPU, 1), ("pods", 1)))
 

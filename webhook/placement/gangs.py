@@ -7,6 +7,7 @@ a rack, a zone). Nothing is required: where a domain has no room for the rest of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,14 @@ from webhook.cluster.columns import Demand, Floats
 from webhook.cluster.labels import LabelColumn
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import JOBSET, LWS_GROUP
+from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
 from webhook.pod import Pod, annotations_of, labels_of, owner
 
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
+_KEPT = 64
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -49,10 +52,43 @@ def size_of(pod: Pod) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() and 0 < len(text) <= 6 else 1
 
 
+class Domain(NamedTuple):
+    """The nodes with one value of a label, whether a pod fits them or not."""
+
+    rows: NDArray[np.intp]
+    member: Mask
+    """By row."""
+
+
+class Domains:
+    """Domains by label and value, kept until a node changes: the pods of a gang ask for the same ones."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._known: dict[tuple[str, str], Domain] = {}
+
+    def get(self, nodes: Nodes, key: str, column: LabelColumn, code: int) -> Domain:
+        """The nodes whose label `key` has the value with this code in its column."""
+        if self._version != nodes.version or len(self._known) >= _KEPT:
+            self._version, self._known = nodes.version, {}
+        which = key, column.values[code]
+        found = self._known.get(which)
+        if found is None:
+            member = column.padded(nodes.columns.size)[: nodes.columns.size] == code
+            found = self._known[which] = Domain(np.flatnonzero(member), member)
+        return found
+
+
 def homes(
-    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], size: int, keys: tuple[str, ...]
-) -> list[NDArray[np.intp]]:
-    """The rows that fit in the gang's domain by each key, closest first. Domains without room for the rest are left out.
+    nodes: Nodes,
+    domains: Domains,
+    scores: Floats,
+    demand: Demand,
+    peers: Mapping[int, int],
+    size: int,
+    keys: tuple[str, ...],
+) -> list[Domain]:
+    """The gang's domain by each key, closest first. Domains without room for the rest are left out.
 
     `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `size`: of the whole
     gang; 1 where it is not known.
@@ -60,20 +96,23 @@ def homes(
     missing = max(1, size - sum(peers.values()))
     if not peers and missing == 1:
         return []
-    there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), np.int64, len(peers))
     found = []
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
-        codes = column.padded(nodes.columns.size)
-        home = _most(column, codes[there], counts) if peers else _smallest(nodes, column, scores, demand, missing)
+        home = _most(column, peers, nodes.columns.size) if peers else _smallest(nodes, column, scores, demand, missing)
         if home:
-            rows = np.flatnonzero(codes == home)
-            rows = rows[scores[rows] > -np.inf]
-            if len(rows) and (missing == 1 or _room(nodes, rows, demand).sum() >= missing):
-                found.append(rows)
+            domain = domains.get(nodes, key, column, home)
+            if missing == 1 or _holds(nodes, domain.rows, scores, demand, missing):
+                found.append(domain)
     return found
+
+
+def _holds(nodes: Nodes, rows: NDArray[np.intp], scores: Floats, demand: Demand, missing: int) -> bool:
+    """Whether so many pods fit on these rows together. Each row that fits takes one at least."""
+    rows = rows[scores[rows] > -np.inf]
+    return len(rows) >= missing or bool(_room(nodes, rows, demand).sum() >= missing)
 
 
 def _room(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.int64]:
@@ -84,12 +123,14 @@ def _room(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.in
     return room
 
 
-def _most(column: LabelColumn, codes: NDArray[np.int32], counts: NDArray[np.int64]) -> int:
+def _most(column: LabelColumn, peers: Mapping[int, int], size: int) -> int:
     """The domain where most of the gang is; 0 where none."""
-    pods = np.bincount(codes, weights=counts)
-    pods[0] = 0
-    best = np.flatnonzero(pods == pods.max()).tolist()
-    return min(best, key=lambda code: column.values[code]) if pods.any() else 0
+    code_of, pods = column.padded(size).item, dict[int, int]()
+    for row, count in peers.items():
+        if code := code_of(row):
+            pods[code] = pods.get(code, 0) + count
+    most = max(pods.values(), default=0)
+    return min((code for code, count in pods.items() if count == most), key=column.values.__getitem__, default=0)
 
 
 def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:

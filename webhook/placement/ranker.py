@@ -6,7 +6,6 @@ from collections.abc import Container, Iterator
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.state import ClusterState
@@ -15,9 +14,10 @@ from webhook.interface import Placement, Rejected
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of
 from webhook.placement.constraints import Mask, compiled
 from webhook.placement.filters import Filter, histogram
-from webhook.placement.gangs import homes
-from webhook.placement.ranking import AVOIDED, Scores, Shape, best_of
+from webhook.placement.gangs import Domain, Domains, homes
+from webhook.placement.ranking import AVOIDED, Scores
 from webhook.placement.settings import PlacementSettings
+from webhook.placement.shapes import Shape
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.wishes import NOTHING, Granted
 from webhook.pod import Pod
@@ -31,8 +31,6 @@ _FEWEST, _MOST = 64, 512
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
 Peers = dict[int, int]
-RowSet = NDArray[np.intp]
-"""Row numbers, each once."""
 _NO_PEERS: Peers = {}
 _FEW_LEVELS = 1 << 16  # of a wish: as far as counting is cheaper than sorting
 
@@ -47,6 +45,7 @@ class Ranker:
         self._shapes: dict[bytes, Shape | None] = {}
         self._scores: dict[bytes, Scores] = {}
         self._possible: dict[tuple[bytes, Demand], tuple[int, Rejected]] = {}
+        self._domains = Domains()
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
@@ -90,10 +89,10 @@ class Ranker:
         the score."""
         count = self._settings.nodes
         crowd = peers if scores.strategy.peers_first else _NO_PEERS
-        near: list[RowSet] = []
+        near: list[Domain] = []
         if ask.gang:
             keys = self._settings.gangs.keys
-            near = homes(self._state.nodes, scores.score, scores.demand, peers, ask.gang, keys)
+            near = homes(self._state.nodes, self._domains, scores.score, scores.demand, peers, ask.gang, keys)
         found: list[int] = []
         for rows in _groups(scores, near):
             # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.
@@ -102,23 +101,18 @@ class Ranker:
                 break
         return found
 
-    def _pick(self, scores: Scores, rows: RowSet | None, crowd: Peers, count: int, taken: list[int]) -> list[int]:
-        """The best of `rows` (of all where None) that are not `taken`."""
+    def _pick(self, scores: Scores, among: Domain | None, crowd: Peers, count: int, taken: list[int]) -> list[int]:
+        """The best rows of a domain (of all where None) that are not `taken`."""
         nodes = self._state.nodes
         apart: Container[int] = {*crowd, *taken} if taken else crowd
-        if rows is None and len(crowd) > _MANY:
-            rows = np.flatnonzero(scores.score > -np.inf)
-        if rows is None:
+        if among is None and len(crowd) <= _MANY:
             found = scores.best(nodes, count, apart)
         else:
-            member = _members(rows, nodes.columns.size)
-            member[[*crowd, *taken]] = False
-            left = rows[member[rows]]
-            found = best_of(left, scores.score[left], nodes.order[left], count)
+            every = slice(0, nodes.columns.rows) if among is None else among.rows
+            found = scores.best_within(nodes, count, apart, every, None if among is None else among.member)
         if crowd and (len(found) < count or scores.score.item(found[-1]) < -AVOIDED / 2):
-            member = np.ones(nodes.columns.size, bool) if rows is None else _members(rows, nodes.columns.size)
-            crowded = [row for row in crowd if member.item(row) and row not in taken]
-            found = self._merged(scores, [*found, *crowded], crowd)[:count]
+            inside = [row for row in crowd if among is None or among.member.item(row)]
+            found = self._merged(scores, [*found, *[row for row in inside if row not in taken]], crowd)[:count]
         return found
 
     def _merged(self, scores: Scores, rows: list[int], peers: Peers) -> list[int]:
@@ -153,8 +147,8 @@ class Ranker:
         return self._view
 
 
-def _groups(scores: Scores, near: list[RowSet]) -> Iterator[RowSet | None]:
-    """Sets of rows that fit: all of one goes before any of the next that was not named yet. None: all rows."""
+def _groups(scores: Scores, near: list[Domain]) -> Iterator[Domain | None]:
+    """Sets of rows: all that fit of one go before any of the next that was not named yet. None: all rows."""
     wish = scores.shape.wish
     if wish is None:
         yield from near
@@ -164,15 +158,14 @@ def _groups(scores: Scores, near: list[RowSet]) -> Iterator[RowSet | None]:
     levels = wish[fitting]
     few = levels.max(initial=0) < _FEW_LEVELS  # weights are written by tenants
     for level in (np.flatnonzero(np.bincount(levels)) if few else np.unique(levels))[::-1]:
-        yield from (rows[wish[rows] == level] for rows in near)
-        yield np.flatnonzero(fitting & (wish == level))
+        wished = fitting & (wish == level)
+        for domain in near:
+            yield _domain(wished & domain.member)
+        yield _domain(wished)
 
 
-def _members(rows: RowSet, size: int) -> Mask:
-    """Which of `size` rows are among `rows`."""
-    member = np.zeros(size, bool)
-    member[rows] = True
-    return member
+def _domain(member: Mask) -> Domain:
+    return Domain(np.flatnonzero(member), member)
 
 
 def _required(spec: Spec) -> Spec:

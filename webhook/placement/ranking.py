@@ -20,8 +20,9 @@ from webhook.cluster.journal import distinct
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.usage import Usage
 from webhook.interface import Ranked
-from webhook.placement.constraints import Mask, matches
-from webhook.placement.filters import Filter, fits
+from webhook.placement.constraints import Mask
+from webhook.placement.filters import fits
+from webhook.placement.shapes import Shape
 
 BLOCK = 64  # divides the size of the columns, which is a power of two from 64 upwards
 AVOIDED = 1e6
@@ -41,34 +42,6 @@ _LONGEST = 2048
 _Place = tuple[float, float, int]
 """Of a row among all: its score below zero, its place in the order of nodes, its number. The best one is the least."""
 _END: _Place = (np.inf, np.inf, 0)
-
-
-class Shape:
-    """Where pods of one shape may go: the static filter over all rows, and how much the user wishes for each."""
-
-    def __init__(self, static: Filter) -> None:
-        self.filter = static
-        self.mask: Mask = np.zeros(0, bool)
-        self.wish: NDArray[np.int64] | None = None
-        """Sum of the weights of the user's own preferred terms; None where there are none."""
-        self._read_to = -1
-
-    def refresh(self, nodes: Nodes) -> None:
-        position = nodes.changes.position
-        if position == self._read_to:
-            return
-        changed = nodes.changes.since(self._read_to) if len(self.mask) == nodes.columns.size else None
-        rows: Rows = slice(0, nodes.columns.size) if changed is None else distinct(changed, nodes.columns.size)
-        if changed is None:
-            self.mask = np.zeros(nodes.columns.size, bool)
-            self.wish = np.zeros(nodes.columns.size, np.int64) if self.filter.constraints.preferred else None
-        self.mask[rows] = self.filter.mask(nodes, rows)
-        if self.wish is not None:
-            wish = np.zeros(nodes.order[rows].shape, np.int64)
-            for term, weight in self.filter.constraints.preferred:
-                wish += weight * matches(term, nodes, rows)
-            self.wish[rows] = wish
-        self._read_to = position
 
 
 class Scores:
@@ -232,6 +205,31 @@ class Scores:
                 return found
             wanted = max(_KEPT, 2 * wanted, 2 * len(self._top))
             self._list(nodes, wanted)
+
+    def best_within(
+        self, nodes: Nodes, count: int, apart: Container[int], rows: Rows, member: Mask | None = None
+    ) -> list[int]:
+        """As `best`, of some rows. `member`: by row, whether it is one of them; None: every row that fits is."""
+        scores = self.score[rows]
+        if len(scores) <= BLOCK and not isinstance(rows, slice):
+            places = [
+                (-score, nodes.order.item(row), row)
+                for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+                if score > _NEVER and row not in apart
+            ]
+            return [row for _, _, row in sorted(places)[:count]]
+        if member is not None:  # the best of all come first, and many of them may be of a large domain
+            if len(self._top) < _KEPT and self._reach < _END:
+                self._list(nodes, 2 * _KEPT)
+            is_one = member.item
+            found = list(islice((row for _, _, row in self._top if is_one(row) and row not in apart), count))
+            if len(found) == count:
+                return found
+        mask = scores > _NEVER
+        fitting = np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask]
+        left = [row for row in fitting.tolist() if row not in apart] if apart else fitting
+        left = np.array(left, np.intp)
+        return best_of(left, self.score[left], nodes.order[left], count)
 
     def _list(self, nodes: Nodes, count: int) -> None:
         """List the best rows anew, so many of them."""
