@@ -21,6 +21,7 @@ from webhook.policy import Policy, PolicyFile
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
 HARD = "topologySpread: {constraints: [{key: zone, whenUnsatisfiable: DoNotSchedule}]"
+PREFERENCES = "profiles: {default: {placement: {preferences:"
 
 BAD = [
     pytest.param("", "line 1: saw nothing; wanted a map with gpus, classes and profiles ({} is all defaults)", id="empty"),
@@ -76,6 +77,41 @@ BAD = [
         "profiles: {default: {placement: {otherwise: best}}}",
         "line 1: profiles.default.placement.otherwise: saw \"best\"; wanted 'spread', 'pack' or 'off'",
         id="no such strategy",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: [{{key: pool, value: spot}}]}}]}}}}}}",
+        'line 1: profiles.default.placement.preferences[0].nodes[0].value: unknown key; did you mean "values"?',
+        id="a misspelt key in a list of a list",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: [{{key: pool}}]}}]}}}}}}",
+        "line 1: profiles.default.placement.preferences[0].nodes[0]: In wants at least one value, saw none",
+        id="a label without a value",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Exists, values: [a, b]}}]}}]}}}}}}",
+        "line 1: profiles.default.placement.preferences[0].nodes[0]: Exists wants no values, saw \"a\", \"b\"",
+        id="values where there are none",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Gt, values: [40Gi]}}]}}]}}}}}}",
+        'line 1: profiles.default.placement.preferences[0].nodes[0]: Gt wants one whole number, as ["40000"], saw "40Gi"',
+        id="more than something that is no number",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: [{{key: pool, values: [true]}}]}}]}}}}}}",
+        "line 1: profiles.default.placement.preferences[0].nodes[0].values[0]: saw \"true\"; wanted text: put it in quotes",
+        id="a label's value that YAML takes for something else",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: []}}]}}}}}}",
+        "line 1: profiles.default.placement.preferences[0].nodes: wanted at least one label: without any, all nodes are alike",
+        id="no label at all",
+    ),
+    pytest.param(
+        f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Exists}}], weight: 101}}]}}}}}}",
+        'line 1: profiles.default.placement.preferences[0].weight: saw "101"; wanted less than or equal to 100',
+        id="a weight that Kubernetes does not know",
     ),
 ]  # fmt: skip
 

@@ -88,6 +88,7 @@ def _labels(profile: Profile) -> set[str]:
     spread, gangs = profile.injectors.topology_spread, profile.placement.gangs
     found = {constraint.key for constraint in spread.constraints if spread.enabled}
     found |= set(gangs.keys) if gangs.enabled else set()
+    found |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
     return (found | set(profile.rules.gpu_names.model_labels)) - _SHIPPED
 
 

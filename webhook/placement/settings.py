@@ -6,9 +6,10 @@ import re
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from webhook.interface import LabelKey, LabelValue, Settings
+from webhook.text import listed, quoted
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
 StrategyName = Literal["spread", "pack", "off"]
@@ -70,7 +71,8 @@ class NodeRequirement(Settings):
             wanted = 'one whole number, as ["40000"]'
             good = len(self.values) == 1 and _INTEGER.fullmatch(self.values[0]) is not None
         if not good:
-            raise ValueError(f"{self.operator} wants {wanted}, saw {len(self.values) or 'none'}")
+            seen = listed(map(quoted, self.values), 3) if self.values else "none"
+            raise ValueError(f"{self.operator} wants {wanted}, saw {seen}")
         return self
 
 
@@ -79,10 +81,17 @@ class Preference(Settings):
 
     classes: Annotated[tuple[str, ...], Field(max_length=32)] = ()
     """The classes of workload that it is for; () is all."""
-    nodes: Annotated[tuple[NodeRequirement, ...], Field(min_length=1, max_length=8)]
+    nodes: Annotated[tuple[NodeRequirement, ...], Field(max_length=8)]
     """All of these hold for the node."""
     weight: int = Field(default=50, ge=1, le=100)
     """Against other preferences of the policy. What the pod's author wants comes before any of them."""
+
+    @field_validator("nodes")
+    @classmethod
+    def _something(cls, nodes: tuple[NodeRequirement, ...]) -> tuple[NodeRequirement, ...]:
+        if not nodes:
+            raise ValueError("wanted at least one label: without any, all nodes are alike")
+        return nodes
 
 
 class PlacementSettings(Settings):
