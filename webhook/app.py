@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import os
 import signal
 import sys
@@ -18,34 +17,25 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
 
 import orjson
 
-from webhook import logs
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.cluster.utilisation import Utilisation
-from webhook.decision import Decision
-from webhook.errors import BadInput, BadReview, PolicyError
+from webhook.errors import PolicyError
 from webhook.feeds import cluster
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
 from webhook.feeds.gpu_metrics import GpuMetrics
-from webhook.feeds.policy import ConfigMapSink, PolicyHolder
+from webhook.feeds.policy import ConfigMapSink
 from webhook.feeds.tasks import Tasks, every
 from webhook.feeds.watch import Feed
-from webhook.handlers import Handlers
-from webhook.listen import Listener
-from webhook.metrics import Metrics
-from webhook.review import Request
-from webhook.server import Edge, ops
+from webhook.process import Process
 from webhook.settings import ServeSettings
 from webhook.tls.issue import make_ca, make_leaf, service_names
 from webhook.tls.rotate import Keeper
-from webhook.tls.serve import LiveContext
 
 
 def serve_forever(settings: ServeSettings) -> None:
@@ -60,99 +50,9 @@ def serve_forever(settings: ServeSettings) -> None:
         runner.run(run(settings))
 
 
-STOP_SECONDS: Final = 2.0
-"""For requests that are under way when we close."""
-
-
-class _Recorder:
-    """What becomes of a decision: counters, and one line."""
-
-    def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
-        self._metrics = metrics
-        self._log = log
-
-    def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
-        self._metrics.decided(hook, decision, seconds)
-        logs.decided(self._log, hook, request, decision, seconds)
-
-    def bad_review(self, hook: str, error: BadReview) -> None:
-        self._log.warning("bad review", hook=hook, why=str(error))
-
-
-class _Process:
-    """The long-lived objects of one server."""
-
-    def __init__(self, settings: ServeSettings) -> None:
-        offline = settings.cluster is not None
-        self.settings = settings
-        self.metrics = Metrics()
-        self.log = logs.configure()
-        self.policies = PolicyHolder(self.metrics, self.log)
-        self.state = ClusterState(max_age=math.inf if offline else settings.max_age, replica=settings.replica)
-        self.live = LiveContext()
-        handlers = Handlers(self.policies, self.state, _Recorder(self.metrics, self.log), time.monotonic)
-        self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
-        self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
-        self.ops_listener = Listener(ops(self.metrics, self.missing), bad_request=self._bad_request, most=64)
-        self._measure()
-
-    def _bad_request(self) -> None:
-        self.metrics.refused.add("400")
-
-    def missing(self) -> list[str]:
-        """What a ready server has and this one has not, yet or any more."""
-        found = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.listed]
-        if self.policies.current is None:
-            found.append(f"there is no policy: {self.policies.error}")
-        if self.live.seconds_left(datetime.now(UTC)) <= 0:
-            found.append("there is no valid certificate")
-        if self.edge.draining:
-            found.append("terminating")
-        return found
-
-    def _measure(self) -> None:
-        metrics, state = self.metrics, self.state
-        metrics.gauges(
-            "feed_age_seconds",
-            "Seconds since the last word from each watch.",
-            "feed",
-            lambda: {kind: time.monotonic() - at for kind, at in state.heard_at.items()},
-        )
-        metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
-        metrics.gauges(
-            "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
-        )
-        metrics.counters("choices", "Where pods with a promise were bound.", "outcome", lambda: state.ledger.honoured)
-        metrics.counters("promises", "How promises ended.", "end", lambda: state.ledger.ended)
-        left = "Seconds until the certificate that is served ends."
-        metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
-        metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
-
-    async def listen(self) -> dict[str, int]:
-        """Open both ports. Raises BadInput where one cannot be had."""
-        found = {}
-        for name, listener in (("port", self.listener), ("opsPort", self.ops_listener)):
-            port = self.settings.port if name == "port" else self.settings.ops_port
-            try:
-                found[name] = await listener.start(self.settings.host, port)
-            except OSError as error:
-                seen = f"{self.settings.host}:{port}: {os.strerror(error.errno or 0)}"
-                raise BadInput(
-                    f"cannot listen on {seen}. Give another --{'port' if name == 'port' else 'ops-port'}"
-                ) from None
-        return found
-
-    async def stop(self, drain: float) -> None:
-        """Say that we go, answer for `drain` seconds more, then close everything."""
-        self.edge.draining = True
-        self.log.info("terminating", drain=drain, connections=self.listener.connections)
-        await asyncio.sleep(drain)
-        await asyncio.gather(self.listener.stop(STOP_SECONDS), self.ops_listener.stop(STOP_SECONDS))
-
-
 async def run(settings: ServeSettings) -> None:
     """Serve until SIGTERM (after a drain) or SIGINT (at once). Raises BadInput where the settings cannot be served."""
-    process = _Process(settings)
+    process = Process(settings)
     end: asyncio.Future[float] = asyncio.get_running_loop().create_future()
     for number, drain in ((signal.SIGTERM, 0.0 if settings.cluster else settings.drain_seconds), (signal.SIGINT, 0.0)):
         asyncio.get_running_loop().add_signal_handler(number, _end, end, drain)
@@ -166,9 +66,10 @@ async def run(settings: ServeSettings) -> None:
         ports = await process.listen()
         tasks.start("lateness", process.edge.watch_lateness)
         tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
-        while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
+        while process.unknown() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
             await asyncio.sleep(0.05)
         if not end.done():
+            process.warm()
             _settle()
             sys.stdout.buffer.write(orjson.dumps(ports) + b"\n")
             sys.stdout.flush()
@@ -184,7 +85,7 @@ def _access(settings: ServeSettings) -> Callable[[], Awaitable[Access]]:
     return in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
 
 
-def _start_policy(process: _Process, tasks: Tasks, api: Api | None) -> None:
+def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
     """Raises PolicyError where the policy that was named does not parse."""
     settings, name = process.settings, process.settings.policy
     if name is None and api is not None:
@@ -201,7 +102,7 @@ def _start_policy(process: _Process, tasks: Tasks, api: Api | None) -> None:
         raise PolicyError(str(process.policies.error).splitlines())
 
 
-def _start_cluster(process: _Process, tasks: Tasks, api: Api | None) -> None:
+def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
     """Raises BadInput where the file that is the cluster cannot be used."""
     if process.settings.cluster is not None:
         fill(process.state, process.settings.cluster, time.monotonic())
@@ -209,7 +110,7 @@ def _start_cluster(process: _Process, tasks: Tasks, api: Api | None) -> None:
         cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic)
 
 
-def _start_gpu_metrics(process: _Process, tasks: Tasks, api: Api | None) -> None:
+def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
     """Only where there is an API server: the source, and which node is whose, come from there."""
     if api is None:
         return
@@ -228,7 +129,7 @@ def _start_gpu_metrics(process: _Process, tasks: Tasks, api: Api | None) -> None
     tasks.start("GPU metrics", follow.run)
 
 
-async def _start_tls(process: _Process, tasks: Tasks, api: Api | None) -> None:
+async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
     """Raises BadInput or CertificateError where the pair that was named cannot be served."""
     settings, live, now = process.settings, process.live, datetime.now(UTC)
     source: FilePair | Keeper

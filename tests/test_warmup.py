@@ -1,0 +1,72 @@
+"""The decision that nobody asked for: made in full, and without a trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.cluster.objects import node, state
+from webhook.cluster.state import ClusterState
+from webhook.errors import PolicyError
+from webhook.feeds.policy import PolicyHolder
+from webhook.logs import configure
+from webhook.metrics import Metrics
+from webhook.offline import load_state
+from webhook.warmup import warm_up
+
+POLICY = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
+CLUSTER = Path(str(files("webhook.defaults").joinpath("cluster.yaml")))
+
+AMD: dict[str, Any] = {"amd.com/gpu": "8"}
+
+
+def policies(text: bytes = POLICY) -> PolicyHolder:
+    holder = PolicyHolder(Metrics(), configure())
+    if not holder.load(text):
+        raise PolicyError([str(holder.error)])
+    return holder
+
+
+STATES = {
+    "nodes with GPUs": load_state(CLUSTER),
+    "GPUs of another name": state(nodes=[node("a", None, **AMD)]),
+    "no nodes at all": state(),
+    "a cluster that nobody knows": ClusterState(max_age=0.0),
+}
+
+
+@pytest.mark.parametrize("known", STATES.values(), ids=STATES)
+def test_nothing_is_promised_by_a_warm_up_among(known: ClusterState) -> None:
+    before = (known.ledger.counts, dict(known.ledger.ended), known.history.popular({}))
+    answers = warm_up(policies(), known, lambda: 0.0)
+    assert [status for status, _ in answers] == [200] * 4
+    assert (known.ledger.counts, dict(known.ledger.ended), known.history.popular({})) == before
+    assert known.ledger.counts == (0, 0)
+
+
+def test_a_node_is_chosen_and_everything_injected_as_for_a_pod_that_is_meant() -> None:
+    (_, mutated), (_, validated), *_ = warm_up(policies(), load_state(CLUSTER), lambda: 0.0)
+    record = orjson.loads(orjson.loads(mutated)["response"]["auditAnnotations"]["decision"])
+    assert record["nodes"]
+    assert orjson.loads(validated)["response"]["allowed"] is True
+
+
+def test_what_a_first_decision_imports_is_there_after_it() -> None:
+    """In a process of its own: what is imported stays so."""
+    program = """
+import sys
+from tests.test_warmup import CLUSTER, load_state, policies, warm_up
+known, holder = load_state(CLUSTER), policies()
+warm_up(holder, known, lambda: 0.0)
+before = set(sys.modules)
+warm_up(holder, known, lambda: 1.0)
+print(sorted(set(sys.modules) - before), "numpy.ma" in before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True\n"

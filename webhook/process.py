@@ -1,0 +1,126 @@
+"""The long-lived objects of one server: built and wired here, started and stopped by `app`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from webhook import logs
+from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.decision import Decision
+from webhook.errors import BadInput, BadReview
+from webhook.feeds.policy import PolicyHolder
+from webhook.handlers import Handlers
+from webhook.listen import Listener
+from webhook.metrics import Metrics
+from webhook.review import Request
+from webhook.server import Edge, ops
+from webhook.settings import ServeSettings
+from webhook.tls.serve import LiveContext
+from webhook.warmup import warm_up
+
+STOP_SECONDS: Final = 2.0
+"""For requests that are under way when we close."""
+
+
+class _Recorder:
+    """What becomes of a decision: counters, and one line."""
+
+    def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
+        self._metrics = metrics
+        self._log = log
+
+    def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
+        self._metrics.decided(hook, decision, seconds)
+        logs.decided(self._log, hook, request, decision, seconds)
+
+    def bad_review(self, hook: str, error: BadReview) -> None:
+        self._log.warning("bad review", hook=hook, why=str(error))
+
+
+class Process:
+    """The long-lived objects of one server."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        offline = settings.cluster is not None
+        self.settings = settings
+        self.metrics = Metrics()
+        self.log = logs.configure()
+        self.policies = PolicyHolder(self.metrics, self.log)
+        self.state = ClusterState(max_age=math.inf if offline else settings.max_age, replica=settings.replica)
+        self.live = LiveContext()
+        handlers = Handlers(self.policies, self.state, _Recorder(self.metrics, self.log), time.monotonic)
+        self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
+        self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
+        self.ops_listener = Listener(ops(self.metrics, self.missing), bad_request=self._bad_request, most=64)
+        self._warm = False
+        self._measure()
+
+    def _bad_request(self) -> None:
+        self.metrics.refused.add("400")
+
+    def missing(self) -> list[str]:
+        """What a ready server has and this one has not, yet or any more."""
+        return self.unknown() or ([] if self._warm else ["nothing was decided yet"])
+
+    def warm(self) -> None:
+        """The last step to readiness, once nothing is unknown."""
+        try:
+            warm_up(self.policies, self.state, time.monotonic)
+        except Exception as error:  # whatever it is: real pods may fare better, and the log says more of each
+            self.log.error("warm-up failed", **logs.cause(error))
+        self._warm = True
+
+    def unknown(self) -> list[str]:
+        """What it needs to decide, and has not."""
+        found = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.listed]
+        if self.policies.current is None:
+            found.append(f"there is no policy: {self.policies.error}")
+        if self.live.seconds_left(datetime.now(UTC)) <= 0:
+            found.append("there is no valid certificate")
+        if self.edge.draining:
+            found.append("terminating")
+        return found
+
+    def _measure(self) -> None:
+        metrics, state = self.metrics, self.state
+        metrics.gauges(
+            "feed_age_seconds",
+            "Seconds since the last word from each watch.",
+            "feed",
+            lambda: {kind: time.monotonic() - at for kind, at in state.heard_at.items()},
+        )
+        metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
+        metrics.gauges(
+            "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
+        )
+        metrics.counters("choices", "Where pods with a promise were bound.", "outcome", lambda: state.ledger.honoured)
+        metrics.counters("promises", "How promises ended.", "end", lambda: state.ledger.ended)
+        left = "Seconds until the certificate that is served ends."
+        metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
+        metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
+
+    async def listen(self) -> dict[str, int]:
+        """Open both ports. Raises BadInput where one cannot be had."""
+        found = {}
+        for name, listener in (("port", self.listener), ("opsPort", self.ops_listener)):
+            port = self.settings.port if name == "port" else self.settings.ops_port
+            try:
+                found[name] = await listener.start(self.settings.host, port)
+            except OSError as error:
+                seen = f"{self.settings.host}:{port}: {os.strerror(error.errno or 0)}"
+                raise BadInput(
+                    f"cannot listen on {seen}. Give another --{'port' if name == 'port' else 'ops-port'}"
+                ) from None
+        return found
+
+    async def stop(self, drain: float) -> None:
+        """Say that we go, answer for `drain` seconds more, then close everything."""
+        self.edge.draining = True
+        self.log.info("terminating", drain=drain, connections=self.listener.connections)
+        await asyncio.sleep(drain)
+        await asyncio.gather(self.listener.stop(STOP_SECONDS), self.ops_listener.stop(STOP_SECONDS))
