@@ -85,7 +85,7 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
                 of.node_seen(node(name, data.draw(st.integers(0, 8)), labels={"pool": "a"}))
             else:
                 of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), on=name), 0)
-        kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+        kept.refresh(of.nodes, View(1, (GPU,)))
         count = data.draw(st.integers(1, 5))
         assert kept.best(of.nodes, count) == expected(of, 1, count)
 
@@ -94,9 +94,9 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
 def test_a_new_view_is_taken_up_by_every_row_in_the_end() -> None:
     of = state([node(f"n{i:03}", i % 9, labels={"pool": "a"}) for i in range(500)])
     kept = scores()
-    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    kept.refresh(of.nodes, View(1, (GPU,)))
     for _ in range(10):
-        kept.refresh(of.nodes, of.usage, View(2, (GPU,)))
+        kept.refresh(of.nodes, View(2, (GPU,)))
     assert kept.best(of.nodes, 10) == expected(of, 2, 10)
     assert kept.best(of.nodes, 10) != expected(of, 1, 10)
 
@@ -105,9 +105,9 @@ def test_a_new_view_is_taken_up_by_every_row_in_the_end() -> None:
 def test_a_full_node_is_never_the_best_while_a_new_view_is_taken_up() -> None:
     of = state([node(f"n{i:03}", 1, labels={"pool": "a"}) for i in range(500)])
     kept = scores()
-    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    kept.refresh(of.nodes, View(1, (GPU,)))
     for i in range(100):
-        kept.refresh(of.nodes, of.usage, View(2 + i, (GPU,)))
+        kept.refresh(of.nodes, View(2 + i, (GPU,)))
         name = of.nodes.columns.name[kept.best(of.nodes, 1)[0]]
         of.pod_seen(pod(f"p{i}", on=name), 0)
     assert int((of.nodes.columns.free[GPU] < 0).sum()) == 0
@@ -118,7 +118,7 @@ def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
     kept = scores()
     for i in range(120):
         of.node_seen(node(f"n{999 - i}", labels={"pool": "a"}))
-        kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+        kept.refresh(of.nodes, View(1, (GPU,)))
         assert kept.best(of.nodes, 3) == expected(of, 1, 3)
     assert of.nodes.reordered > 0
 
@@ -126,13 +126,13 @@ def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
 def test_more_changes_than_are_remembered_are_seen_all_the_same() -> None:
     of = state([node(f"n{i:03}", labels={"pool": "a"}) for i in range(70)])
     kept = scores()
-    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    kept.refresh(of.nodes, View(1, (GPU,)))
     for _ in range(40_000):
         made: dict[str, Any] = pod("p", 8, on="n000")
         kind = of.usage.take(of.nodes.row_of["n001"], of.usage.kind(DEMAND, ""))
         of.usage.give_back(of.nodes.row_of["n001"], kind)
     of.pod_seen(made, 0)
-    kept.refresh(of.nodes, of.usage, View(1, (GPU,)))
+    kept.refresh(of.nodes, View(1, (GPU,)))
     assert of.nodes.columns.name[kept.best(of.nodes, 1)[0]] == "n001"
 
 

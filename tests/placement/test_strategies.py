@@ -102,6 +102,8 @@ def test_a_node_that_could_never_hold_a_large_pod_is_not_kept_for_it() -> None:
     of.capacity[GPU][0] = 4
     assert best(of, demand(), LARGE) == 0
     of.capacity[GPU][:2] = 8, 4
+    of.changes.add(0)
+    of.changes.add(1)
     assert best(of, demand(), LARGE) == 1
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.journal import Journal
+
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp] | slice
@@ -60,7 +62,7 @@ class View:
 
 
 class Strategy(Protocol):
-    """Scores nodes for one demand; higher is better. Pure: no state but `view.spare`.
+    """Scores nodes for one demand; higher is better. Pure: no state but `view.spare` and `columns.spare`.
 
     The score of a node depends on its own row, the demand and the view, never on other rows: scores are cached by pod
     shape, and only changed rows are computed again. Rows that cannot take the demand, and dead rows, are asked for as
@@ -91,10 +93,14 @@ class Columns:
 
     __slots__ = (
         *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "rows", "sharing"),
-        *("size", "utilisation"),
+        *("changes", "size", "spare", "utilisation"),
     )
 
     def __init__(self) -> None:
+        self.changes = Journal()
+        """The rows in which anything changed."""
+        self.spare: dict[str, Any] = {}
+        """Where strategies keep what they derive from the columns alone, brought up to date by `changes`."""
         self.rows = 0
         """Rows 0 to `rows` - 1 are in use or free to be used again; arrays are longer."""
         self.size = _FIRST_SIZE

@@ -49,7 +49,7 @@ def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:
 
 
 class Nodes:
-    """The table of nodes. `version` counts changes of nodes; `changes` names the rows that changed."""
+    """The table of nodes. `version` counts changes of nodes; `changes` names the rows that did."""
 
     def __init__(self, replica: str = "") -> None:
         self.columns = Columns()
@@ -167,7 +167,7 @@ class Nodes:
         before = (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row])
         if not np.array_equal(before, now, equal_nan=True):
             columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now
-            self.changes.add(row)
+            columns.changes.add(row)
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -239,6 +239,7 @@ class Nodes:
     def _changed(self, row: int) -> None:
         self.version += 1
         self.changes.add(row)
+        self.columns.changes.add(row)
 
 
 def _sharing(labels: Mapping[str, str]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.cluster.columns import Demand
-from webhook.cluster.journal import Journal
 from webhook.cluster.nodes import Nodes
 
 
@@ -24,11 +23,11 @@ class Kind:
 
 
 class Usage:
-    """Keeps `columns.free` and the peers exact while pods come and go. `changes` names the rows that did."""
+    """Keeps `columns.free` and the peers exact while pods come and go. `changes` names the rows where anything changed."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        self.changes = Journal()
+        self.changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Pods by owner and row; only where there are some."""
         self.kinds: list[Kind | None] = []
@@ -83,6 +82,7 @@ class Usage:
             amount = kind.demand.amount(resource)
             if amount:
                 free[row] -= amount
+                self.changes.add(row)
 
     def _keep(self, kind: Kind) -> Kind:
         known = self._kind_of.get((kind.demand, kind.owner))

@@ -13,13 +13,14 @@ place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from math import isnan
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Demand, Floats, Popular, Rows, View
+from webhook.cluster.columns import Columns, Demand, Floats, Integers, Popular, Rows, View
+from webhook.placement.states import states
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
@@ -28,8 +29,7 @@ _CORES: Final = 16_000.0
 _COVERED: Final = 0.99
 _MOST: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
-_REMEMBERED: Final = 16384
-_DEMANDS: Final = 1024
+_DEMANDS: Final = 512
 _SAMPLED: Final = 4096
 """Rows from which prices are estimated, at most: they need not be exact."""
 _ALMOST: Final = 1 - 1e-5
@@ -79,53 +79,73 @@ class Outlook:
         """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
         if popular and gpus:
             self._price = self._fair(columns)
-        self._known: dict[tuple[int, ...], float] = {}
-        """Costs by number of the demand, and free and allocatable amounts and model of the row."""
-        self._numbers: dict[Demand, int] = {}
-        self._next = count()
+        self._states = states(columns, tuple(self._resources))
+        self._tables: dict[tuple[Demand, float], Floats] = {}
+        self._epoch = -1
 
     def cost(self, columns: Columns, rows: Rows, demand: Demand, fullness: float) -> Floats:
         """How much less each row is worth when `demand` goes there, and `fullness` of all that stays free there, in GPUs
         of an average pod."""
-        # Before, after and empty side by side: rows are few most of the time, and the number of numpy calls is what costs.
-        amounts = np.empty((len(self._resources), 3, len(columns.model[rows])), np.float32)
-        for number, name in enumerate(self._resources):
-            before, after, empty = amounts[number]
-            before[:] = now = columns.free[name][rows]
-            amount = demand.amount(name)
-            np.subtract(now, amount, out=after, casting="unsafe")
-            empty[:] = columns.capacity[name][rows]
-        cost: Matrix = np.add.reduce(amounts[:, 1] * (self._left * np.float32(fullness)), axis=0)
-        if self._gpus and self._per.size:
-            for worth in self._worths(amounts, columns.model[rows]):
-                cost += worth[0]
-                cost -= worth[1]
-        return cost.astype(np.float64)
+        self._states.refresh(columns)
+        numbers = self._states.of_row[rows]
+        table = self._table(demand, fullness)
+        found: Floats = table[numbers]
+        unknown = np.isnan(found)
+        if unknown.any():
+            new = np.zeros(len(table), bool)
+            new[numbers[unknown]] = True
+            which = np.flatnonzero(new)
+            table[which] = self._cost(which, demand, fullness)
+            found = table[numbers]
+        return found
 
     def single(self, columns: Columns, demand: Demand, fullness: float) -> Callable[[int], float]:
-        """Minus the cost of one row at a time. Rows with equal amounts cost the same: it is remembered by these."""
-        if demand not in self._numbers:
-            if len(self._numbers) >= _DEMANDS:
-                self._numbers.clear()
-            self._numbers[demand] = next(self._next)
-        number, known = self._numbers[demand], self._known
-        read = [columns.free[name].item for name in self._resources]
-        read += [columns.capacity[name].item for name in self._resources]
-        if self._confined:
-            read.append(columns.model.item)
+        """Minus the cost of one row at a time."""
+        states, table, epoch = self._states, np.zeros(0), -1
 
         def score(row: int) -> float:
-            state = (number, *[item(row) for item in read])
-            found = known.get(state)
-            if found is None:
-                if len(known) >= _REMEMBERED:
-                    known.clear()
-                found = known[state] = -self.cost(columns, slice(row, row + 1), demand, fullness).item()
-            return found
+            nonlocal table, epoch
+            states.refresh(columns)
+            number = states.of_row.item(row)
+            if epoch != states.epoch or number >= len(table):
+                table, epoch = self._table(demand, fullness), states.epoch
+            found = table.item(number)
+            if isnan(found):
+                found = table[number] = self._cost(np.array([number]), demand, fullness).item()
+            return -found
 
         return score
 
-    def _worths(self, amounts: Matrix, model: NDArray[np.int32]) -> list[Matrix]:
+    def _table(self, demand: Demand, fullness: float) -> Floats:
+        """Costs by number of the state, NaN where not known."""
+        if self._epoch != self._states.epoch or len(self._tables) > _DEMANDS:
+            self._epoch = self._states.epoch
+            self._tables.clear()
+        table = self._tables.get((demand, fullness), np.zeros(0))
+        room = self._states.amounts.shape[1] - len(table)
+        if room:
+            table = self._tables[demand, fullness] = np.concatenate([table, np.full(room, np.nan)])
+        return table
+
+    def _cost(self, numbers: NDArray[np.intp], demand: Demand, fullness: float) -> Matrix:
+        """Of these states."""
+        # One alone is asked for twice: numpy adds up a single column in another order, and rounds otherwise.
+        found = self._states.amounts[:, numbers if len(numbers) > 1 else numbers.repeat(2)]
+        free, capacity, model = np.split(found, [len(self._resources), 2 * len(self._resources)])
+        asked = np.array([[demand.amount(name)] for name in self._resources])
+        # Before, after and empty side by side: states are few most of the time, and the number of numpy calls is what costs.
+        amounts = np.empty((len(self._resources), 3, found.shape[1]), np.float32)
+        amounts[:, 0] = free
+        np.subtract(free, asked, out=amounts[:, 1], casting="unsafe")
+        amounts[:, 2] = capacity
+        cost: Matrix = np.add.reduce(amounts[:, 1] * (self._left * np.float32(fullness)), axis=0)
+        if self._gpus and self._per.size:
+            for worth in self._worths(amounts, model[0]):
+                cost += worth[0]
+                cost -= worth[1]
+        return cost[: len(numbers)]
+
+    def _worths(self, amounts: Matrix, model: Integers | NDArray[np.int32]) -> list[Matrix]:
         """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the
         last state is the empty node."""
         held, fed = self._held(amounts, model), self._fed(amounts[:, :-1])
@@ -134,7 +154,7 @@ class Outlook:
             for number, price in enumerate(self._price)
         ]
 
-    def _held(self, amounts: Matrix, model: NDArray[np.int32]) -> Matrix:
+    def _held(self, amounts: Matrix, model: Integers | NDArray[np.int32]) -> Matrix:
         """Demands by states by rows: the part of the demand that the row could hold, squared; 0 where not even the empty
         node could hold it all. Also makes nothing out of what is negative in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)

@@ -61,7 +61,7 @@ class Ranker:
             asked = self._gpus.among([name for name, _ in demand.requests])[0]
             scores = Scores(shape, demand, STRATEGIES[strategy], asked)
             _keep(self._scores, key, scores, self._limit())
-        scores.refresh(nodes, usage, self._current_view())
+        scores.refresh(nodes, self._current_view())
         peers = usage.peers.get(ask.owner, _NO_PEERS)
         rows = self._ordered(ask, scores, peers)
         total = nodes.count

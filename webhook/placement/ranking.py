@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Demand, Floats, Rows, Strategy, View
 from webhook.cluster.journal import distinct
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.usage import Usage
 from webhook.interface import Ranked
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import fits
@@ -65,29 +64,29 @@ class Scores:
         """Those of `_top` by row."""
         self._ranked: dict[int, Ranked] = {}
         """What is told of a row: see `ranked`. Those that did not change since."""
-        self._read_to = (-1, -1)
+        self._read_to = -1
         self._seen: View | None = None
         self._view: object = None
         self._order = -1
         self._pending = 0
         self._single: Callable[[int], float] = self.score.item
 
-    def refresh(self, nodes: Nodes, usage: Usage, view: View) -> None:
+    def refresh(self, nodes: Nodes, view: View) -> None:
         """Compute again what changed since the last time.
 
         Rows that changed are always computed; a new view, which only shifts what is preferred, is taken up by a bounded
         number of rows at a time, so that no single choice pays for all of a large cluster.
         """
         self.shape.refresh(nodes)
-        before, self._read_to = self._read_to, (nodes.changes.position, usage.changes.position)
-        view_changed = view is not self._seen and self._saw(view)
+        before, self._read_to = self._read_to, nodes.columns.changes.position
+        view_changed = view is not self._seen and self._saw(nodes, view)
         if view_changed or before != self._read_to:
-            changed = self._changed(nodes, usage, before)
+            changed = self._changed(nodes, before)
             if changed is None or (view_changed and nodes.columns.rows <= _AT_A_TIME):
                 self._compute_all(nodes, view)
                 return
             if view_changed:
-                self._single, self._pending = self._singly(nodes, view), 0
+                self._pending = 0
             if len(changed) > _FEW:
                 self._recompute_many(nodes, distinct(changed, nodes.columns.size), view)
             elif changed:
@@ -99,9 +98,9 @@ class Scores:
             self.score[some] = self._scored(nodes, some, view)
             self._index(nodes, slice(start // BLOCK, self._pending // BLOCK))
 
-    def _saw(self, view: View) -> bool:
+    def _saw(self, nodes: Nodes, view: View) -> bool:
         """Take note of a new view. Whether scores change by it."""
-        self._seen = view
+        self._seen, self._single = view, self._singly(nodes, view)
         before, self._view = self._view, self.strategy.sees(view)
         return before != self._view
 
@@ -131,14 +130,12 @@ class Scores:
             del self._top[_LONGEST // 2 :]
             self._reach = self._top[-1]
 
-    def _changed(self, nodes: Nodes, usage: Usage, before: tuple[int, int]) -> array[int] | None:
+    def _changed(self, nodes: Nodes, before: int) -> array[int] | None:
         """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
         if len(self.score) != nodes.columns.size or nodes.reordered != self._order:
             return None
-        by_node, by_pod = nodes.changes.since(before[0]), usage.changes.since(before[1])
-        if by_node is None or by_pod is None or len(by_node) + len(by_pod) > nodes.columns.rows // _DEARER:
-            return None
-        return by_node + by_pod if by_node else by_pod
+        changed = nodes.columns.changes.since(before)
+        return None if changed is None or len(changed) > nodes.columns.rows // _DEARER else changed
 
     def _compute_all(self, nodes: Nodes, view: View) -> None:
         size, used = nodes.columns.size, _blocks(nodes)
