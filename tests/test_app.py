@@ -20,6 +20,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+import trustme
 
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.app import run
@@ -145,6 +146,7 @@ WRONG = [
     pytest.param({"cluster": CLUSTER, "policy": CLUSTER}, "line ", id="a policy that is none"),
     pytest.param({"tls_cert": CLUSTER}, "saw --tls-cert alone, wanted --tls-key with it", id="no key"),
     pytest.param({"cluster": CLUSTER, "tls_cert": CLUSTER, "tls_key": CLUSTER}, "no PEM private key", id="no pair"),
+    pytest.param({"cluster": CLUSTER, "client_ca": CLUSTER}, "saw no CA certificate for clients", id="no authority"),
     pytest.param({"cluster": CLUSTER, "kubeconfig": "x"}, "saw --cluster and --kubeconfig, wanted one", id="both"),
     pytest.param({"kubeconfig": "/nowhere"}, "--kubeconfig /nowhere: ", id="no such kubeconfig"),
     pytest.param({}, "not in a cluster: KUBERNETES_SERVICE_HOST is not set", id="not in a cluster"),
@@ -179,6 +181,20 @@ async def test_a_pair_from_files_is_served(tmp_path: Path) -> None:
     trust = ssl.create_default_context(cadata=CA.certificate.decode())
     async with serving("--cluster", CLUSTER, *written(tmp_path, make_leaf(CA, ["localhost"], NOW))) as server:
         assert (await server.ask("mutate", trust))[0]["allowed"] is True
+
+
+async def test_with_an_authority_for_clients_only_the_webhook_port_asks_for_a_certificate(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    (tmp_path / "clients.pem").write_bytes(authority.cert_pem.bytes())
+    stranger, known = (ssl.create_default_context(cadata=CA.certificate.decode()) for _ in range(2))
+    authority.issue_cert("kube-apiserver").configure_cert(known)
+    pair = written(tmp_path, make_leaf(CA, ["localhost"], NOW))
+    async with serving("--cluster", CLUSTER, *pair, "--client-ca", str(tmp_path / "clients.pem")) as server:
+        assert (await server.ask("mutate", known))[0]["allowed"] is True
+        with pytest.raises((aiohttp.ClientError, ConnectionError)):
+            await server.ask("mutate", stranger)
+        assert await server.get("/readyz") == (200, "ok\n")
+        assert 'reservations{state="reserved"} 1.0' in (await server.get("/metrics"))[1]
 
 
 # --- with an API server ---------------------------------------------------------------------------------------------

@@ -176,6 +176,10 @@ def serve(
     ] = 8080,
     tls_cert: Annotated[Path | None, typer.Option(help="Serving certificate, PEM.", metavar="FILE")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")] = None,
+    client_ca: Annotated[
+        Path | None,
+        typer.Option(help="Serve only clients with a certificate of these authorities, PEM.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Serve the webhook.
 
@@ -194,6 +198,7 @@ def serve(
                 ops_port=ops_port,
                 tls_cert=tls_cert,
                 tls_key=tls_key,
+                client_ca=client_ca,
             )
         )
     except GpuAdmissionError as error:

@@ -13,6 +13,7 @@ from webhook import logs
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadInput, BadReview
+from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
 from webhook.listen import Listener
@@ -52,7 +53,7 @@ class Process:
         self.log = logs.configure()
         self.policies = PolicyHolder(self.metrics, self.log)
         self.state = ClusterState(max_age=math.inf if offline else settings.max_age, replica=settings.replica)
-        self.live = LiveContext()
+        self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         handlers = Handlers(self.policies, self.state, _Recorder(self.metrics, self.log), time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)

@@ -38,6 +38,8 @@ class ServeSettings(BaseModel):
     tls_cert: Path | None = None
     """Serving certificate (chain), PEM; read again when it changes. Without it we issue our own."""
     tls_key: Path | None = None
+    client_ca: Path | None = None
+    """Authorities for client certificates, PEM: the webhook port serves nobody who shows none of theirs."""
     namespace: str = "gpu-admission"
     """Where our own objects are."""
     service: str = "gpu-admission"

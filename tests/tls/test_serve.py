@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -121,3 +122,64 @@ def test_the_seconds_left_count_down_and_go_below_zero(live: LiveContext) -> Non
     assert live.ends is not None
     assert live.seconds_left(live.ends - timedelta(seconds=5)) == 5
     assert live.seconds_left(live.ends + timedelta(seconds=5)) == -5
+
+
+# --- clients that must say who they are ---------------------------------------------------------------------------------
+
+AUTHORITY, STRANGER = trustme.CA(), trustme.CA()
+
+
+def demanding() -> LiveContext:
+    live = LiveContext(AUTHORITY.cert_pem.bytes())
+    live.swap(LEAF, NOW)
+    return live
+
+
+def meet(live: LiveContext, client: trustme.CA | None, version: ssl.TLSVersion) -> None:
+    """Shake hands as a client with a certificate of that authority. Raises what the server's side raises."""
+    context = ssl.create_default_context(cadata=CA.certificate.decode())
+    context.maximum_version = version
+    if client is not None:
+        client.issue_cert("kube-apiserver").configure_cert(context)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = live.listening.wrap_bio(to_server, to_client, server_side=True)
+    theirs = context.wrap_bio(to_client, to_server, server_hostname="localhost")
+    for _ in range(4):
+        for side in (theirs, ours):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    assert ours.getpeercert() if client else not ours.getpeercert()
+
+
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_has_a_certificate_of_the_authority_is_served_before_and_after_a_swap(version: ssl.TLSVersion) -> None:
+    live = demanding()
+    meet(live, AUTHORITY, version)
+    live.swap(OTHER, NOW)
+    meet(live, AUTHORITY, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_shows_no_certificate_or_that_of_another_authority_is_not_served(version: ssl.TLSVersion) -> None:
+    live = demanding()
+    for _ in range(2):
+        with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+            meet(live, None, version)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            meet(live, STRANGER, version)
+        live.swap(OTHER, NOW)
+
+
+def test_without_an_authority_nobody_is_asked_for_a_certificate(live: LiveContext) -> None:
+    meet(live, None, ssl.TLSVersion.TLSv1_3)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"no PEM", "å".encode(), LEAF.key], ids=["nothing", "words", "no ASCII", "a key"]
+)
+def test_an_authority_that_is_none_is_refused(text: bytes) -> None:
+    with pytest.raises(CertificateError, match="saw no CA certificate for clients, wanted one or more in PEM"):
+        LiveContext(text)

@@ -22,8 +22,13 @@ from webhook.tls.issue import Pair, check
 class LiveContext:
     """`listening` is for the server socket, `swap` puts a pair behind it. Before the first swap handshakes fail."""
 
-    def __init__(self) -> None:
-        self.listening = _context()
+    def __init__(self, client_ca: bytes | None = None) -> None:
+        """With `client_ca` (PEM, one or more) only who shows a certificate of these authorities is served.
+
+        Raises CertificateError where it is none.
+        """
+        self._client_ca = client_ca
+        self.listening = self._context()
         self.listening.sni_callback = self._hand_over
         self._current: ssl.SSLContext | None = None
         self._pair: Pair | None = None
@@ -38,7 +43,7 @@ class LiveContext:
         if pair == self._pair:
             return False
         ends = check(pair, now)
-        fresh = _context()
+        fresh = self._context()
         try:
             with _as_file(pair.key + b"\n" + pair.certificate) as name:
                 fresh.load_cert_chain(name)
@@ -57,14 +62,21 @@ class LiveContext:
         handshake.context = self._current
         return None
 
-
-def _context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The API server's client keeps no sessions (client-go sets no ClientSessionCache): tickets would be made in vain.
-    context.num_tickets = 0
-    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    return context
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # The API server's client keeps no sessions (client-go sets no ClientSessionCache): tickets would be made in vain.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+        if (
+            self._client_ca is not None
+        ):  # on both: OpenSSL takes the demand from the one, the authorities from the other
+            context.verify_mode = ssl.CERT_REQUIRED
+            try:
+                context.load_verify_locations(cadata=self._client_ca.decode("ascii"))
+            except (ssl.SSLError, ValueError):
+                raise CertificateError("saw no CA certificate for clients, wanted one or more in PEM") from None
+        return context
 
 
 @contextmanager
