@@ -4,8 +4,11 @@ The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yar
 what counts, since machines differ and are shared. `echo` is a plain aiohttp application (router, Response, uvloop, no
 access log) that reads the body and gives it back. `no decision` also parses it and answers with a fixed patch of two
 operations: the least that any webhook does. Both have the same certificate, connections and reviews. The reviews are of
-one-GPU vLLM pods of many owners, about 5 kB each; the cluster has 1,000 nodes, too large to fill up, so that every review
-chooses a node and reserves it.
+one-GPU vLLM pods, about 5 kB each, as the API server sends them: each has a uid, a time and the volume of a token of its
+own; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and reserves it.
+
+`mutate` is for replicas of 500 workloads, `mutate, new` for pods of which no two are alike. The validating hook gets pods
+as the mutating one has left them; `refused` are the same with a theft in them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
-from base64 import b64encode
+import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,9 +34,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.load import Outcome, request, run
-from webhook.offline import write_certificates
+from webhook.alike import MOST
+from webhook.handlers import Handlers
+from webhook.offline import load_policy, load_state, write_certificates
+from webhook.patch import apply
 
 console = Console(stderr=True)
+_UNLIKE = 3 * MOST
 
 
 def node(number: int) -> dict[str, Any]:
@@ -63,15 +71,16 @@ def cluster(nodes: int) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": [node(i) for i in range(nodes)] + priorities}
 
 
-def pod(number: int) -> dict[str, Any]:
+def pod(number: int, workloads: int = 500) -> dict[str, Any]:
     """A vLLM replica as the API server hands it over: with defaults, a token volume, managed fields."""
-    app = f"vllm-{number % 500}"
+    workload, token = number % workloads, f"kube-api-access-{number:05d}"
+    app = f"vllm-{workload}"
     quantities = {"cpu": "8", "memory": "48Gi", "nvidia.com/gpu": "1"}
     probe = {"httpGet": {"path": "/health", "port": 8000, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}
     mounts = [
         {"name": "models", "mountPath": "/models"},
         {"name": "shm", "mountPath": "/dev/shm"},
-        {"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
+        {"name": token, "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
     ]
     managed: dict[str, dict[str, Any]] = {
         f"f:{key}": {} for key in ("image", "name", "ports", "resources", "env", "volumeMounts", "args", "command")
@@ -89,7 +98,7 @@ def pod(number: int) -> dict[str, Any]:
                     "apiVersion": "apps/v1",
                     "kind": "ReplicaSet",
                     "name": f"{app}-6f7d9",
-                    "uid": f"0c3c5d54-{number % 500:04d}",
+                    "uid": f"0c3c5d54-{workload:04d}",
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }
@@ -99,6 +108,7 @@ def pod(number: int) -> dict[str, Any]:
                     "manager": "kube-controller-manager",
                     "operation": "Update",
                     "apiVersion": "v1",
+                    "time": f"2026-01-01T00:{number // 60 % 60:02d}:{number % 60:02d}Z",
                     "fieldsType": "FieldsV1",
                     "fieldsV1": {"f:spec": {"f:containers": {'k:{"name":"server"}': managed}}},
                 }
@@ -108,7 +118,7 @@ def pod(number: int) -> dict[str, Any]:
             "volumes": [
                 {"name": "models", "persistentVolumeClaim": {"claimName": "models"}},
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
-                {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"expirationSeconds": 3607}}]}},
+                {"name": token, "projected": {"sources": [{"serviceAccountToken": {"expirationSeconds": 3607}}]}},
             ],
             "containers": [
                 {
@@ -167,9 +177,30 @@ def review(number: int, obj: dict[str, Any]) -> bytes:
     return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body})
 
 
-def refused(number: int) -> dict[str, Any]:
-    """The same pod with the commonest theft in it."""
-    found = pod(number)
+def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
+    """The pods of these reviews as the validating hook gets them: mutated, and named."""
+
+    class Silent:
+        current = load_policy()
+
+        def decided(self, *unused: object) -> None: ...
+
+        def bad_review(self, hook: str, error: Exception) -> None:
+            raise error
+
+    handlers = Handlers(Silent(), load_state(cluster_file), Silent(), time.monotonic)
+    found = []
+    for number, body in enumerate(reviews):
+        response = orjson.loads(handlers.mutate(body)[1])["response"]
+        obj = apply(b64decode(response["patch"]), orjson.loads(body)["request"]["object"])
+        obj["metadata"] |= {"name": f"{obj['metadata']['generateName']}{number:05d}", "uid": f"705ab4f5-{number:012d}"}
+        found.append(obj)
+    return found
+
+
+def refused(obj: dict[str, Any]) -> dict[str, Any]:
+    """The same pod with the commonest theft in it. `obj` stays as it is."""
+    found: dict[str, Any] = orjson.loads(orjson.dumps(obj))
     found["spec"]["containers"][0]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
     return found
 
@@ -222,10 +253,9 @@ async def echo(cert: str, key: str) -> None:
 
 
 def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> dict[str, Outcome]:
-    """CPU and latency per request, of the echo and of both hooks; the reviews differ in uid and owner."""
-    new = [review(i, pod(i)) for i in range(count)]
-    stolen = [review(i, refused(i)) for i in range(count)]
-    console.print(f"{nodes} nodes, reviews of {len(new[0])} bytes, {connections} connections, {seconds:g} s each")
+    """CPU and latency per request, of the echo and of both hooks."""
+    known = [review(i, pod(i)) for i in range(count)]
+    console.print(f"{nodes} nodes, reviews of {len(known[0])} bytes, {connections} connections, {seconds:g} s each")
     found: dict[str, Outcome] = {}
     if os.cpu_count() != 1:
         os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)))
@@ -233,18 +263,22 @@ def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> 
         cert, key = write_certificates(Path(folder), ["localhost", "127.0.0.1"])[1:3]
         state = Path(folder, "cluster.json")
         state.write_bytes(orjson.dumps(cluster(nodes)))
+        complete = stored(state, known)
+        loads = {
+            "mutate": ("/mutate", known),
+            # more than are kept at a time
+            "mutate, new": ("/mutate", [review(i, pod(i, _UNLIKE)) for i in range(_UNLIKE)]),
+            "validate": ("/validate", [review(i, obj) for i, obj in enumerate(complete)]),
+            "validate, refused": ("/validate", [review(i, refused(obj)) for i, obj in enumerate(complete)]),
+        }
         loop = "import asyncio, sys, uvloop; from bench.reviews import echo; uvloop.run(echo(*sys.argv[1:]))"
         with _started([sys.executable, "-c", loop, str(cert), str(key)]) as (port, pid):
             for name, path in (("echo", "/echo"), ("no decision", "/nothing")):
-                found[name] = run(port, pid, [request(path, body) for body in new], seconds, connections)
+                found[name] = run(port, pid, [request(path, body) for body in known], seconds, connections)
         serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
         serve += ["--port", "0", "--ops-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)]
-        with _started(serve) as (port, pid):
-            for name, path, bodies in (
-                ("mutate", "/mutate", new),
-                ("validate", "/validate", new),
-                ("validate, refused", "/validate", stolen),
-            ):
+        for name, (path, bodies) in loads.items():
+            with _started(serve) as (port, pid):
                 found[name] = run(port, pid, [request(path, body) for body in bodies], seconds, connections)
     return found
 

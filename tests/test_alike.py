@@ -216,7 +216,7 @@ def test_another_text_is_read(change: Callable[[bytes], bytes], monkeypatch: pyt
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "_MOST", 3)
+    monkeypatch.setattr(alike, "MOST", 3)
     server = Server()
     for number in range(5):
         server.mutate(replica(labels={"app": f"web-{number}"}))

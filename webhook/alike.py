@@ -31,7 +31,7 @@ from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
 from webhook.review import Request, object_of
 
-_MOST: Final = 1024
+MOST: Final = 1024
 """Of each: with `likeness.LARGEST` all that is kept stays below some 60 MiB."""
 Profile = tuple[str | None, ...]
 
@@ -192,6 +192,6 @@ def _told_again(known: Decision, request: Request, policy: Policy) -> Decision:
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:
     """Keep `value`; the oldest one makes room."""
-    if len(kept) >= _MOST and key not in kept:
+    if len(kept) >= MOST and key not in kept:
         del kept[next(iter(kept))]
     kept[key] = value
