@@ -1,0 +1,185 @@
+"""Pods land in the pool that the policy or they themselves prefer, elsewhere when it is full, and never wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.clusters import IMAGE
+from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, job, pod
+from tests.installed import ROOT, Installed, opt_in
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+MakeTeam = Callable[[str], Coroutine[Any, Any, str]]
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+CAPACITY = "karpenter.sh/capacity-type"
+PREFERENCES = [
+    {"classes": ["training"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["spot"]}]},
+    {"classes": ["inference"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["on-demand"]}]},
+    {"weight": 10, "nodes": [{"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["75000"]}]},
+]
+PROFILES = {
+    "pools": {"placement": {"preferences": PREFERENCES}},
+    "unranked": {"placement": {"preferences": PREFERENCES, "strategies": {}, "otherwise": "off"}},
+    "pinned": {"injectors": {"nodeAffinity": {"mode": "required"}}},
+}
+FOUR = [
+    node("a-on-demand", labels={CAPACITY: "on-demand"}, images={IMAGE: 20_000_000_000}),
+    node("b-on-demand", labels={CAPACITY: "on-demand"}),
+    node("c-spot", labels={CAPACITY: "spot"}),
+    node("d-spot", product="NVIDIA-L4", labels={CAPACITY: "spot"}),
+]
+"""By its image the scheduler likes a-on-demand, which by its name comes first too."""
+WITH_IMAGE = {"container": {"image": IMAGE}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def profiles(installed: Installed) -> Iterator[None]:
+    installed.set_policy(SHIPPED + "".join(f"  {name}: {json.dumps(of)}\n" for name, of in PROFILES.items()))
+    yield
+    installed.set_policy(SHIPPED)
+
+
+@pytest.fixture
+async def team(api: Api) -> AsyncIterator[MakeTeam]:
+    """Makes a namespace that lives under a profile."""
+    made = []
+
+    async def make(profile: str) -> str:
+        made.append(await api.namespace(f"test-{uuid.uuid4().hex[:8]}"))
+        await opt_in(api, made[-1], profile)
+
+        async def served() -> bool:
+            answer = await api.create(pod("probe", gpus=1), made[-1], dryRun="All")
+            return bool(decision(answer)["profile"] == profile)
+
+        await wait_until(served, 30, f"profile {profile}")
+        return made[-1]
+
+    yield make
+    for name in made:
+        await remove_namespace(api, name)
+
+
+def decision(found: Json) -> Json:
+    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
+    return record
+
+
+def placed(pods: list[Json]) -> dict[str, int]:
+    return dict(Counter(found["spec"]["nodeName"] for found in pods))
+
+
+def chosen(pods: list[Json]) -> dict[str, int]:
+    """The first choices."""
+    return dict(Counter(decision(found)["nodes"][0][0] for found in pods))
+
+
+async def test_training_fills_the_spot_nodes_the_better_one_first_and_goes_elsewhere_when_they_are_full(
+    api: Api, team: MakeTeam, nodes: MakeNodes
+) -> None:
+    await nodes(FOUR)
+    name = await team("pools")
+    await api.create(job("one", 8, **WITH_IMAGE), name)
+    first = await api.running(name, 8)
+    assert placed(first) == chosen(first) == {"c-spot": 8}
+    await api.create(job("two", 8, **WITH_IMAGE), name)
+    both = await api.running(name, 16)
+    assert placed(both) == chosen(both) == {"c-spot": 8, "d-spot": 8}
+    await api.create(job("three", 8, **WITH_IMAGE), name)
+    found = await api.running(name, 24)
+    assert placed(found) == chosen(found)
+    assert sum(count for at, count in placed(found).items() if at.endswith("on-demand")) == 8
+
+
+async def test_inference_is_spread_over_the_nodes_on_demand(api: Api, team: MakeTeam, nodes: MakeNodes) -> None:
+    await nodes(FOUR)
+    name = await team("pools")
+    await api.create(deployment("chat", 8, **WITH_IMAGE), name)
+    found = await api.running(name, 8)
+    assert placed(found) == chosen(found) == {"a-on-demand": 4, "b-on-demand": 4}
+
+
+async def test_where_no_node_is_chosen_the_scheduler_keeps_to_the_pool(
+    api: Api, team: MakeTeam, nodes: MakeNodes
+) -> None:
+    """Of pods without an owner: replicas would be spread by the scheduler, which weighs as much as a preference."""
+    await nodes(FOUR)
+    name = await team("unranked")
+    labels = {"workload-type": "training"}
+    await asyncio.gather(*[api.create(pod(f"p{i}", labels=labels, **WITH_IMAGE), name) for i in range(16)])
+    found = await api.running(name, 16)
+    assert placed(found) == {"c-spot": 8, "d-spot": 8}
+    assert {decision(one)["units"]["nodeAffinity"][0] for one in found} == {"preferredPools"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "lands"),
+    [
+        pytest.param("preferred-nodes", "b-on-demand", "b-on-demand", id="a node"),
+        pytest.param("gpu-model", "l4", "d-spot", id="a model"),
+    ],
+)
+async def test_a_pod_gets_what_it_wishes_for_before_what_the_policy_prefers(
+    annotation: str, value: str, lands: str, api: Api, team: MakeTeam, nodes: MakeNodes
+) -> None:
+    await nodes(FOUR)
+    name = await team("pools")
+    wish = {f"gpu-admission.io/{annotation}": value}
+    await api.create(job("wishing", 4, annotations=wish, **WITH_IMAGE), name)
+    assert placed(await api.running(name, 4)) == {lands: 4}
+
+
+async def test_a_wish_that_cannot_be_granted_is_told_and_no_more(api: Api, team: MakeTeam, nodes: MakeNodes) -> None:
+    await nodes(FOUR)
+    name = await team("pools")
+    answer = await api.create(pod("one", annotations={"gpu-admission.io/gpu-model": "B300"}), name)
+    assert answer.warnings == ('gpu-admission.io/gpu-model: no GPU node has a model like "B300"',)
+    await api.running(name, 1)
+
+
+async def test_required_does_not_pin_pods_to_a_node_whose_port_is_taken(
+    api: Api, team: MakeTeam, nodes: MakeNodes
+) -> None:
+    await nodes(FOUR)
+    name = await team("pinned")
+    port = {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}}
+    await api.create(job("one", 3, **port), name)
+    found = await api.running(name, 3)
+    assert len(placed(found)) == 3
+    assert {tuple(decision(one)["units"]["nodeAffinity"][1]) for one in found} == {("host ports", 4)}
+
+
+async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
+    installed: Installed, api: Api, team: MakeTeam, nodes: MakeNodes
+) -> None:
+    """By what nobody sees at admission: a pod that is there already keeps others away."""
+    await nodes(FOUR[:2])
+    name = await team("pinned")
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "late"}}}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    await api.create(pod("lonely", affinity=alone, nodeSelector={"kubernetes.io/hostname": "a-on-demand"}), name)
+    await api.running(name, 1)
+    waited = 'gpu_admission_promises_total{end="unschedulable"}'
+    before = installed.metrics()[waited]
+    stored = await api.create(pod("late"), name)
+    assert decision(stored)["units"]["nodeAffinity"] == ["required", "a-on-demand"]
+
+    async def counted() -> bool:
+        return installed.metrics()[waited] == before + 1
+
+    await wait_until(counted, 30, "a promise that ended because the pod waits")
+    await api.delete("Pod", "lonely", name, grace=0)
+    (found,) = await api.running(name, 1, app="late")
+    assert found["spec"]["nodeName"] == "a-on-demand"
