@@ -50,7 +50,8 @@ File = Annotated[
 Cluster = Annotated[
     Path | None,
     typer.Option(
-        help="The cluster as `kubectl get nodes,pods,namespaces,priorityclasses -A -o json` prints it.",
+        help="The cluster as `kubectl get nodes,pods,namespaces,priorityclasses -A -o json` prints it; "
+        "`,resourceslices,poddisruptionbudgets` are useful extras.",
         metavar="FILE",
     ),
 ]

@@ -12,6 +12,7 @@ from tests.controlplane.api import Api, ApiError
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import ACCOUNT, AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
 from webhook.decision import PROFILE_LABEL
+from webhook.settings import PREFIX, ServeSettings
 
 pytestmark = pytest.mark.controlplane
 
@@ -83,6 +84,30 @@ def test_every_pod_takes_away_the_condition_on_devices_and_nothing_else(applied:
     conditions = shipped["webhooks"][0]["matchConditions"]
     assert conditions.pop()["name"] == "asks-for-a-device"
     assert changed == shipped
+    applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump(changed))
+
+
+MOUNTED = [
+    ("prometheus", "/prometheus/", {"prometheus_ca": "ca.crt", "prometheus_token": "token"}),
+    ("client-certificate", "/clients/", {"client_ca": "clients.crt"}),
+]
+
+
+@pytest.mark.parametrize(("component", "folder", "files"), MOUNTED, ids=[row[0] for row in MOUNTED])
+def test_a_component_gives_the_server_files_that_it_reads(
+    applied: ControlPlane, tmp_path: Path, component: str, folder: str, files: dict[str, str]
+) -> None:
+    (changed,) = (f for f in composed(applied, tmp_path, component) if f["kind"] == "Deployment")
+    container = changed["spec"]["template"]["spec"]["containers"][0]
+    environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
+    arguments = {
+        f"{PREFIX}{name.upper().replace('-', '_')}": value
+        for name, _, value in (argument.removeprefix("--").partition("=") for argument in container["args"][1:])
+    }
+    settings = ServeSettings().completed(environment | arguments)
+    assert {name: str(getattr(settings, name)) for name in files} == {n: f"{folder}{key}" for n, key in files.items()}
+    (mounted,) = (mount for mount in container["volumeMounts"] if f"{mount['mountPath']}/" == folder)
+    assert mounted["readOnly"]
     applied.kubectl("apply", "-f", "-", "--dry-run=server", input=yaml.safe_dump(changed))
 
 
