@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from webhook.interface import LabelKey, LabelValue, Settings
+from webhook.interface import Expression, LabelKey, LabelValue, Preferred, Settings
 from webhook.text import listed, quoted
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -85,6 +85,16 @@ class Preference(Settings):
     """All of these hold for the node."""
     weight: int = Field(default=50, ge=1, le=100)
     """Against other preferences of the policy. What the pod's author wants comes before any of them."""
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The labels that it reads."""
+        return frozenset([requirement.key for requirement in self.nodes])
+
+    @cached_property
+    def preferred(self) -> Preferred:
+        """As a term of node affinity, with the policy's weight."""
+        return Preferred(self.weight, tuple([Expression(r.key, r.operator, r.values) for r in self.nodes]))
 
     @field_validator("nodes")
     @classmethod

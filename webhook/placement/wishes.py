@@ -43,6 +43,7 @@ MODELS: Final = "gpu-admission.io/gpu-model"
 _MOST_NAMES: Final = 10
 _LONGEST: Final = 4096
 _ROOM: Final = 20
+_MOST_KEPT: Final = 256
 
 
 class Wanted(NamedTuple):
@@ -98,7 +99,7 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
     found = Wanted(
         nodes,
         models,
-        () if nodes else tuple([_preferred(p) for p in pools if keys.isdisjoint([r.key for r in p.nodes])]),
+        () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)]),
         gcd(*weights) - 1 if weights else None,
         more_nodes or more_models,
     )
@@ -106,7 +107,19 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
 
 
 def granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
-    """What nodes of the cluster can grant. Equal as long as no node changes."""
+    """What nodes of the cluster can grant: worked out once, as long as no node changes."""
+    memo, seen = snapshot.state.memo, (snapshot.state.nodes.version, snapshot.fresh)
+    kept = memo.get("granted")
+    if kept is None or kept[0] != seen or len(kept[1]) >= _MOST_KEPT:
+        kept = memo["granted"] = (seen, {})
+    answers: dict[tuple[Wanted, Gpus], Granted] = kept[1]
+    found = answers.get((wanted, gpus))
+    if found is None:
+        found = answers[wanted, gpus] = _granted(wanted, snapshot, gpus)
+    return found
+
+
+def _granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
     nodes = snapshot.state.nodes
     alive = [n for n in wanted.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
     pools = [p for p in wanted.pools if all([snapshot.domains(e.key, gpus) for e in p.expressions])]
@@ -159,10 +172,6 @@ def _stated(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]
     return [*required, *[term.get("preference") or {} for term in weighed]], [
         term.get("weight") or 0 for term in weighed
     ]
-
-
-def _preferred(preference: Preference) -> Preferred:
-    return Preferred(preference.weight, tuple([Expression(r.key, r.operator, r.values) for r in preference.nodes]))
 
 
 def _like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
