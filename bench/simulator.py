@@ -130,3 +130,4 @@ class Fleet:
             free[SHARE][row] -= sign * shape.amount
         else:
             free[WHOLE][row] -= sign * shape.gpus
+        self.columns.changes.add(row)

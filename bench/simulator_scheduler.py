@@ -109,6 +109,7 @@ class Ranking:
         """Enter a pick into the ledger, or take it out again (`sign` -1)."""
         for resource, amount in self.demands[number].requests:
             self.fleet.columns.free[resource][row] -= sign * amount
+        self.fleet.columns.changes.add(row)
         self.changed(row)
 
     def changed(self, row: int) -> None:
