@@ -25,7 +25,8 @@ _NAMED: Final = re.compile(rb'"key":"metadata\.name","operator":"In","values":\[
 """The node that a term of ours names."""
 _UID: Final = re.compile(rb'"request": *\{ *"uid": *"([A-Za-z0-9-]{1,128})"')
 _ENVELOPE: Final = 256
-_TIME: Final = re.compile(rb'"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ","fieldsType":'), b'"time":"\0"'
+_MANAGED: Final = b'"time":"'
+_TIME: Final = re.compile(rb'"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ","fieldsType":')
 """When a manager of fields wrote (managedFields). Keys of maps come sorted, so in labels these two stand the other way."""
 
 
@@ -37,8 +38,15 @@ def text_of(body: bytes) -> tuple[str, bytes] | None:
     found = _UID.search(body, 0, _ENVELOPE) if len(body) <= LARGEST and b"\0" not in body else None
     if found is None:
         return None
-    (time, mark), (start, end) = _TIME, found.span(1)
-    return body[start:end].decode(), _unlettered(time.sub(mark, body[:start] + b"\0" + body[end:]))
+    start, end = found.span(1)
+    parts, at = [body[:start]], end
+    while (at := body.find(_MANAGED, at)) >= 0:  # a search for the pattern would take twice as long as all the rest
+        at += len(_MANAGED)
+        if time := _TIME.match(body, at - len(_MANAGED)):
+            parts.append(body[end:at])
+            end = at = time.end()
+    parts.append(body[end:])
+    return found[1].decode(), _unlettered(b"\0".join(parts))
 
 
 def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
