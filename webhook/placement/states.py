@@ -45,7 +45,7 @@ class States:
             return
         read = [array.item for array in self._arrays(columns)]
         ids = self._ids
-        for row in changed:
+        for row in set(changed):
             state = tuple([item(row) for item in read])
             number = ids.get(state)
             if number is None:
