@@ -185,6 +185,8 @@ def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
 
         def decided(self, *unused: object) -> None: ...
 
+        def ranked(self, *unused: object) -> None: ...
+
         def bad_review(self, hook: str, error: Exception) -> None:
             raise error
 

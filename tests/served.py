@@ -61,10 +61,15 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
+        self.rankings: list[str] = []
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
         assert seconds >= 0
         self.told.append((hook, decision.result))
+
+    def ranked(self, strategy: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.rankings.append(strategy)
 
     def bad_review(self, hook: str, error: BadReview) -> None:
         self.told.append((hook, str(error)))

@@ -22,7 +22,7 @@ from webhook.decision import (
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Cluster, Context, Finding, Placement, Refusal
 from webhook.patch import Edit, apply
-from webhook.placement import answer, ask_of
+from webhook.placement import Rank, answer, ask_of
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION, Pod, annotations_of, display_name
 from webhook.policy import Policy
@@ -33,7 +33,9 @@ _MOST_GPU_NAMES = 64
 _ANNOTATION = ("metadata", "annotations", DECISION)
 
 
-def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod]) -> Decision:
+def mutate(
+    request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod], rank: Rank = answer
+) -> Decision:
     """Decide for a new pod. `request.object` is changed in place; `original` gives it again as it was received.
 
     Raises BadPod where there is no object, and anything where it has not the shape of a pod.
@@ -59,7 +61,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     said: Findings = []
     for name, injector in injectors:
         if name in _AFTER_PLACEMENT and context.placement is None:
-            context.placement = before or _chosen(decision, pod, context, home.settings.placement)
+            context.placement = before or _chosen(decision, pod, context, home.settings.placement, rank)
         try:
             outcome = decision.outcomes[name] = injector.inject(edit, context)
         except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
@@ -80,7 +82,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, original: Callabl
     return decision
 
 
-def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementSettings) -> Placement:
+def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementSettings, rank: Rank) -> Placement:
     """The ranked nodes, or why there are none."""
     if not isinstance(context.cluster, Snapshot):
         return Placement((), context.strategy, "cluster state is not known")
@@ -88,7 +90,7 @@ def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementS
     if isinstance(ask, Placement):
         return ask
     decision.ask = ask
-    return answer(ask, context.cluster, settings, context.gpus)
+    return rank(ask, context.cluster, settings, context.gpus)
 
 
 def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Findings:

@@ -26,7 +26,7 @@ from webhook.gpus import Gpus
 from webhook.injectors.node_affinity import preferences
 from webhook.interface import Placement
 from webhook.likeness import TOKEN, key_of, text_of
-from webhook.placement import Ask, answer
+from webhook.placement import Ask, Rank, answer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
 from webhook.review import Request, object_of
@@ -66,9 +66,9 @@ class Plan(NamedTuple):
         made = plan.completed(placement, dry_run=False)
         return plan if made is not None and (made.patch, made.record) == (patch, first.record) else None
 
-    def again(self, snapshot: Snapshot, *, dry_run: bool) -> Decision | None:
+    def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
-        return self.completed(answer(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
+        return self.completed(rank(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
 
     def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
         first = self.first
@@ -103,7 +103,8 @@ class _Text(NamedTuple):
 class Alike:
     """What was decided lately by the mutating and by the validating hook, under one policy and one set of facts."""
 
-    def __init__(self) -> None:
+    def __init__(self, rank: Rank = answer) -> None:
+        self._rank = rank
         self._policy: Policy | None = None
         self._facts: tuple[int, ...] = ()
         self._texts: dict[bytes, _Text] = {}
@@ -121,7 +122,7 @@ class Alike:
             return None
         if isinstance(kept, Decision):
             return request._replace(uid=found[0]), kept
-        made = kept.again(snapshot, dry_run=request.dry_run)
+        made = kept.again(snapshot, self._rank, dry_run=request.dry_run)
         return None if made is None else (request._replace(uid=found[0]), made)
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
@@ -131,11 +132,11 @@ class Alike:
         known = self._mutated.get(key) if key else None
         made = None
         if isinstance(known, Plan):
-            made = known.again(snapshot, dry_run=request.dry_run)
+            made = known.again(snapshot, self._rank, dry_run=request.dry_run)
         elif known is not None:
             made = _told_again(known, request, policy)
         if made is None:
-            made = admission.mutate(request, policy, snapshot, lambda: object_of(body))
+            made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
             home = home_of(request.namespace, policy, snapshot)
             plan = Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
             known = plan or (made if made.result in ("denied", "ignored") else None)

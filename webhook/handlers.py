@@ -8,9 +8,14 @@ from typing import Protocol
 
 from webhook import policy_guard, review, workloads
 from webhook.alike import Alike
+from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadReview
+from webhook.gpus import Gpus
+from webhook.interface import Placement
+from webhook.placement import Ask, answer
+from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
 from webhook.shape import check
 
@@ -31,6 +36,8 @@ class Recorder(Protocol):
 
     def decided(self, hook: str, request: review.Request, decision: Decision, seconds: float) -> None: ...
 
+    def ranked(self, strategy: str, seconds: float) -> None: ...
+
     def bad_review(self, hook: str, error: BadReview) -> None: ...
 
 
@@ -44,7 +51,7 @@ class Handlers:
         self._state = state
         self._recorder = recorder
         self._clock = clock
-        self._alike = Alike()
+        self._alike = Alike(self._ranked)
 
     def mutate(self, body: bytes) -> Answer:
         return self._answer("mutate", body, self._mutate)
@@ -92,6 +99,12 @@ class Handlers:
         _, decision = found
         if decision.reserve and decision.claim is not None and decision.placement is not None:
             self._state.hold(decision.claim, decision.placement, now)
+        return found
+
+    def _ranked(self, ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
+        started = perf_counter()
+        found = answer(ask, snapshot, settings, gpus)
+        self._recorder.ranked(ask.strategy, perf_counter() - started)
         return found
 
     def _validate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:

@@ -39,6 +39,9 @@ class _Recorder:
         self._metrics.decided(hook, decision, seconds)
         logs.decided(self._log, hook, request, decision, seconds)
 
+    def ranked(self, strategy: str, seconds: float) -> None:
+        self._metrics.rankings.observe(seconds, strategy)
+
     def bad_review(self, hook: str, error: BadReview) -> None:
         self._log.warning("bad review", hook=hook, why=str(error))
 

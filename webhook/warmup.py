@@ -23,6 +23,9 @@ class _Nobody:
     def decided(self, hook: str, request: review.Request, decision: Decision, seconds: float) -> None:
         pass
 
+    def ranked(self, strategy: str, seconds: float) -> None:
+        pass
+
     def bad_review(self, hook: str, error: BadReview) -> None:
         pass
 

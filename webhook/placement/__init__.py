@@ -7,6 +7,8 @@ shapes are kept beside it (`Snapshot.state.memo`) and brought up to date by what
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import orjson
 
 from webhook.cluster.pods import demand_of, owner_key
@@ -23,8 +25,10 @@ from webhook.placement.strategies import STRATEGIES
 from webhook.placement.wishes import NOTHING, granted, wanted_by
 from webhook.pod import Pod, claims_devices
 
-__all__ = ["Ask", "answer", "ask_of", "choose", "demand_of", "fits_empty", "place"]
+__all__ = ["Ask", "Rank", "answer", "ask_of", "choose", "demand_of", "fits_empty", "place"]
 
+Rank = Callable[[Ask, Snapshot, PlacementSettings, Gpus], Placement]
+"""As `answer`, which it is but for what the caller wants to know of it."""
 _RANKERS = 6
 _MOST_RESOURCES = 64
 """Of one pod: each is looked at on every node."""
