@@ -29,7 +29,7 @@ class Interned(Generic[T]):
 
     def compact(self, codes: NDArray[np.int32]) -> None:
         """Forget the values that no row has any more (a taint's value may be a time), and renumber `codes`."""
-        kept = sorted({0, *np.unique(codes).tolist()})
+        kept = sorted({0, *np.flatnonzero(np.bincount(codes)).tolist()})
         renumbered = np.zeros(len(self.values), np.int32)
         renumbered[kept] = np.arange(len(kept))
         codes[:] = renumbered[codes]

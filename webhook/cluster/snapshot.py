@@ -61,7 +61,7 @@ class Snapshot:
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
             nodes = self.state.nodes
-            present = np.unique(nodes.taint[: nodes.columns.rows][self._with_gpus(gpus)])
+            present = np.flatnonzero(np.bincount(nodes.taint[: nodes.columns.rows][self._with_gpus(gpus)]))
             return tuple(sorted({taint for number in present for taint in nodes.taints.values[number]}))
 
         return self._kept(("taints", gpus), answer)

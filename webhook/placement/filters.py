@@ -10,8 +10,7 @@ import numpy as np
 from webhook.cluster.columns import Demand, Rows
 from webhook.cluster.interned import Interned
 from webhook.cluster.nodes import Conditions, Nodes
-from webhook.gpus import Gpus
-from webhook.interface import Rejected, Taint
+from webhook.interface import Taint
 from webhook.placement.constraints import Constraints, Mask, matches
 from webhook.placement.settings import Health
 
@@ -19,14 +18,6 @@ T = TypeVar("T")
 _UNTOLERATED = "taint not tolerated"
 Check = tuple[str, Mask]
 """A reason, and the rows that it does not apply to."""
-
-_INSUFFICIENT = {
-    "cpu": "too little CPU",
-    "memory": "too little memory",
-    "pods": "too many pods",
-    "ephemeral-storage": "too little ephemeral storage",
-}
-
 
 _PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
@@ -128,38 +119,3 @@ def fits(nodes: Nodes, rows: Rows, demand: Demand) -> Mask:
         if resource != "pods":
             mask &= free[resource][rows] >= amount
     return mask
-
-
-def histogram(nodes: Nodes, static: Filter, demand: Demand, gpus: Gpus, *, empty: bool = False) -> Rejected:
-    """How many nodes each reason keeps away, most first. A node counts for the first reason that applies to it.
-
-    `empty`: as if no pods were there and every node were up. () where some node can take the pod.
-    """
-    rows = slice(0, nodes.columns.rows)
-    left = nodes.columns.alive[rows].copy()
-    found: dict[str, int] = {}
-    for reason, passes in _checks(nodes, rows, static, demand, gpus, empty):
-        count = int(np.count_nonzero(left & ~passes))
-        if count:
-            found[reason] = found.get(reason, 0) + count
-            left &= passes
-    return () if left.any() else tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _checks(nodes: Nodes, rows: slice, static: Filter, demand: Demand, gpus: Gpus, empty: bool) -> Iterator[Check]:
-    capacity = nodes.columns.capacity
-    offered = capacity if empty else nodes.columns.free
-    none = np.zeros(nodes.columns.rows, bool)
-    asked = gpus.among(name for name, _ in demand.requests)
-    has = ~none if asked else none.copy()
-    for resource in asked:
-        has &= capacity[resource][rows] > 0 if resource in capacity else none
-    by_claim = none.copy()
-    by_claim[[row for name in nodes.dra if (row := nodes.row_of.get(name)) is not None]] = True
-    yield "GPUs only through DRA", has | ~by_claim
-    yield "no such GPU", has
-    yield from static.lasting_checks(nodes, rows) if empty else static.checks(nodes, rows)
-    few = "too few GPUs" if empty else "too few free GPUs"
-    for resource, amount in demand.requests:
-        reason = few if resource in asked else _INSUFFICIENT.get(resource, "too little of a resource")
-        yield reason, offered[resource][rows] >= amount if resource in offered else none

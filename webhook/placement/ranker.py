@@ -13,9 +13,10 @@ from webhook.gpus import Gpus
 from webhook.interface import Placement, Rejected
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of
 from webhook.placement.constraints import Mask, compiled
-from webhook.placement.filters import Filter, histogram
+from webhook.placement.filters import Filter
 from webhook.placement.gangs import Domain, Domains, homes
 from webhook.placement.ranking import AVOIDED, Scores
+from webhook.placement.refusals import Refusals
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shapes import Shape
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
@@ -44,7 +45,7 @@ class Ranker:
         self._gpus = gpus
         self._shapes: dict[bytes, Shape | None] = {}
         self._scores: dict[bytes, Scores] = {}
-        self._possible: dict[tuple[bytes, Demand], tuple[int, Rejected]] = {}
+        self._refusals = Refusals(state, gpus)
         self._domains = Domains()
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
@@ -66,7 +67,7 @@ class Ranker:
         rows = self._ordered(ask, scores, peers)
         total = nodes.count
         if not rows:
-            rejected = histogram(nodes, scores.shape.filter, demand, self._gpus)
+            rejected = self._refusals.reasons(scores.shape.filter, demand)
             return Placement((), strategy, "no node fits", total=total, rejected=rejected)
         return Placement(scores.ranked(nodes, rows, peers), strategy, "", WEIGHTS, total)
 
@@ -74,14 +75,7 @@ class Ranker:
         """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
         stated, key = shape_key(_required(pod["spec"]))
         shape = self._shape(key, stated)
-        if shape is None:
-            return ()
-        nodes = self._state.nodes
-        known = _recent(self._possible, (key, demand))
-        if known is None or known[0] != nodes.version:
-            known = nodes.version, histogram(nodes, shape.filter, demand, self._gpus, empty=True)
-            _keep(self._possible, (key, demand), known, _MOST)
-        return known[1]
+        return () if shape is None else self._refusals.reasons(shape.filter, demand, empty=True)
 
     def _ordered(self, ask: Ask, scores: Scores, peers: Peers) -> list[int]:
         """The best rows. What the pod's author wishes comes first, then what the policy prefers, then the domain of the
@@ -157,7 +151,7 @@ def _groups(scores: Scores, near: list[Domain]) -> Iterator[Domain | None]:
     fitting = scores.score > -np.inf
     levels = wish[fitting]
     few = levels.max(initial=0) < _FEW_LEVELS  # weights are written by tenants
-    for level in (np.flatnonzero(np.bincount(levels)) if few else np.unique(levels))[::-1]:
+    for level in (np.flatnonzero(np.bincount(levels)).tolist() if few else sorted(set(levels.tolist())))[::-1]:
         wished = fitting & (wish == level)
         for domain in near:
             yield _domain(wished & domain.member)

@@ -71,8 +71,9 @@ class States:
         self.of_row[order] = np.cumsum(new) - 1
         distinct = amounts[:, order[new]]
         if not np.array_equal(distinct[:, self.of_row], amounts):  # two states were mixed to the same number
-            distinct, found = np.unique(amounts, axis=1, return_inverse=True)
-            self.of_row = found.reshape(-1).astype(np.int32)
+            ids: dict[tuple[int, ...], int] = {}
+            self.of_row = np.array([ids.setdefault(tuple(s), len(ids)) for s in amounts.T.tolist()], np.int32)
+            distinct = np.array(list(ids), np.int64).T
         self._ids = {tuple(state): number for number, state in enumerate(distinct.T.tolist())}
         self.amounts = np.concatenate([distinct, np.zeros_like(distinct)], axis=1)
         self.epoch += 1
