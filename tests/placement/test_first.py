@@ -1,0 +1,46 @@
+"""The first decisions of a process are as quick as the others: nothing is imported on their behalf."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_PROGRAM = """
+import sys
+from tests.builders import GPUS
+from tests.cluster.objects import admitted, node, pod, state
+from webhook.placement import fits_empty, place
+from webhook.placement.settings import PlacementSettings
+
+taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+of = state([node(f"gpu-{i}", labels={"topology.kubernetes.io/zone": "ab"[i % 2]}, taints=[taint]) for i in range(70)])
+before = set(sys.modules)
+toleration = {"operator": "Exists"}
+required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["1"]}]}]}
+wished = [{"weight": 70000, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}}]
+affinities = [
+    {},
+    {"requiredDuringSchedulingIgnoredDuringExecution": required},
+    {"preferredDuringSchedulingIgnoredDuringExecution": wished},
+]
+for strategy in ("pack", "spread", "off"):
+    for number in range(60):
+        affinity = {"nodeAffinity": affinities[number % 3]}
+        made = admitted(pod("p", 1 + number % 9, owner="o", tolerations=[toleration], affinity=affinity))
+        made["metadata"]["ownerReferences"][0]["kind"] = "Job"
+        snapshot = of.snapshot(0)
+        placement = place(made, snapshot, PlacementSettings(), strategy, GPUS)
+        of.reserve(made, placement, 0)
+        fits_empty(made, snapshot, PlacementSettings(), GPUS)
+        snapshot.gpu_taints(GPUS), snapshot.domains("topology.kubernetes.io/zone", GPUS), snapshot.resources()
+        snapshot.largest("nvidia.com/gpu", 3), snapshot.label_values("rank", GPUS), snapshot.elastic
+of.expire(99)
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_the_first_decisions_import_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
