@@ -3,7 +3,8 @@
 The same Deployments and Jobs, in the same bursts, through kube-apiserver and kube-scheduler: without us, with a scheduler
 that packs GPUs itself (MostAllocated), with us, and with two replicas of us behind one address. Pods stay; nothing ends.
 Printed: pods left pending by size, whole nodes left free, and how often the first choice, or one of the ranked nodes,
-was where the pod was bound. The rest of the time is the control plane's, not ours.
+was where the pod was bound. The rest of the time is the control plane's, not ours. `placeable` is the promise that nothing
+pends that could run without us: pods that had no node though some node had as many GPUs free.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
@@ -29,9 +33,12 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options, most_allocated
 from tests.installed import Installed, opt_in
+from webhook.text import plural
 
 Json = dict[str, Any]
 DECISION = "gpu-admission.io/decision"
+SIZES = (1, 2, 4, 8)
+"""GPUs of a pod."""
 console = Console(stderr=True)
 
 
@@ -58,7 +65,7 @@ def load(nodes: int, pods: int, fill: float, bursts: int, seed: int) -> Load:
     found: list[tuple[str, int, int]] = []
     while left and budget:
         mean = budget / left  # as many GPUs for each pod as are left for it
-        sizes = [size for size in (1, 2, 4, 8) if size <= budget]
+        sizes = [size for size in SIZES if size <= budget]
         gpus = draw.choices(sizes, [1 / (1 + abs(size - mean)) ** 2 for size in sizes])[0]
         count = min(left, budget // gpus, draw.choice((1, 2, 2, 4, 8)))
         found.append((draw.choice(("Deployment", "Job")), count, gpus))
@@ -81,6 +88,12 @@ class Outcome:
     bound: Counter[str] = field(default_factory=Counter)
     """`first`, `ranked` or `other`, of the pods that had a choice."""
     chosen: int = 0
+    seconds: float = 0.0
+    """From the first creation until the scheduler had nothing left to do; control plane and waiting included."""
+
+    def share(self, *where: str) -> str:
+        """Of the pods with a choice, how many were bound there; empty where none had one."""
+        return f"{sum(self.bound[name] for name in where) / self.chosen:.1%}" if self.chosen else ""
 
 
 async def replay(api: Api, asked: Load, namespace: str) -> Outcome:
@@ -88,7 +101,7 @@ async def replay(api: Api, asked: Load, namespace: str) -> Outcome:
     await clusters.apply(
         api, [node(f"node-{number:03d}", cpu="192", memory="2Ti") for number in range(asked.nodes)], 180
     )
-    number = created = 0
+    number, created, started = 0, 0, time.monotonic()
     for burst in asked.bursts:
         made = []
         for kind, pods, gpus in burst:
@@ -99,7 +112,9 @@ async def replay(api: Api, asked: Load, namespace: str) -> Outcome:
             made.append(api.create(build(f"w{number}", pods, gpus, container=container), namespace))
         await asyncio.gather(*made)
         await settled(api, namespace, created)
-    return judged(await api.pods(namespace), asked)
+    outcome = judged(await api.pods(namespace), asked)
+    outcome.seconds = round(time.monotonic() - started, 1)
+    return outcome
 
 
 async def settled(api: Api, namespace: str, created: int, patience: float = 300) -> None:
@@ -166,10 +181,29 @@ def run(asked: Load, who: str) -> Outcome:
 
 TITLES = {
     "stock": "kube-scheduler alone",
-    "packing": "kube-scheduler, MostAllocated over GPUs",
+    "packing": "MostAllocated over GPUs",
     "one": "with us",
     "two": "with us, two replicas",
 }
+
+
+def tabled(outcomes: dict[str, Outcome], title: str) -> Table:
+    """One column for each, so that what is pending stands side by side."""
+    table = Table(Column(no_wrap=True), *(TITLES[who] for who in outcomes), title=title)
+    rows: dict[str, Callable[[Outcome], object]] = {
+        **{f"pending, {plural(size, 'GPU')}": partial(_pending, size) for size in SIZES},
+        "placeable": lambda found: found.placeable,
+        "whole nodes free": lambda found: found.whole,
+        "on the first choice": lambda found: found.share("first"),
+        "on a ranked node": lambda found: found.share("first", "ranked"),
+    }
+    for name, read in rows.items():
+        table.add_row(name, *(str(read(found)) for found in outcomes.values()))
+    return table
+
+
+def _pending(size: int, found: Outcome) -> int:
+    return found.pending[size]
 
 
 def main() -> None:
@@ -179,28 +213,20 @@ def main() -> None:
     parser.add_argument("--fill", type=float, default=0.95, help="share of all GPUs that is asked for (default 0.95)")
     parser.add_argument("--bursts", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--who", default="stock,packing,one,two", help=f"of {', '.join(TITLES)}; all by default")
+    parser.add_argument("--who", default=",".join(TITLES), help=f"of {', '.join(TITLES)}; all by default")
+    parser.add_argument("--out", type=Path, help="a folder for cluster.json, written again after each of them")
     args = parser.parse_args()
     asked = load(args.nodes, args.pods, args.fill, args.bursts, args.seed)
     title = f"{args.nodes} nodes of 8 GPUs; {asked.pods} pods ask for {asked.gpus} GPUs in {len(asked.bursts)} bursts"
-    table = Table(
-        "who",
-        "pending by GPUs",
-        "that fit somewhere",
-        "whole nodes free",
-        "first choice",
-        "one of the ranked",
-        title=title,
-    )
+    outcomes: dict[str, Outcome] = {}
     for who in args.who.split(","):
-        started = time.monotonic()
-        found = run(asked, who)
-        console.print(f"{TITLES[who]}: {time.monotonic() - started:.0f} s")
-        pending = ", ".join(f"{count} of {gpus}" for gpus, count in sorted(found.pending.items())) or "none"
-        first = f"{found.bound['first'] / found.chosen:.1%}" if found.chosen else ""
-        ranked = f"{(found.bound['first'] + found.bound['ranked']) / found.chosen:.1%}" if found.chosen else ""
-        table.add_row(TITLES[who], pending, str(found.placeable), str(found.whole), first, ranked)
-    Console().print(table)
+        outcomes[who] = run(asked, who)
+        console.print(f"{TITLES[who]}: {outcomes[who].seconds:.0f} s")
+        if args.out is not None:
+            args.out.mkdir(parents=True, exist_ok=True)
+            found = {name: vars(outcome) for name, outcome in outcomes.items()}
+            (args.out / "cluster.json").write_text(json.dumps({"load": vars(asked), "found": found}, indent=1))
+    Console().print(tabled(outcomes, title))
 
 
 if __name__ == "__main__":
