@@ -180,10 +180,10 @@ def run(asked: Load, who: str) -> Outcome:
 
 
 TITLES = {
-    "stock": "kube-scheduler alone",
-    "packing": "MostAllocated over GPUs",
+    "stock": "scheduler alone",
+    "packing": "MostAllocated",
     "one": "with us",
-    "two": "with us, two replicas",
+    "two": "two replicas",
 }
 
 
