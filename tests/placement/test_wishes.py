@@ -326,6 +326,20 @@ def test_pods_that_wish_for_different_things_are_told_apart() -> None:
         assert names(placed(pod("p"), of=of, workload="inference"))[0] == "a2"
 
 
+def test_heavy_preferences_of_a_tenant_are_ranked_as_light_ones_are() -> None:
+    heavy = [(100, expressions(LARGE))] * 40 + [(100, expressions(ON_DEMAND))]
+    made = wishing(gpu_model="h100", preferred_nodes="l1")
+    made["spec"]["affinity"] = affine(preferred=heavy)
+    assert names(placed(made)) == ["a2", "s1", "h1", "a1", "l1"]
+
+
+def test_what_is_remembered_of_wishes_is_bounded_for_tenants_write_them() -> None:
+    of = state(POOLS)
+    for i in range(600):
+        assert names(placed(wishing(preferred_nodes=f"h1,n{i}"), of=of))[0] == "h1"
+    assert len(of.memo["granted"][1]) <= 256
+
+
 # --- properties -------------------------------------------------------------------------------------------------------
 
 _LABELS = st.fixed_dictionaries(
