@@ -58,7 +58,7 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 def _many_blocks() -> Iterator[None]:
     """Few nodes are many blocks here, few changes are many, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in (("BLOCK", 4), ("_FEW", 3), ("_KEPT", 6)):
+        for name, value in (("BLOCK", 4), ("_FEW", 3), ("_KEPT", 6), ("_SMALL", 30)):
             patched.setattr(ranking, name, value)
         yield
 

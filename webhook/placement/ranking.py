@@ -8,7 +8,6 @@ as a list, which a row that changed leaves and enters again: most choices are re
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Mapping
 from itertools import islice
 
@@ -22,11 +21,13 @@ from webhook.interface import Ranked
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import fits
 from webhook.placement.shapes import Shape
+from webhook.placement.top import Top
 
 BLOCK = 64  # divides the size of the columns, which is a power of two from 64 upwards
 AVOIDED = 1e6
 """Taken off the score of nodes that GPU metrics advise against. Scores themselves are far smaller."""
 _NEVER = -np.inf
+_LOWEST = float(np.finfo(float).min)
 _LAST = np.inf
 _AT_A_TIME = 2048
 _NEAR = 0.05
@@ -37,10 +38,8 @@ _FEW = 32
 _SINGLY = 4
 """So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
 _KEPT = 48
-_LONGEST = 2048
-_Place = tuple[float, float, int]
-"""Of a row among all: its score below zero, its place in the order of nodes, its number. The best one is the least."""
-_END: _Place = (np.inf, np.inf, 0)
+_SMALL = 2048
+"""So many rows are looked through as quickly as their blocks."""
 
 
 class Scores:
@@ -55,13 +54,9 @@ class Scores:
         self.score: Floats = np.zeros(0)
         self._best: Floats = np.zeros(0)
         self._first: Floats = np.zeros(0)
-        self._stale: set[int] = set()
+        self._stale: NDArray[np.bool_] = np.zeros(0, bool)
         """Blocks whose best row is to be found again."""
-        self._top: list[_Place] = []
-        """The best rows, in order: all that come before `_reach`."""
-        self._reach: _Place = (-np.inf, 0.0, 0)
-        self._placed: dict[int, _Place] = {}
-        """Those of `_top` by row."""
+        self._top = Top()
         self._ranked: dict[int, Ranked] = {}
         """What is told of a row: see `ranked`. Those that did not change since."""
         self._read_to = -1
@@ -87,16 +82,21 @@ class Scores:
                 return
             if view_changed:
                 self._pending = 0
-            if len(changed) > _FEW:
-                self._recompute_many(nodes, distinct(changed, nodes.columns.size), view)
-            elif changed:
-                self._recompute(nodes, sorted(set(changed)), view)
-        used = _blocks(nodes) * BLOCK
-        if self._pending < used:
-            start, self._pending = self._pending, min(used, self._pending + _AT_A_TIME)
-            some = slice(start, self._pending)
+            if len(changed) > _SINGLY:
+                self._recompute(nodes, distinct(changed, nodes.columns.size), view)
+            else:
+                for row in set(changed):
+                    self.score[row] = score = self._single(row)
+                    self._stale[row // BLOCK] = True
+                    self._ranked.pop(row, None)
+                    self._top.move(row, score, nodes.order.item(row))
+        if self._pending < nodes.columns.rows:
+            start, self._pending = self._pending, self._pending + _AT_A_TIME
+            some = slice(start, min(_blocks(nodes) * BLOCK, self._pending))
             self.score[some] = self._scored(nodes, some, view)
-            self._index(nodes, slice(start // BLOCK, self._pending // BLOCK))
+            self._stale[some.start // BLOCK : some.stop // BLOCK] = True
+            self._top.forget()
+            self._ranked.clear()
 
     def _saw(self, nodes: Nodes, view: View) -> bool:
         """Take note of a new view. Whether scores change by it."""
@@ -104,31 +104,13 @@ class Scores:
         before, self._view = self._view, self.strategy.sees(view)
         return before != self._view
 
-    def _recompute_many(self, nodes: Nodes, rows: NDArray[np.intp], view: View) -> None:
-        self.score[rows] = self._scored(nodes, rows, view)
-        blocks = rows // BLOCK
-        self._index(nodes, blocks[np.flatnonzero(np.diff(blocks, prepend=-1))])
-
-    def _recompute(self, nodes: Nodes, changed: list[int], view: View) -> None:
-        """A few rows: they leave the list of the best and enter it again."""
-        if len(changed) <= _SINGLY:
-            scores = [self._single(row) for row in changed]
-        else:
-            scores = self._scored(nodes, np.array(changed), view).tolist()
-        for row, score in zip(changed, scores, strict=True):
-            self.score[row] = score
-            self._stale.add(row // BLOCK)
-            self._ranked.pop(row, None)
-            if (before := self._placed.pop(row, None)) is not None:
-                del self._top[bisect_left(self._top, before)]
-            if score > _NEVER and (place := (-score, nodes.order.item(row), row)) < self._reach:
-                insort(self._top, place)
-                self._placed[row] = place
-        if len(self._top) > _LONGEST:
-            for place in self._top[_LONGEST // 2 :]:
-                del self._placed[place[2]]
-            del self._top[_LONGEST // 2 :]
-            self._reach = self._top[-1]
+    def _recompute(self, nodes: Nodes, rows: NDArray[np.intp], view: View) -> None:
+        """Some rows. Those among the best leave the list of these, and enter it again."""
+        self.score[rows] = scores = self._scored(nodes, rows, view)
+        self._stale[rows // BLOCK] = True
+        for row in self._ranked.keys() & set(rows.tolist()):
+            del self._ranked[row]
+        self._top.move_many(rows, scores, nodes.order[rows])
 
     def _changed(self, nodes: Nodes, before: int) -> array[int] | None:
         """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
@@ -140,12 +122,15 @@ class Scores:
     def _compute_all(self, nodes: Nodes, view: View) -> None:
         size, used = nodes.columns.size, _blocks(nodes)
         every = slice(0, used * BLOCK)
-        self.score = np.full(size, _NEVER)
+        if size != len(self.score):
+            self.score, self._stale = np.full(size, _NEVER), np.zeros(size // BLOCK, bool)
+            self._best, self._first = np.full(size // BLOCK, _NEVER), np.full(size // BLOCK, _LAST)
+            self._single = self._singly(nodes, view)
         self.score[every] = self._scored(nodes, every, view)
-        self._best = np.full(size // BLOCK, _NEVER)
-        self._first = np.full(size // BLOCK, _LAST)
-        self._index(nodes, slice(0, used))
-        self._order, self._pending, self._single = nodes.reordered, size, self._singly(nodes, view)
+        self._stale[:used] = True
+        self._top.forget()
+        self._ranked.clear()
+        self._order, self._pending = nodes.reordered, size
 
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
@@ -178,29 +163,16 @@ class Scores:
 
         return score
 
-    def _index(self, nodes: Nodes, blocks: Rows) -> None:
-        """Find the best row of these blocks again: its score, and its place in the order of nodes."""
-        self._top, self._reach = [], (-np.inf, 0.0, 0)
-        self._placed, self._ranked = {}, {}
-        scores = self.score.reshape(-1, BLOCK)[blocks]
-        best = scores.max(axis=1)
-        order = nodes.order.reshape(-1, BLOCK)[blocks]
-        self._best[blocks] = best
-        self._first[blocks] = np.where(scores == best[:, None], order, _LAST).min(axis=1)
-
     # --- the best -----------------------------------------------------------------------------------------------------
 
     def best(self, nodes: Nodes, count: int, apart: Container[int] = ()) -> list[int]:
         """The `count` best rows that fit and are not `apart`: highest score first, equal ones in the order of nodes."""
-        wanted = count
+        top, wanted = self._top, count
         while True:
-            if apart:
-                found = list(islice((row for _, _, row in self._top if row not in apart), count))
-            else:
-                found = [row for _, _, row in self._top[:count]]
-            if len(found) == count or self._reach == _END:
+            found = list(islice((row for row in top.rows if row not in apart), count)) if apart else top.rows[:count]
+            if len(found) == count or top.whole:
                 return found
-            wanted = max(_KEPT, 2 * wanted, 2 * len(self._top))
+            wanted = max(_KEPT, 2 * wanted, 2 * len(top.rows))
             self._list(nodes, wanted)
 
     def best_within(
@@ -216,10 +188,10 @@ class Scores:
             ]
             return [row for _, _, row in sorted(places)[:count]]
         if member is not None:  # the best of all come first, and many of them may be of a large domain
-            if len(self._top) < _KEPT and self._reach < _END:
+            if len(self._top.rows) < _KEPT and not self._top.whole:
                 self._list(nodes, 2 * _KEPT)
             is_one = member.item
-            found = list(islice((row for _, _, row in self._top if is_one(row) and row not in apart), count))
+            found = list(islice((row for row in self._top.rows if is_one(row) and row not in apart), count))
             if len(found) == count:
                 return found
         mask = scores > _NEVER
@@ -228,37 +200,53 @@ class Scores:
         left = np.array(left, np.intp)
         return best_of(left, self.score[left], nodes.order[left], count)
 
-    def _list(self, nodes: Nodes, count: int) -> None:
-        """List the best rows anew, so many of them."""
-        if self._stale:
-            self._index(nodes, np.fromiter(self._stale, np.intp, len(self._stale)))
-            self._stale.clear()
-        rows = self._best_rows(nodes, count)
-        self._top = list(zip((-self.score[rows]).tolist(), nodes.order[rows].tolist(), rows, strict=True))
-        self._placed = dict(zip(rows, self._top, strict=True))
-        self._reach = self._top[-1] if len(rows) >= count else _END
-
     def ranked(self, nodes: Nodes, rows: list[int], peers: Mapping[int, int]) -> tuple[Ranked, ...]:
         """What is told of `rows`. `peers`: pods of the same owner by row."""
-        known, missing = self._ranked, [row for row in rows if row not in self._ranked]
-        if missing:
-            free = nodes.columns.free[self._gpu]
-            for row in missing:
+        known = self._ranked
+        for row in rows:
+            if row not in known:
                 score = self.score.item(row)
                 score += AVOIDED if score < -AVOIDED / 2 else 0.0
-                known[row] = Ranked(nodes.columns.name[row], free.item(row), 0, score)
-        if not peers:
-            return tuple([known[row] for row in rows])
-        return tuple([known[row]._replace(peers=peers[row]) if row in peers else known[row] for row in rows])
+                known[row] = Ranked(nodes.columns.name[row], nodes.columns.free[self._gpu].item(row), 0, score)
+        found = [known[row] for row in rows]
+        if not peers.keys().isdisjoint(rows):
+            found = [Ranked(r.node, r.free, peers.get(row, 0), r.score) for row, r in zip(rows, found, strict=True)]
+        return tuple(found)
+
+    def _list(self, nodes: Nodes, count: int) -> None:
+        """List the best rows anew, so many of them."""
+        rows = self._best_rows(nodes, count)
+        scores, orders = self.score[rows].tolist(), nodes.order[rows].tolist()
+        self._top.fill(rows, scores, orders, whole=len(rows) < count)
 
     def _best_rows(self, nodes: Nodes, count: int) -> list[int]:
         used = _blocks(nodes)
+        if nodes.columns.rows <= _SMALL:
+            scores = self.score[: nodes.columns.rows]
+            near = np.flatnonzero(scores >= _least(scores, count))
+            return best_of(near, scores[near], nodes.order[near], count)
+        self._index(nodes, np.flatnonzero(self._stale))
         blocks = np.lexsort((self._first[:used], -self._best[:used]))[:count]
         least = self._best[blocks[-1]] if len(blocks) == count else _NEVER
         scores = self.score.reshape(-1, BLOCK)[blocks].ravel()
         among = np.nonzero(scores >= least if least > _NEVER else scores > _NEVER)[0]
         rows = blocks[among // BLOCK] * BLOCK + among % BLOCK
         return best_of(rows, scores[among], nodes.order[rows], count)
+
+    def _index(self, nodes: Nodes, blocks: NDArray[np.intp]) -> None:
+        """Find the best row of these blocks again: its score, and its place in the order of nodes."""
+        scores = self.score.reshape(-1, BLOCK)[blocks]
+        best = scores.max(axis=1)
+        order = nodes.order.reshape(-1, BLOCK)[blocks]
+        self._best[blocks] = best
+        self._first[blocks] = np.where(scores == best[:, None], order, _LAST).min(axis=1)
+        self._stale[blocks] = False
+
+
+def _least(scores: Floats, count: int) -> float:
+    """A score that the `count` best ones reach; of rows that fit, where they are fewer."""
+    least = np.partition(scores, len(scores) - count)[len(scores) - count] if len(scores) > count else _NEVER
+    return max(float(least), _LOWEST)
 
 
 def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:
