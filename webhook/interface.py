@@ -237,7 +237,7 @@ class Context:
     template: bool = False
     """The pod is the template of a workload: it has no namespace defaults and no admission defaults yet."""
     holder: Holder | None = None
-    """The workload around a template that the API server will check."""
+    """The workload around a template, while the API server has not yet checked and completed it."""
     strategy: str = "off"
     """How the node is chosen: `spread`, `pack` or `off`."""
     placement: Placement | None = None

@@ -64,9 +64,9 @@ def _early(request: Request, template: Template, policy: Policy, cluster: Cluste
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
         return []
-    found = findings(
-        template.pod, _context(request, asker, template, policy, cluster), policy.early_rules(home.profile)
-    )
+    context = _context(asker, template, policy, cluster)
+    context.holder = holder_of(template, request)
+    found = findings(template.pod, context, policy.early_rules(home.profile))
     return [(name, action, _moved(finding, template)) for name, action, finding in found if action == "deny"]
 
 
@@ -97,8 +97,9 @@ def _judged(
         asker = _of_pods(request, template)
         if exempt(asker, template.pod, home):
             continue
-        context = _context(request, asker, template, policy, cluster)
+        context = _context(asker, template, policy, cluster)
         context.fits_empty = fitting(cluster, policy, home)
+        context.holder = holder_of(template, request) if early else None  # later the API server has been at it
         decision.workload = context.workload.name
         later = _findings(template, context, policy, home, changes)
         decision.findings += [told for told in later if told not in early]
@@ -117,10 +118,9 @@ def _of_pods(request: Request, template: Template) -> Request:
     return request._replace(operation="CREATE", user=template.maker, groups=())
 
 
-def _context(request: Request, asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
+def _context(asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
     context = context_of(asker, template.pod, policy, cluster)
     context.template, context.replicas = True, template.replicas
-    context.holder = holder_of(template, request)
     return context
 
 

@@ -31,8 +31,12 @@ async def words(api: Api, made: Json, namespace: str) -> str:
 
 
 @pytest.mark.parametrize("made", ALLOWED.values(), ids=ALLOWED)
-async def test_with_us_as_without_us_it_is_stored(made: Json, api: Api, sides: Sides) -> None:
-    assert [await words(api, made, namespace) for namespace in sides] == ["", ""]
+async def test_with_us_as_without_us_it_is_stored_and_nothing_is_said_of_its_form(
+    made: Json, api: Api, sides: Sides
+) -> None:
+    assert await words(api, made, sides.plain) == ""
+    stored = await api.request("POST", path(made["kind"], sides.ours), deepcopy(made), dryRun="All")
+    assert [text for text in stored.warnings if "workloadForm" in text] == []
 
 
 @pytest.mark.parametrize(("made", "message"), REFUSED.values(), ids=REFUSED)

@@ -280,6 +280,13 @@ def test_a_custom_resource_is_left_to_its_own_controller() -> None:
     assert "workloadForm" not in [unit for unit, _, _ in workloads.validate(request, POLICY, EMPTY).findings]
 
 
+def test_what_the_api_server_has_taken_and_completed_is_not_looked_at_again() -> None:
+    """The selector of a Job is its own by then."""
+    made = job(selector={"matchLabels": UID}, labels=UID)
+    request = Request("u", "Job", "batch", "x", "", "CREATE", "team-a", "", "jane", (), False, made, None)
+    assert "workloadForm" not in [unit for unit, _, _ in workloads.validate(request, POLICY, EMPTY).findings]
+
+
 def test_a_name_that_is_there_already_is_not_the_fault_of_a_change() -> None:
     bad = called(kept(), name="A_B", labels={"version": "a b"})
     changed = deepcopy(bad)
