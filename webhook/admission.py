@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from webhook import explain
 from webhook.cluster.pods import claim_of
@@ -19,6 +20,7 @@ from webhook.decision import (
     home_of,
     pod_of,
 )
+from webhook.errors import QuantityError
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Cluster, Context, Finding, Placement, Refusal
 from webhook.patch import Edit, apply
@@ -173,6 +175,8 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     decision.findings.extend(findings(pod, context, policy.rules(home.profile)))
     if any(action == "deny" for _, action, _ in decision.findings):
         refused(decision, pod, policy, shadow=home.settings.shadow)
+        with suppress(QuantityError):
+            decision.claim = claim_of(pod)
     return decision
 
 

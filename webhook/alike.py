@@ -14,7 +14,6 @@ As pure as `admission`: what is kept changes how soon an answer is there, never 
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -188,7 +187,10 @@ def _told_again(known: Decision, request: Request, policy: Policy) -> Decision:
     """A decision without a node, for a pod of another name."""
     if not known.message or request.object is None:
         return known
-    return admission.refused(copy(known), request.object, policy, shadow=known.result == "shadow")
+    again = Decision(known.result, known.profile, known.workload, unknown_profile=known.unknown_profile)
+    again.warnings, again.findings, again.outcomes = known.warnings, known.findings, known.outcomes
+    again.claim = known.claim
+    return admission.refused(again, request.object, policy, shadow=known.result == "shadow")
 
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:

@@ -48,7 +48,8 @@ class Decision:
     ask: Ask | None = None
     """What the ranking looked at, where this very call chose."""
     claim: Claim | None = None
-    """What is promised on the first node, where this very call chose and the pod may come."""
+    """What is promised on the first node, where this very call chose and the pod may come; where it refuses the pod, what
+    another call may have promised."""
     reserve: bool = False
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False

@@ -115,7 +115,7 @@ class Handlers:
             return request, workloads.validate(request, policy, snapshot)
         decision = self._alike.validate(request, policy, snapshot)
         if decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
-            self._state.release(request.object)
+            self._state.release(request.object, decision.claim)
         return request, decision
 
 

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import GPU, admitted, pod
-from webhook.cluster.pods import demand_of, key_of, named_nodes, owner_key, pinned_models, pod_id
+from webhook.cluster.pods import (
+    demand_of,
+    first_promised,
+    key_of,
+    named_nodes,
+    owner_key,
+    pinned_models,
+    pod_id,
+    promised_nodes,
+)
 from webhook.errors import QuantityError
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -67,6 +76,25 @@ def test_named_nodes_come_by_falling_weight() -> None:
     spec = pod("p", prefers=["a", "b"])["spec"]
     spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].reverse()
     assert named_nodes(spec) == (["a", "b"], [])
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(pod("p"), id="nothing promised"),
+        pytest.param(pod("p", promised=["a", "b"]), id="as we promise"),
+        pytest.param(pod("p", promised=["a", "b"], prefers=["b", "a"]), id="the spec says otherwise"),
+        pytest.param(
+            pod("p", promised=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))), id="required"
+        ),
+        pytest.param(
+            pod("p", promised=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "b"))),
+            id="another required",
+        ),
+    ],
+)
+def test_the_first_promised_node_is_the_first_of_all(obj: dict[str, Any]) -> None:
+    assert first_promised(obj) == next(iter(promised_nodes(obj)), None)
 
 
 @pytest.mark.parametrize(

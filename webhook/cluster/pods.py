@@ -21,6 +21,7 @@ JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.i
 GROUP_LABELS = (LWS_GROUP, JOBSET)
 """Set by the controllers of workloads whose pods belong to several smaller ones."""
 _ALONE = Demand((("pods", 1),))
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -124,14 +125,7 @@ def promised_nodes(pod: Pod) -> tuple[str, ...]:
     Anybody can write the annotation. It counts only as far as the spec says the same: the first node must be the
     spec's own first preference, or be required by it, and the others must be named there too.
     """
-    text = annotations_of(pod).get(DECISION)
-    if not text or len(text) > _LONGEST:
-        return ()
-    try:
-        listed = orjson.loads(text)["nodes"]
-        names = [str(entry[0] if isinstance(entry, list) else entry) for entry in listed]
-    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
-        return ()
+    names = _recorded(pod)
     preferred, required = named_nodes(pod["spec"])
     if not names or not ((preferred and preferred[0] == names[0]) or names[0] in required):
         return ()
@@ -139,15 +133,40 @@ def promised_nodes(pod: Pod) -> tuple[str, ...]:
     return tuple([name for name in names if name in known])
 
 
+def first_promised(pod: Pod) -> str | None:
+    """The first of `promised_nodes`, for a part of its cost."""
+    if not (names := _recorded(pod)):
+        return None
+    terms = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_PREFERRED)
+    if terms and _names_in(max(terms, key=_weight).get("preference") or {})[:1] == names[:1]:
+        return names[0]
+    return next(iter(promised_nodes(pod)), None)
+
+
+def _recorded(pod: Pod) -> list[str]:
+    """The nodes in the pod's decision annotation, whoever wrote it."""
+    text = annotations_of(pod).get(DECISION)
+    if not text or len(text) > _LONGEST:
+        return []
+    try:
+        listed = orjson.loads(text)["nodes"]
+        return [str(entry[0] if isinstance(entry, list) else entry) for entry in listed]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
+        return []
+
+
 def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The nodes that a pod's affinity calls by name: preferred, by falling weight, and required."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    weighed = sorted(terms, key=lambda term: -(term.get("weight") or 0))
+    weighed = sorted(affinity.get(_PREFERRED) or (), key=_weight, reverse=True)
     preferred = [name for term in weighed for name in _names_in(term.get("preference") or {})]
     selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     required = [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]
     return preferred, required
+
+
+def _weight(term: Mapping[str, Any]) -> int:
+    return term.get("weight") or 0
 
 
 def _names_in(term: Mapping[str, Any]) -> list[str]:

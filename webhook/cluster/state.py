@@ -18,6 +18,7 @@ from webhook.cluster.pods import (
     Claim,
     claim_of,
     counted_demand,
+    first_promised,
     is_gpu_like,
     key_of,
     owner_key,
@@ -38,8 +39,7 @@ __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
 REQUIRED: tuple[ListKind, ...] = ("nodes", "pods", "priorityclasses", "namespaces")
 """Without them no node can be chosen; the other kinds may be missing."""
-_FINISHED = frozenset(("Succeeded", "Failed"))
-_ROW_BITS = 32
+_FINISHED, _ROW_BITS = frozenset(("Succeeded", "Failed")), 32
 
 
 class ClusterState:
@@ -160,15 +160,15 @@ class ClusterState:
     def hold(self, claim: Claim, placement: Placement, now: float) -> None:
         """As `reserve`, for a pod whose claim is known."""
         if placement.nodes:
-            nodes = tuple([ranked.node for ranked in placement.nodes])
-            self.ledger.reserve(claim.key, nodes, self.usage.kind(claim.demand, claim.owner), now)
+            kind, nodes = self.usage.kind(claim.demand, claim.owner), tuple([ranked.node for ranked in placement.nodes])
+            self.ledger.reserve(claim.key, nodes, kind, now)
             self.history.add(claim.demand, claim.models)
 
-    def release(self, pod: dict[str, Any]) -> None:
+    def release(self, pod: dict[str, Any], claim: Claim | None = None) -> None:
         """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
-        if nodes := promised_nodes(pod):
-            claim = claim_of(pod)
-            self.ledger.release(claim.key, nodes, self.usage.kind(claim.demand, claim.owner))
+        if node := first_promised(pod):
+            key, demand, owner, _ = claim or claim_of(pod)
+            self.ledger.release(key, (node,), self.usage.kind(demand, owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
