@@ -55,7 +55,9 @@ async def test_a_connection_asks_every_few_seconds_whether_the_other_side_is_sti
     """Without that a peer whose node is lost is missed after many minutes, or never."""
     async with fake_api() as fake, client_of(fake) as api:
         fake.put(NODES, "a")
-        async with api._open("GET", NODES, None, {"watch": "true", "resourceVersion": "1"}, ClientTimeout()) as response:
+        async with api._open(
+            "GET", NODES, None, {"watch": "true", "resourceVersion": "1"}, ClientTimeout()
+        ) as response:
             assert response.connection is not None
             assert response.connection.transport is not None
             made = response.connection.transport.get_extra_info("socket")
