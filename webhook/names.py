@@ -27,8 +27,8 @@ class Form(NamedTuple):
 
         `end` is kept at its end: what is generated is added after a dash.
         """
-        if any(c in "$<>{}" for c in name[: self.longest]):
-            return "Fill in the placeholder"
+        if _is_placeholder(name):
+            return _FILL_IN
         start = name[: self.longest].lower()
         parts = start.split(".") if self.dots else [start]
         better = ".".join(
@@ -58,6 +58,21 @@ def generates(prefix: str) -> bool:
     return SUBDOMAIN.holds(prefix[:_MOST_GENERATED] + "x")
 
 
+VALUE_WORDS: Final = "letters, digits, -, _ and ., with a letter or digit at both ends, at most 63; or nothing"
+
+
 def is_label_value(value: str) -> bool:
     """IsValidLabelValue: the empty one is."""
     return len(value) <= LABEL.longest and _VALUE.fullmatch(value) is not None
+
+
+def fix_of_value(value: str) -> str:
+    """What to do about a value of a label that is none."""
+    return _FILL_IN if _is_placeholder(value) else "Shorten or respell it; what is only to be read can be an annotation"
+
+
+_FILL_IN: Final = "Fill in the placeholder"
+
+
+def _is_placeholder(text: str) -> bool:
+    return any(c in "$<>{}" for c in text[: SUBDOMAIN.longest])

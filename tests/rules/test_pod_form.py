@@ -14,6 +14,8 @@ from webhook.rules.pod_form import PodForm
 
 RULE = PodForm()
 _NAME = "lower case letters, digits and -, with a letter or digit at both ends, at most 63"
+_VALUE = "letters, digits, -, _ and ., with a letter or digit at both ends, at most 63; or nothing"
+_RESPELL = "Shorten or respell it; what is only to be read can be an annotation"
 _PENDING, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
@@ -52,6 +54,7 @@ def with_gpu_toleration(**fields: Any) -> Any:
 ALLOWED: dict[str, Case] = {
     "one container": case(pod()),
     "names as long as they may be": case(pod(container("a" * 63), name="a" * 253)),
+    "values of labels of every kind": case(pod(labels={"empty": "", "long": "x" * 63, "version": "v1.2_RC-1"})),
     "a pod name with dots": case(pod(name="llama.team-a.v2")),
     "a container name of one digit": case(pod(container("1"))),
     "a generated name that ends in a dash": case(generated("trainer-")),
@@ -115,6 +118,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             'metadata.name: saw pod name "BI-V100-demo", wanted lower case letters, digits, - and ., with a letter or '
             "digit at both ends, at most 253. Rename it, as bi-v100-demo.",
             f'spec.containers[0].name: saw container name "BI-V100_demo", wanted {_NAME}. Rename it, as bi-v100-demo.',
+        ],
+    ),
+    "values of labels that are none": (
+        case(pod(labels={"team": "my team", "version": "${VERSION}", "long": "x" * 64})),
+        [
+            f'metadata.labels[team]: saw "my team", wanted {_VALUE}. {_RESPELL}.',
+            f'metadata.labels[version]: saw "${{VERSION}}", wanted {_VALUE}. Fill in the placeholder.',
+            f'metadata.labels[long]: saw "{"x" * 64}", wanted {_VALUE}. {_RESPELL}.',
         ],
     ),
     "a name that only a person can mend": (

@@ -182,11 +182,6 @@ REFUSED: dict[str, tuple[Json, str]] = {
         'metadata.name: saw Job name "train.v2" of an Indexed Job, wanted lower case letters, digits and -, with a letter or '
         "digit at both ends, at most 63 with -3 after it: the host name of its last pod. Rename it, as train-v2.",
     ),
-    "a label with a blank": (
-        kept(labels={**LABELS, "team": "my team"}),
-        f'spec.template.metadata.labels[team]: saw "my team", wanted {_VALUE}. Shorten or respell it; what is only to be read '
-        "can be an annotation.",
-    ),
     "a label of the workload that nobody filled in": (
         called(kept(), labels={"version": "${VERSION}"}),
         f'metadata.labels[version]: saw "${{VERSION}}", wanted {_VALUE}. Fill in the placeholder.',

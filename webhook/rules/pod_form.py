@@ -6,12 +6,12 @@ is refused that it would accept; where a release or a feature gate decides, this
 
 Switch it off where another mutating webhook completes pods after this one: one that fills in images, or adds volumes.
 
-Fields read:   of GPU pods (a resource with a domain, or resourceClaims): metadata.name and generateName; name, image,
+Fields read:   of GPU pods (a resource with a domain, or resourceClaims): metadata.name, generateName and labels; name, image,
                volumeMounts[*].name and resources of containers and init containers; names of spec.volumes and
                spec.serviceAccountName; spec.resourceClaims and tolerations; topologyKey of podAffinity and podAntiAffinity
-Refused:       no image; names that are none, or come twice; mounts of volumes that are not there; claims without a source,
-               or that the pod does not list; resources with a domain that have a request and no limit, or a different one;
-               tolerations that match nothing; (anti-)affinity terms without topologyKey
+Refused:       no image; names and values of labels that are none; names that come twice; mounts of volumes that are not
+               there; claims without a source, or that the pod does not list; resources with a domain that have a request and
+               no limit, or a different one; tolerations that match nothing; (anti-)affinity terms without topologyKey
 DRA:           claims are looked at, not what they ask for.
 
 Source: ValidatePodSpec and what it calls, pkg/apis/core/validation/validation.go; ValidateObjectMeta, apimachinery.
@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.names import LABEL, SUBDOMAIN, Form, generates
-from webhook.pod import Container, Pod, claims_devices
+from webhook.names import LABEL, SUBDOMAIN, VALUE_WORDS, Form, fix_of_value, generates, is_label_value
+from webhook.pod import Container, Pod, claims_devices, labels_of
 from webhook.quantity import parse
 from webhook.text import bare, listed, nearest, quoted
 
@@ -46,6 +46,9 @@ class PodForm(Rule):
             return
         if not context.template:
             yield from _pod_name(pod["metadata"])
+        for key, value in labels_of(pod).items():
+            if not is_label_value(value):
+                yield Finding(f"metadata.labels[{bare(key)}]", quoted(value), VALUE_WORDS, fix_of_value(value))
         account = spec.get("serviceAccountName")
         if account and not SUBDOMAIN.holds(account):  # of a pod the API server looks it up before we are asked
             yield _renamed("spec.serviceAccountName", "service account", account, SUBDOMAIN)

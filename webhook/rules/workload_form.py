@@ -6,7 +6,7 @@ where a release or a feature gate decides, this rule is silent. Custom resources
 
 Fields read:   of Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers, Jobs and CronJobs: metadata.name,
                generateName and labels; selector, replicas, parallelism, completions, completionMode, backoffLimit and
-               deadlines; schedule of a CronJob; labels, restartPolicy and activeDeadlineSeconds of the template
+               deadlines; schedule of a CronJob; restartPolicy and activeDeadlineSeconds of the template
 Refused:       names that are none; values of labels that are none; no selector, or one that does not take the pods of the
                template; a selector for a Job, which makes its own; numbers below zero; Indexed without completions; a
                restartPolicy or deadline that the kind does not have; a schedule that has not five fields
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from webhook.interface import Context, Finding, Holder, Rule
-from webhook.names import LABEL, SUBDOMAIN, generates, is_label_value
+from webhook.names import LABEL, SUBDOMAIN, VALUE_WORDS, fix_of_value, generates, is_label_value
 from webhook.pod import Pod, labels_of
 from webhook.text import bare, listed, nearest, quoted
 
@@ -52,8 +52,10 @@ class WorkloadForm(Rule):
             return
         if holder.new:
             yield from _name(holder)
-            yield from _label_values(".metadata.labels", _map(_map(holder.object.get("metadata")).get("labels")))
-        yield from _label_values("metadata.labels", labels_of(pod))
+            labels = _map(_map(holder.object.get("metadata")).get("labels"))
+            for key, value in labels.items():  # those of the template are for another rule, which has pods too
+                if isinstance(value, str) and not is_label_value(value):
+                    yield Finding(f".metadata.labels[{bare(key)}]", quoted(value), VALUE_WORDS, fix_of_value(value))
         if holder.kind in _JOBS:
             yield from _job(holder)
         else:
@@ -90,15 +92,6 @@ def _name(holder: Holder) -> Iterator[Finding]:
             wanted = f"{LABEL.words} with -{last} after it: the host name of its last pod"
             fix = LABEL.fix(name[: LABEL.longest - len(f"-{last}")])
             yield Finding(".metadata.name", f"{what} {quoted(name)} of an Indexed Job", wanted, fix)
-
-
-def _label_values(field: str, labels: Mapping[str, Any]) -> Iterator[Finding]:
-    for key, value in labels.items():
-        if isinstance(value, str) and not is_label_value(value):
-            wanted = "letters, digits, -, _ and ., with a letter or digit at both ends, at most 63; or nothing"
-            fix = "Fill in the placeholder" if any(c in "$<>{}" for c in value[:64]) else "Shorten or respell it"
-            annotation = "; what is only to be read can be an annotation" if fix.startswith("S") else ""
-            yield Finding(f"{field}[{bare(key)}]", quoted(value), wanted, fix + annotation)
 
 
 # --- selectors --------------------------------------------------------------------------------------------------------
