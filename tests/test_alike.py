@@ -323,3 +323,10 @@ def test_answers_are_those_that_each_pod_would_get_by_itself(
             assert getattr(server.handlers, hook)(body) == getattr(alone.handlers, hook)(body)
     assert facts(server.state) == facts(alone.state)
     assert server.recorder.told == alone.recorder.told
+
+
+def test_of_a_request_only_the_name_is_kept() -> None:
+    server = Server()
+    server.mutate(replica())
+    (text,) = server.handlers._alike._texts.values()
+    assert text.request.object == {"metadata": {"name": None, "generateName": "web-"}}

@@ -142,7 +142,7 @@ class Alike:
             if key and known:
                 _keep(self._mutated, key, known)
         if key and known and (found := text_of(body)):
-            _keep(self._texts, found[1], _Text(request, known if isinstance(known, Plan) else made, profile))
+            _keep(self._texts, found[1], _Text(_named(request), known if isinstance(known, Plan) else made, profile))
         return made
 
     def validate(self, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
@@ -181,6 +181,12 @@ def _profile(namespace: str, snapshot: Snapshot) -> Profile:
     """What `home_of` goes by. () where the namespace is not known."""
     labels = snapshot.namespace_labels(namespace)
     return () if labels is None else (labels.get(PROFILE_LABEL),)
+
+
+def _named(request: Request) -> Request:
+    """Of the pod only what it is called: a parsed one takes ten times its text."""
+    metadata = (request.object or {}).get("metadata") or {}
+    return request._replace(object={"metadata": {key: metadata.get(key) for key in ("name", "generateName")}})
 
 
 def _told_again(known: Decision, request: Request, policy: Policy) -> Decision:
