@@ -1,9 +1,9 @@
 """Real manifests through the API server, with us and without: `python -m tests.corpus FOLDER [--prereqs FILE]`.
 
-Every pod in FOLDER, and the pod of every template, is created as a dry run in two namespaces that are alike but for the
-opt-in. What is admitted without us must be admitted with us, or be refused by a rule that is named here. Prints what each rule
-said, what was refused with us alone, and what we repaired. The nodes are generous: they offer every resource that the
-manifests name, so that the size of one cluster says nothing here.
+Every pod in FOLDER, the pod of every template, and every workload itself, is created as a dry run in two namespaces that are
+alike but for the opt-in. What is admitted without us must be admitted with us, or be refused by a rule that is named here. Prints
+what each rule said, what was refused with us alone, and what we repaired. The nodes are generous: they offer every resource that
+the manifests name, so that the size of one cluster says nothing here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ import yaml
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
+from tests.controlplane.kinds import path
 from tests.controlplane.nodes import node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.installed import Installed, opt_in
-from webhook.templates import Templates, templates
+from webhook.templates import Templates, is_workload, templates
 
 Json = dict[str, Any]
 _RULE = re.compile(r"\[(\w+)\](?:$| \(policy|\n)", re.MULTILINE)
@@ -51,10 +52,10 @@ class Tally:
 
 def documents(folder: Path) -> Iterator[tuple[str, Json]]:
     """Every document of every YAML file, with the file's name."""
-    for path in sorted(folder.glob("*.yaml")):
-        for found in yaml.safe_load_all(path.read_text()):
+    for file in sorted(folder.glob("*.yaml")):
+        for found in yaml.safe_load_all(file.read_text()):
             if isinstance(found, dict) and found.get("kind"):
-                yield path.name, found
+                yield file.name, found
 
 
 def pods(name: str, found: Json) -> Iterator[tuple[str, Json]]:
@@ -74,6 +75,14 @@ def pods(name: str, found: Json) -> Iterator[tuple[str, Json]]:
             yield title, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.pod["spec"]}
 
 
+def workload(name: str, found: Json) -> Iterator[tuple[str, Json]]:
+    """A document that is a workload of Kubernetes' own, with nothing of its namespace."""
+    kind, metadata = found["kind"], found.get("metadata") or {}
+    if is_workload(str(found.get("apiVersion", "")).rpartition("/")[0], kind):
+        kept = {key: value for key, value in metadata.items() if key != "namespace"}
+        yield f"{name} {kind}/{metadata.get('name')}", found | {"metadata": kept}
+
+
 def resources(found: Json) -> set[str]:
     """The extended resources that a pod names."""
     spec = found["spec"]
@@ -83,19 +92,19 @@ def resources(found: Json) -> set[str]:
 
 
 async def tried(api: Api, found: Json, namespace: str) -> tuple[str, tuple[str, ...]]:
-    """Why the pod is refused, empty where it is admitted; and the warnings that came with the answer."""
+    """Why the object is refused, empty where it is admitted; and the warnings that came with the answer."""
     try:
-        answer = await api.request("POST", f"/api/v1/namespaces/{namespace}/pods", found, dryRun="All")
+        answer = await api.request("POST", path(found["kind"], namespace), found, dryRun="All")
     except ApiError as error:
         return str(error.body.get("message", error)), error.warnings
     return "", answer.warnings
 
 
 async def compare(api: Api, found: list[tuple[str, Json]], plain: str, ours: str) -> Tally:
-    """Create every pod in both namespaces, and count."""
+    """Create every object in both namespaces, and count."""
     tally = Tally()
-    for name, pod in found:
-        (without, before), (with_us, after) = await tried(api, pod, plain), await tried(api, pod, ours)
+    for name, each in found:
+        (without, before), (with_us, after) = await tried(api, each, plain), await tried(api, each, ours)
         tally.rules.update(_RULE.findall(with_us))
         tally.warned.update(text.partition(": ")[0] for text in after if text not in before)
         if without and with_us:
@@ -138,9 +147,9 @@ def node_labels(spec: Json) -> Json:
     return labels
 
 
-def show(tally: Tally) -> None:
+def show(what: str, tally: Tally) -> None:
     total = len(tally.both) + len(tally.neither) + len(tally.refused) + len(tally.repaired)
-    print(f"{total} pods: {len(tally.both)} admitted either way, {len(tally.refused)} refused with us alone,")
+    print(f"\n{total} {what}: {len(tally.both)} admitted either way, {len(tally.refused)} refused with us alone,")
     ours = sum("gpu-admission.io" in with_us for _, _, with_us in tally.neither)
     print(f"{len(tally.repaired)} repaired, {len(tally.neither)} refused either way, {ours} of them in our words")
     for title, counts in (("findings in refusals", tally.rules), ("warnings", tally.warned)):
@@ -154,10 +163,12 @@ def show(tally: Tally) -> None:
         print(f"{name}\n    without: {without[:400]}\n    with us: {with_us[:700]}")
 
 
-async def _run(plane: ControlPlane, folder: Path, prereqs: Path | None) -> Tally:
+async def _run(plane: ControlPlane, folder: Path, prereqs: Path | None) -> tuple[Tally, Tally]:
+    """Of the pods, and of the workloads."""
     if prereqs is not None:
         plane.kubectl("apply", "-f", str(prereqs))
     found = [pod for name, document in documents(folder) for pod in pods(name, document)]
+    whole = [each for name, document in documents(folder) for each in workload(name, document)]
     async with Api.of(plane.kubeconfig) as api:
         await clusters.apply(api, generous(found))
         for namespace in ("plain", "ours"):
@@ -167,7 +178,7 @@ async def _run(plane: ControlPlane, folder: Path, prereqs: Path | None) -> Tally
                 body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
                 await api.create(body, namespace)
         await opt_in(api, "ours")
-        return await compare(api, found, "plain", "ours")
+        return await compare(api, found, "plain", "ours"), await compare(api, whole, "plain", "ours")
 
 
 def main() -> int:
@@ -176,7 +187,10 @@ def main() -> int:
     parser.add_argument("--prereqs", type=Path, help="what the manifests expect to be there")
     given = parser.parse_args()
     with ControlPlane(find()) as plane, Installed(plane):
-        show(asyncio.run(_run(plane, given.folder, given.prereqs)))
+        for what, tally in zip(
+            ("pods", "workloads"), asyncio.run(_run(plane, given.folder, given.prereqs)), strict=True
+        ):
+            show(what, tally)
     return 0
 
 
