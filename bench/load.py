@@ -22,6 +22,13 @@ class Outcome:
     wall: float = 0.0
     cpu: float = 0.0
 
+    def __iadd__(self, other: Outcome) -> Outcome:
+        self.latencies += other.latencies
+        self.failed += other.failed
+        self.wall += other.wall
+        self.cpu += other.cpu
+        return self
+
     def percentile(self, share: float) -> float:
         ranked = sorted(self.latencies)
         return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
