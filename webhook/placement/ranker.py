@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -12,9 +13,10 @@ from webhook.cluster.state import ClusterState
 from webhook.gpus import Gpus
 from webhook.interface import Placement, Rejected
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of
-from webhook.placement.constraints import Mask, compiled
+from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import Domain, Domains, homes
+from webhook.placement.levels import Levels
 from webhook.placement.ranking import AVOIDED, Scores
 from webhook.placement.refusals import Refusals
 from webhook.placement.settings import PlacementSettings
@@ -33,7 +35,6 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
 Peers = dict[int, int]
 _NO_PEERS: Peers = {}
-_FEW_LEVELS = 1 << 16  # of a wish: as far as counting is cheaper than sorting
 
 
 class Ranker:
@@ -47,6 +48,7 @@ class Ranker:
         self._scores: dict[bytes, Scores] = {}
         self._refusals = Refusals(state, gpus)
         self._domains = Domains()
+        self._levels = Levels()
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
@@ -88,11 +90,12 @@ class Ranker:
             keys = self._settings.gangs.keys
             near = homes(self._state.nodes, self._domains, scores.score, scores.demand, peers, ask.gang, keys)
         found: list[int] = []
-        for rows in _groups(scores, near):
+        for level in self._levels.of(scores.shape, self._state.nodes):
             # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.
-            found += self._pick(scores, rows, crowd, count - len(found), found)
-            if len(found) >= count:
-                break
+            for among in chain((domain if level is None else _both(level, domain) for domain in near), (level,)):
+                found += self._pick(scores, among, crowd, count - len(found), found)
+                if len(found) >= count:
+                    return found
         return found
 
     def _pick(self, scores: Scores, among: Domain | None, crowd: Peers, count: int, taken: list[int]) -> list[int]:
@@ -141,24 +144,8 @@ class Ranker:
         return self._view
 
 
-def _groups(scores: Scores, near: list[Domain]) -> Iterator[Domain | None]:
-    """Sets of rows: all that fit of one go before any of the next that was not named yet. None: all rows."""
-    wish = scores.shape.wish
-    if wish is None:
-        yield from near
-        yield None
-        return
-    fitting = scores.score > -np.inf
-    levels = wish[fitting]
-    few = levels.max(initial=0) < _FEW_LEVELS  # weights are written by tenants
-    for level in (np.flatnonzero(np.bincount(levels)).tolist() if few else sorted(set(levels.tolist())))[::-1]:
-        wished = fitting & (wish == level)
-        for domain in near:
-            yield _domain(wished & domain.member)
-        yield _domain(wished)
-
-
-def _domain(member: Mask) -> Domain:
+def _both(one: Domain, other: Domain) -> Domain:
+    member = one.member & other.member
     return Domain(np.flatnonzero(member), member)
 
 
