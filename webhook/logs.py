@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import orjson
 import structlog
@@ -19,7 +19,14 @@ import structlog
 from webhook.decision import Decision
 from webhook.review import Request
 
-Logger = structlog.typing.FilteringBoundLogger
+
+class Logger(structlog.typing.FilteringBoundLogger, Protocol):
+    """structlog's, and a shorter way for the line of each decision."""
+
+    def decided(self, result: str, fields: dict[str, Any]) -> None:
+        """As `info`, without what makes up half of its time: contexts, processors, keywords."""
+
+
 _LONGEST = 500
 """Characters of a message that another library wrote: its text may quote what a stranger sent."""
 
@@ -29,7 +36,7 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
     out = stream or sys.stderr.buffer
     structlog.configure(
         processors=[_render],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=_wrapper(level),
         logger_factory=structlog.BytesLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
@@ -40,10 +47,23 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
     return logger
 
 
+def _wrapper(level: int) -> type[Any]:
+    class Bound(structlog.make_filtering_bound_logger(level)):  # type: ignore[misc]
+        def decided(self, result: str, fields: dict[str, Any]) -> None:
+            if self.is_enabled_for(logging.INFO):
+                self._logger.msg(_line("info", result, fields))
+
+    return Bound
+
+
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
-    """One processor does all of it: this runs once for each decision."""
+    """The one processor."""
+    return _line(level, event.pop("event"), event)
+
+
+def _line(level: str, event: str, fields: Mapping[str, Any]) -> bytes:
     return orjson.dumps(
-        {"time": datetime.now(UTC), "level": level, "event": event.pop("event"), **event},
+        {"time": datetime.now(UTC), "level": level, "event": event, **fields},
         default=str,
         option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS,
     )
@@ -89,7 +109,7 @@ def decided(log: Logger, hook: str, request: Request, decision: Decision, second
         fields["record"] = orjson.Fragment(decision.record)
     if decision.findings:
         fields["findings"] = [[rule, action, finding.path] for rule, action, finding in decision.findings]
-    log.info(decision.result, **fields)
+    log.decided(decision.result, fields)
 
 
 def _name(request: Request) -> str:
