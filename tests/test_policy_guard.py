@@ -64,6 +64,14 @@ def test_nothing_is_said_about(text: str, cluster: ClusterFacts) -> None:
 
 
 LACKING = {
+    "classes of workload that no pod is of": (
+        "profiles: {default: {placement: {preferences: [{classes: [trainning, training, none, x],"
+        " nodes: [{key: nvidia.com/gpu.product, operator: Exists}]}]}}}",
+        [
+            'placement.preferences: no pod is of the class "trainning"; did you mean "training"?',
+            'placement.preferences: no pod is of the class "x"',
+        ],
+    ),
     "a priority class": (
         "profiles: {default: {injectors: {priorityClass: {classes: {inference: gpu-inferrence, training: top}}}}}",
         [
