@@ -81,7 +81,10 @@ class Ledger:
         """Admitted here, with these ranked nodes."""
         held = self._hold(_key(pod, nodes, kind), nodes, kind, now + self.unseen_ttl)
         self._unseen.append(held)
-        self._reserved.setdefault(held.key, deque()).append(held)
+        alike = self._reserved.get(held.key)
+        if alike is None:
+            alike = self._reserved[held.key] = deque()
+        alike.append(held)
         self._counts[0] += 1
 
     def release(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> None:
@@ -190,4 +193,4 @@ _NONE: tuple[None] = (None,)
 
 
 def _key(pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> Key:
-    return pod, nodes[0], tuple([request for request in kind.demand.requests if "/" in request[0]])
+    return pod, nodes[0], kind.gpus

@@ -11,10 +11,12 @@ from webhook.cluster.nodes import Nodes
 class Kind:
     """What equal pods share: demand and owner. Kept once, so that a pod costs two small numbers."""
 
-    __slots__ = ("demand", "held", "number", "owner")
+    __slots__ = ("demand", "gpus", "held", "number", "owner")
 
     def __init__(self, demand: Demand, owner: str, number: int) -> None:
         self.demand = demand
+        self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
+        """What is asked for of extended resources."""
         self.owner = owner
         """Who its peers belong to; "" where that does not matter."""
         self.number = number
@@ -46,7 +48,8 @@ class Usage:
         free = self.nodes.columns.free
         for resource, amount in kind.demand.requests:
             if resource in free:
-                free[resource][row] -= amount
+                array = free[resource]
+                array[row] = array.item(row) - amount  # half the time of -=
         if kind.owner:
             rows = self.peers.setdefault(kind.owner, {})
             rows[row] = rows.get(row, 0) + 1
@@ -58,7 +61,8 @@ class Usage:
         free = self.nodes.columns.free
         for resource, amount in kind.demand.requests:
             if resource in free:
-                free[resource][row] += amount
+                array = free[resource]
+                array[row] = array.item(row) + amount
         if kind.owner:
             rows = self.peers[kind.owner]
             rows[row] -= 1

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Columns, Demand, Floats, Integers, Popular, Rows, View
-from webhook.placement.states import states
+from webhook.placement.states import States, states
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
@@ -83,41 +83,41 @@ class Outlook:
         self._eaches: list[float] = self._each[:, 0, 0].tolist()
         self._units: list[float] = self._left[: self._gpus, 0].tolist()
         """The same as lists, for one row at a time."""
-        self._states = states(columns, tuple(self._resources))
-        self._tables: dict[tuple[Demand, float], Floats] = {}
-        self._epoch = -1
+        self._tables: dict[tuple[States, Demand, float], tuple[int, Floats]] = {}
+        """Costs by number of the state, NaN where not known, and the epoch of the numbers."""
 
     def cost(self, columns: Columns, rows: Rows, demand: Demand, fullness: float) -> Floats:
         """How much less each row is worth when `demand` goes there, and `fullness` of all that stays free there, in GPUs
         of an average pod."""
-        self._states.refresh(columns)
-        numbers = self._states.of_row[rows]
-        table = self._table(demand, fullness)
+        known = states(columns, tuple(self._resources))
+        known.refresh(columns)
+        numbers = known.of_row[rows]
+        table = self._table(known, demand, fullness)
         found: Floats = table[numbers]
         unknown = np.isnan(found)
         if unknown.any():
             new = np.zeros(len(table), bool)
             new[numbers[unknown]] = True
             which = np.flatnonzero(new)
-            table[which] = self._cost(which, demand, fullness)
+            table[which] = self._cost(known.amounts[:, which], demand, fullness)
             found = table[numbers]
         return found
 
     def single(self, columns: Columns, demand: Demand, fullness: float) -> Callable[[int], float]:
         """Minus the cost of one row at a time."""
-        states, table, epoch = self._states, np.zeros(0), -1
+        known, table, epoch = states(columns, tuple(self._resources)), np.zeros(0), -1
         asked = [demand.amount(name) for name in self._resources]
         weights = [left * fullness for left in self._left[:, 0].tolist()]
 
         def score(row: int) -> float:
             nonlocal table, epoch
-            states.refresh(columns)
-            number = states.of_row.item(row)
-            if epoch != states.epoch or number >= len(table):
-                table, epoch = self._table(demand, fullness), states.epoch
+            known.refresh(columns)
+            number = known.of_row.item(row)
+            if epoch != known.epoch or number >= len(table):
+                table, epoch = self._table(known, demand, fullness), known.epoch
             found = table.item(number)
             if isnan(found):
-                found = table[number] = self._cost_of_one(states.amounts[:, number].tolist(), asked, weights)
+                found = table[number] = self._cost_of_one(known.amounts[:, number].tolist(), asked, weights)
             return -found
 
         return score
@@ -160,21 +160,21 @@ class Outlook:
         have = [max(amount, _EMPTY) for amount in amounts]
         return [min([per * amount for per, amount in zip(pers, have, strict=True)]) for pers in self._demands]
 
-    def _table(self, demand: Demand, fullness: float) -> Floats:
-        """Costs by number of the state, NaN where not known."""
-        if self._epoch != self._states.epoch or len(self._tables) > _DEMANDS:
-            self._epoch = self._states.epoch
+    def _table(self, known: States, demand: Demand, fullness: float) -> Floats:
+        if len(self._tables) > _DEMANDS:
             self._tables.clear()
-        table = self._tables.get((demand, fullness), np.zeros(0))
-        room = self._states.amounts.shape[1] - len(table)
-        if room:
-            table = self._tables[demand, fullness] = np.concatenate([table, np.full(room, np.nan)])
+        epoch, table = self._tables.get((known, demand, fullness), (-1, np.zeros(0)))
+        kept = len(table) if epoch == known.epoch else 0
+        if room := known.amounts.shape[1] - kept:
+            table = np.concatenate([table[:kept], np.full(room, np.nan)])
+            self._tables[known, demand, fullness] = known.epoch, table
         return table
 
-    def _cost(self, numbers: NDArray[np.intp], demand: Demand, fullness: float) -> Floats:
-        """Of these states."""
-        # One alone is asked for twice: numpy adds up a single column in another order, and rounds otherwise.
-        found = self._states.amounts[:, numbers if len(numbers) > 1 else numbers.repeat(2)]
+    def _cost(self, found: Integers, demand: Demand, fullness: float) -> Floats:
+        """Of these states, as `States.amounts`."""
+        count = found.shape[1]
+        if count == 1:  # numpy adds up a single column in another order, and rounds otherwise
+            found = found.repeat(2, axis=1)
         kinds = len(self._resources)
         free, capacity, model = found[:kinds], found[kinds:-1], found[-1]
         asked = np.array([[demand.amount(name)] for name in self._resources])
@@ -188,7 +188,7 @@ class Outlook:
             for worth in self._worths(amounts, model):
                 cost += worth[0]
                 cost -= worth[1]
-        return cost[: len(numbers)]
+        return cost[:count]
 
     def _worths(self, amounts: Floats, model: Integers | NDArray[np.int32]) -> list[Floats]:
         """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the
