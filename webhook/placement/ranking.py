@@ -188,12 +188,13 @@ class Scores:
             ]
             return [row for _, _, row in sorted(places)[:count]]
         if member is not None:  # the best of all come first, and many of them may be of a large domain
-            if len(self._top.rows) < _KEPT and not self._top.whole:
-                self._list(nodes, 2 * _KEPT)
-            is_one = member.item
-            found = list(islice((row for row in self._top.rows if is_one(row) and row not in apart), count))
-            if len(found) == count:
-                return found
+            is_one, top = member.item, self._top
+            for listed in (0, 4 * _KEPT):
+                if listed > len(top.rows) and not top.whole:
+                    self._list(nodes, listed)
+                found = list(islice((row for row in top.rows if is_one(row) and row not in apart), count))
+                if len(found) == count:
+                    return found
         mask = scores > _NEVER
         fitting = np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask]
         left = [row for row in fitting.tolist() if row not in apart] if apart else fitting
