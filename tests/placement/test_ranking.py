@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from tests.cluster.objects import GPU, node, pod, state
 from webhook.cluster.columns import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
-from webhook.placement import ranking
+from webhook.placement import ranking, top
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import Scores, best_of
+from webhook.placement.ranking import Scores
 from webhook.placement.settings import Health
 from webhook.placement.shapes import Shape
+from webhook.placement.top import best_of
 
 DEMAND = Demand(((GPU, 1), ("pods", 1)))
 
@@ -58,8 +59,9 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 def _many_blocks() -> Iterator[None]:
     """Few nodes are many blocks here, few changes are many, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in (("BLOCK", 4), ("_FEW", 3), ("_KEPT", 6), ("_SMALL", 30)):
+        for name, value in (("BLOCK", 4), ("_KEPT", 6), ("_SMALL", 30)):
             patched.setattr(ranking, name, value)
+        patched.setattr(top, "_FEW", 3)
         yield
 
 

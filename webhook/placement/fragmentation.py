@@ -13,13 +13,14 @@ place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, isnan
+from math import isnan
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Columns, Demand, Floats, Integers, Popular, Rows, View
+from webhook.placement.plain import ALMOST, EMPTY, Plain
 from webhook.placement.states import States, states
 
 CPU: Final = "cpu"
@@ -33,11 +34,7 @@ _DEMANDS: Final = 512
 _FEW: Final = 4
 _SAMPLED: Final = 4096
 """Rows from which prices are estimated, at most: they need not be exact."""
-_ALMOST: Final = 1 - 1e-5
-"""A whole part, but for what rounding takes off."""
 _NOTHING: Final = 1e-9
-_EMPTY: Final = 1e-3
-"""What stands for a demand of nothing, and for nothing free: any row holds nothing, and nothing is divided by zero."""
 
 
 class Outlook:
@@ -79,11 +76,7 @@ class Outlook:
         """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
         if popular and gpus:
             self._price = self._fair(columns)
-        self._demands: list[list[float]] = self._per[:, :, 0, 0].T.tolist()
-        self._prices: list[list[float]] = self._price[:, :, 0, 0].tolist()
-        self._eaches: list[float] = self._each[:, 0, 0].tolist()
-        self._units: list[float] = self._left[: self._gpus, 0].tolist()
-        """The same as lists, for one row at a time."""
+        self._plain = Plain(self._gpus, self._per, self._price, self._each, self._left, self._reach)
         self._tables: dict[tuple[States, Demand, float], tuple[int, Floats]] = {}
         """Costs by number of the state, NaN where not known, and the epoch of the numbers."""
 
@@ -102,9 +95,7 @@ class Outlook:
             which = np.flatnonzero(new)
             if len(which) <= _FEW:
                 asked, weights = self._weighed(demand, fullness)
-                table[which] = [
-                    self._cost_of_one(state, asked, weights) for state in known.amounts[:, which].T.tolist()
-                ]
+                table[which] = [self._plain.cost(state, asked, weights) for state in known.amounts[:, which].T.tolist()]
             else:
                 table[which] = self._cost(known.amounts[:, which], demand, fullness)
             found = table[numbers]
@@ -123,7 +114,7 @@ class Outlook:
                 table, epoch = self._table(known, demand, fullness), known.epoch
             found = table.item(number)
             if isnan(found):
-                found = table[number] = self._cost_of_one(known.amounts[:, number].tolist(), asked, weights)
+                found = table[number] = self._plain.cost(known.amounts[:, number].tolist(), asked, weights)
             return -found
 
         return score
@@ -133,44 +124,6 @@ class Outlook:
         return [demand.amount(name) for name in self._resources], [
             left * fullness for left in self._left[:, 0].tolist()
         ]
-
-    def _cost_of_one(self, state: list[int], asked: list[int], weights: list[float]) -> float:
-        """As `_cost`, to the bit: one state in plain numbers takes a tenth of the time that it takes as an array."""
-        kinds = len(asked)
-        free, model = state[:kinds], state[-1]
-        after = [amount - taken for amount, taken in zip(free, asked, strict=True)]
-        cost = 0.0
-        for amount, weight in zip(after, weights, strict=True):
-            cost += amount * weight
-        if self._gpus and self._demands:
-            empty = self._parts(state[kinds:-1])
-            able = [number for number, part in enumerate(empty) if part >= _ALMOST and self._reach.item(number, model)]
-            for before_worth, after_worth in zip(self._worth(free, able), self._worth(after, able), strict=True):
-                cost = cost + before_worth - after_worth
-        return cost
-
-    def _worth(self, amounts: list[int], able: list[int]) -> list[float]:
-        """For each GPU resource, what such a state is worth. `able`: the demands that the node could hold when empty."""
-        parts, have = self._parts(amounts), [max(amount, _EMPTY) for amount in amounts]
-        held = [(number, min(parts[number], 1.0) * min(parts[number], 1.0)) for number in able]
-        gpus, rest = 0.0, inf
-        for amount, left in zip(have, self._units, strict=False):
-            gpus += amount * left
-        for amount, each in zip(have[self._gpus :], self._eaches, strict=True):
-            rest = min(rest, amount * each)
-        fed = min(rest / gpus, 1.0) + 1
-        worths = []
-        for price, amount in zip(self._prices, have, strict=False):
-            total = 0.0
-            for number, part in held:
-                total += part * price[number]
-            worths.append(total * (fed * amount))
-        return worths
-
-    def _parts(self, amounts: list[int]) -> list[float]:
-        """For each demand, how much of it these amounts could hold."""
-        have = [max(amount, _EMPTY) for amount in amounts]
-        return [min([per * amount for per, amount in zip(pers, have, strict=True)]) for pers in self._demands]
 
     def _table(self, known: States, demand: Demand, fullness: float) -> Floats:
         if len(self._tables) > _DEMANDS:
@@ -211,11 +164,11 @@ class Outlook:
     def _held(self, amounts: Floats, model: Integers | NDArray[np.int32]) -> Floats:
         """Demands by states by rows: the part of the demand that the row could hold, squared; 0 where not even the empty
         node could hold it all. Also makes nothing out of what is negative in `amounts`."""
-        np.maximum(amounts, _EMPTY, out=amounts)
+        np.maximum(amounts, EMPTY, out=amounts)
         part = self._per[0] * amounts[0]
         for per, amount in zip(self._per[1:], amounts[1:], strict=True):
             np.minimum(part, per * amount, out=part)
-        possible = part[:, -1] >= _ALMOST
+        possible = part[:, -1] >= ALMOST
         if self._confined:
             possible &= self._reach[:, model]
         held: Floats = part[:, :-1]

@@ -21,20 +21,18 @@ from webhook.interface import Ranked
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import fits
 from webhook.placement.shapes import Shape
-from webhook.placement.top import Top
+from webhook.placement.top import Top, best_of, least_of
 
 BLOCK = 64  # divides the size of the columns, which is a power of two from 64 upwards
 AVOIDED = 1e6
 """Taken off the score of nodes that GPU metrics advise against. Scores themselves are far smaller."""
 _NEVER = -np.inf
-_LOWEST = float(np.finfo(float).min)
 _LAST = np.inf
 _AT_A_TIME = 2048
 _NEAR = 0.05
 """Where replicas share the choice, scores that differ by less count as equal, so that each replica has nodes of its own
 among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
-_FEW = 32
 _SINGLY = 4
 """So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
 _KEPT = 48
@@ -224,7 +222,7 @@ class Scores:
         used = _blocks(nodes)
         if nodes.columns.rows <= _SMALL:
             scores = self.score[: nodes.columns.rows]
-            near = np.flatnonzero(scores >= _least(scores, count))
+            near = np.flatnonzero(scores >= least_of(scores, count))
             return best_of(near, scores[near], nodes.order[near], count)
         self._index(nodes, np.flatnonzero(self._stale))
         blocks = np.lexsort((self._first[:used], -self._best[:used]))[:count]
@@ -242,26 +240,6 @@ class Scores:
         self._best[blocks] = best
         self._first[blocks] = np.where(scores == best[:, None], order, _LAST).min(axis=1)
         self._stale[blocks] = False
-
-
-def _least(scores: Floats, count: int) -> float:
-    """A score that the `count` best ones reach; of rows that fit, where they are fewer."""
-    least = np.partition(scores, len(scores) - count)[len(scores) - count] if len(scores) > count else _NEVER
-    return max(float(least), _LOWEST)
-
-
-def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:
-    """The best of `rows`, as `Scores.best`. All of them fit."""
-    if count and len(rows) > max(count, _FEW):
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        above, ties = np.nonzero(scores > least)[0], np.nonzero(scores == least)[0]
-        wanted = count - len(above)
-        if len(ties) > wanted:
-            ties = ties[np.argpartition(order[ties], wanted - 1)[:wanted]]
-        kept = np.concatenate([above, ties])
-        rows, scores, order = rows[kept], scores[kept], order[kept]
-    found: list[int] = rows[np.lexsort((order, -scores))][:count].tolist()
-    return found
 
 
 def _blocks(nodes: Nodes) -> int:

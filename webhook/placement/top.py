@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Floats
 
 _LONGEST = 2048
+_FEW = 32
 Place = tuple[float, float, int]
 """Of a row among all: its score below zero, its place in the order of nodes, its number. The best one is the least."""
 _START: Place = (-inf, 0.0, 0)
@@ -75,3 +76,23 @@ class Top:
             del self._placed[row]
         del self.rows[_LONGEST // 2 :], self._places[_LONGEST // 2 :]
         self.reach = self._places[-1]
+
+
+def least_of(scores: Floats, count: int) -> float:
+    """A score that the `count` best ones reach; of rows that fit, where they are fewer."""
+    least = np.partition(scores, len(scores) - count)[len(scores) - count] if len(scores) > count else -inf
+    return max(float(least), float(np.finfo(float).min))
+
+
+def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:
+    """The best of `rows`, as `ranking.Scores.best`. All of them fit."""
+    if count and len(rows) > max(count, _FEW):
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        above, ties = np.nonzero(scores > least)[0], np.nonzero(scores == least)[0]
+        wanted = count - len(above)
+        if len(ties) > wanted:
+            ties = ties[np.argpartition(order[ties], wanted - 1)[:wanted]]
+        kept = np.concatenate([above, ties])
+        rows, scores, order = rows[kept], scores[kept], order[kept]
+    found: list[int] = rows[np.lexsort((order, -scores))][:count].tolist()
+    return found
