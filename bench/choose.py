@@ -30,8 +30,8 @@ from rich.table import Table
 from bench.fleet import Object, node, pod, running, strategy_of
 from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
+from webhook.facts import Placement
 from webhook.gpus import GpuName, Gpus
-from webhook.interface import Placement
 from webhook.placement import place
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION

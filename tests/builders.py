@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from webhook.facts import PriorityClass, Taint, Workload
 from webhook.gpus import GpuName, Gpus
-from webhook.interface import Context, Finding, PriorityClass, Rule, Taint, Workload
+from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod, gpu_names, owner
 
 GPU = "nvidia.com/gpu"

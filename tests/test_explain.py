@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.builders import pod
 from webhook.explain import LARGEST_RECORD, encoded, previous, record, refusal, warnings
-from webhook.interface import Finding, Outcome, Placement, Ranked
+from webhook.facts import Placement, Ranked
+from webhook.interface import Finding, Outcome
 from webhook.pod import DECISION
 
 OUTCOMES = {"gpuResources": Outcome("equal"), "tolerations": Outcome("added", ["nvidia.com/gpu"], "a warning")}

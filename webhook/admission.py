@@ -21,8 +21,9 @@ from webhook.decision import (
     pod_of,
 )
 from webhook.errors import QuantityError
+from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Cluster, Context, Finding, Placement, Refusal
+from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit, apply
 from webhook.placement import Rank, answer, ask_of
 from webhook.placement.settings import PlacementSettings

@@ -21,9 +21,9 @@ import orjson
 from webhook import admission, explain
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import PROFILE_LABEL, Decision, home_of
+from webhook.facts import Placement
 from webhook.gpus import Gpus
 from webhook.injectors.node_affinity import preferences
-from webhook.interface import Placement
 from webhook.likeness import TOKEN, key_of, text_of
 from webhook.placement import Ask, Rank, answer
 from webhook.placement.settings import PlacementSettings

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from webhook.facts import Workload
 from webhook.gpus import Kind
-from webhook.interface import Settings, Workload
+from webhook.interface import Settings
 from webhook.pod import Owner, Pod, labels_of
 from webhook.text import matches_any, quoted
 

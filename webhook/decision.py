@@ -12,7 +12,8 @@ from webhook import explain
 from webhook.cluster.pods import Claim
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import BadPod
-from webhook.interface import Cluster, Context, Finding, Outcome, Placement, Rejected, Rule
+from webhook.facts import Cluster, Placement, Rejected
+from webhook.interface import Context, Finding, Outcome, Rule
 from webhook.placement import Ask, fits_empty
 from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile

@@ -17,7 +17,8 @@ from typing import Any
 
 import orjson
 
-from webhook.interface import Finding, Outcome, Placement, Ranked
+from webhook.facts import Placement, Ranked
+from webhook.interface import Finding, Outcome
 from webhook.pod import DECISION, Pod, annotations_of
 
 LARGEST_RECORD = 2048

@@ -12,8 +12,8 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadReview
+from webhook.facts import Placement
 from webhook.gpus import Gpus
-from webhook.interface import Placement
 from webhook.placement import Ask, answer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy

@@ -17,6 +17,7 @@ from pydantic import model_validator
 from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
+from webhook.facts import Workload
 from webhook.gpus import GpuName, Gpus
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -24,7 +25,7 @@ from webhook.injectors.priority_class import PriorityClassName
 from webhook.injectors.tolerations import Tolerations
 from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
-from webhook.interface import Injector, Rule, Settings, Workload
+from webhook.interface import Injector, Rule, Settings
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import Owner, Pod
 from webhook.policy_file import read

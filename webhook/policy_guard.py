@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
-from webhook.interface import Cluster
+from webhook.facts import Cluster
 from webhook.policy import Policy, Profile
 from webhook.review import Request
 from webhook.text import bare, listed, nearest, plural, quoted

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from webhook.interface import Holder, Settings
+from webhook.facts import Holder
+from webhook.interface import Settings
 from webhook.patch import Path
 from webhook.pod import Pod
 from webhook.review import Request

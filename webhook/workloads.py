@@ -13,7 +13,8 @@ import orjson
 
 from webhook import explain
 from webhook.decision import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
-from webhook.interface import Cluster, Context, Finding, Refusal
+from webhook.facts import Cluster
+from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit
 from webhook.pod import Pod, containers
 from webhook.policy import Policy

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
-from webhook.interface import Placement, Ranked
+from webhook.facts import Placement, Ranked
 
 A, B, C = "gpu-a", "gpu-b", "gpu-c"
 

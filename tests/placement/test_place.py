@@ -19,7 +19,7 @@ from tests.placement.oracle import feasible, matches
 from webhook.cluster.pods import claim_of
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
-from webhook.interface import Placement
+from webhook.facts import Placement
 from webhook.placement import Ask, _ranker, answer, ask_of, fits_empty, place
 from webhook.placement.settings import Health, PlacementSettings
 

@@ -12,8 +12,8 @@ from tests.builders import GPUS, case
 from tests.cluster.objects import node, pod, state
 from tests.placement.oracle import matches
 from webhook.cluster.state import ClusterState
+from webhook.facts import Expression, Placement, Preferred
 from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
-from webhook.interface import Expression, Placement, Preferred
 from webhook.patch import Edit
 from webhook.placement import place
 from webhook.placement.settings import PlacementSettings

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import GPU, POOLS, TWO_NODES, Case, case, container, pod, sidecar
-from webhook.interface import Rejected
+from webhook.facts import Rejected
 from webhook.pod import Pod
 from webhook.rules.gpu_fits import GpuFits
 

@@ -16,7 +16,7 @@ from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.errors import QuantityError
-from webhook.interface import Taint
+from webhook.facts import Taint
 from webhook.quantity import milli, whole
 
 Conditions = frozenset[tuple[str, str]]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.facts import PriorityClass, Taint
 from webhook.gpus import Gpus
-from webhook.interface import PriorityClass, Taint
 
 if TYPE_CHECKING:
     from webhook.cluster.state import ClusterState
@@ -28,7 +28,7 @@ _ANSWERS = 256
 
 
 class Snapshot:
-    """Implements `interface.Cluster`. Answers are kept until a node changes."""
+    """Implements `facts.Cluster`. Answers are kept until a node changes."""
 
     __slots__ = ("fresh", "state")
 

@@ -31,7 +31,7 @@ from webhook.cluster.slices import Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
-from webhook.interface import Placement
+from webhook.facts import Placement
 
 Object = Mapping[str, Any]
 

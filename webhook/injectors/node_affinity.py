@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from webhook.interface import Context, Injector, Outcome, Placement
+from webhook.facts import Placement
+from webhook.interface import Context, Injector, Outcome
 from webhook.patch import Edit
 
 _NODE = ("spec", "affinity", "nodeAffinity")

@@ -17,8 +17,9 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from webhook.facts import Taint
 from webhook.gpus import vendor
-from webhook.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings, Taint
+from webhook.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
 from webhook.patch import Edit
 from webhook.text import matches
 

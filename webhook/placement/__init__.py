@@ -14,8 +14,9 @@ import orjson
 from webhook.cluster.pods import demand_of, owner_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
+from webhook.facts import Placement, Rejected
 from webhook.gpus import GpuName, Gpus
-from webhook.interface import Context, Placement, Rejected
+from webhook.interface import Context
 from webhook.placement.ask import Ask, shape_key
 from webhook.placement.eligible import ineligible
 from webhook.placement.gangs import gang_size

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.columns import Rows
 from webhook.cluster.nodes import Nodes
-from webhook.interface import Expression, Taint
+from webhook.facts import Expression, Taint
 from webhook.pod import tolerates
 
 Mask = NDArray[np.bool_]

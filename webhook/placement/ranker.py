@@ -10,8 +10,8 @@ import numpy as np
 
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.state import ClusterState
+from webhook.facts import Placement, Rejected
 from webhook.gpus import Gpus
-from webhook.interface import Placement, Rejected
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Demand, Floats, Rows, Strategy, View
 from webhook.cluster.journal import distinct
 from webhook.cluster.nodes import Nodes
-from webhook.interface import Ranked
+from webhook.facts import Ranked
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import fits
 from webhook.placement.shapes import Shape

@@ -31,8 +31,8 @@ from typing import Any, Final, NamedTuple
 
 from webhook.cluster.nodes import MODEL_LABELS
 from webhook.cluster.snapshot import Snapshot
+from webhook.facts import Expression, Preferred
 from webhook.gpus import Gpus
-from webhook.interface import Expression, Preferred
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
 from webhook.pod import Pod, annotations_of

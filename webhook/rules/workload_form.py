@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from webhook.interface import Context, Finding, Holder, Rule
+from webhook.facts import Holder
+from webhook.interface import Context, Finding, Rule
 from webhook.names import LABEL, SUBDOMAIN, VALUE_WORDS, fix_of_value, generates, is_label_value
 from webhook.pod import Pod, labels_of
 from webhook.text import bare, listed, nearest, quoted

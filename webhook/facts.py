@@ -1,0 +1,138 @@
+"""What units are told: of the pod's workload, of the cluster at this moment, and of the nodes found for the pod.
+
+Plain values without behaviour. `cluster` and `placement` fill them, `interface.Context` carries them, units read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from webhook.gpus import Gpus
+
+
+class Workload(NamedTuple):
+    """The class of a pod. `warning` tells the caller why it is not the class that was asked for."""
+
+    name: str
+    warning: str | None = None
+
+
+class Holder(NamedTuple):
+    """The workload that a template stands in, where the API server is certain to check it: the template's shape is known,
+    that of nothing else in it."""
+
+    kind: str
+    object: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    """Beside the template: `spec` of a Deployment, `spec.jobTemplate.spec` of a CronJob."""
+    field: str
+    """Where that is, with a dot at the end: `spec.`."""
+    new: bool
+    """It is created now, not changed."""
+
+
+class PriorityClass(NamedTuple):
+    """scheduling.k8s.io/v1 PriorityClass, as far as admission needs it."""
+
+    name: str
+    value: int
+    preemption_policy: str
+    global_default: bool
+
+
+class Taint(NamedTuple):
+    key: str
+    value: str
+    effect: str
+
+
+class Cluster(Protocol):
+    """The cluster at one moment, as units see it. Answers are cached where they are asked for on every request."""
+
+    @property
+    def fresh(self) -> bool:
+        """False while there is no state, or it is too old to choose a node by."""
+
+    @property
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """By name. Empty while not yet known: see `knows_priority_classes`."""
+
+    @property
+    def knows_priority_classes(self) -> bool: ...
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
+        """None where the namespace is not known."""
+
+    def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
+        """Whether a PodDisruptionBudget takes a pod with these labels. None where that is not known."""
+
+    @property
+    def elastic(self) -> bool:
+        """Whether GPUs may come that no node offers now: nodes come from an autoscaled pool, or DRA serves GPUs."""
+
+    def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
+        """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
+
+    def domains(self, topology_key: str, gpus: Gpus) -> int:
+        """How many different values of a node label the nodes with GPUs have."""
+
+    def resources(self) -> Mapping[str, int]:
+        """Each extended resource that some node names, or named before, with the most that one node can allocate now:
+        0 where all have lost it, as while a device plugin restarts."""
+
+    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
+        """The nodes that can allocate most of `resource` when empty: (name, amount), most first, ties by name."""
+
+    def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
+        """The values of a label over the nodes with GPUs, sorted."""
+
+
+class Ranked(NamedTuple):
+    """One node that may take the pod, with the numbers it was ranked by."""
+
+    node: str
+    free: int
+    """GPUs of the asked resource that are free before this pod."""
+    peers: int
+    """Pods of the same owner on the node or promised to it."""
+    score: float
+
+
+Rejected = tuple[tuple[str, int], ...]
+"""Why nodes do not fit: a constant reason and the number of nodes, most first."""
+
+
+class Expression(NamedTuple):
+    """One requirement of a node, as in a NodeSelectorTerm. `field` is True where it is about the node's name."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    field: bool = False
+
+
+class Preferred(NamedTuple):
+    """One preferred term: nodes that meet all its expressions, and how much they are preferred, 1 to 100."""
+
+    weight: int
+    expressions: tuple[Expression, ...]
+
+
+class Placement(NamedTuple):
+    """What placement found: `nodes` strictly ordered, best first; empty with a `reason` where none was chosen."""
+
+    nodes: tuple[Ranked, ...]
+    strategy: str
+    reason: str = ""
+    """A constant phrase why there is no choice: "cluster state is stale", "pod of a DaemonSet", "no node fits"."""
+    weights: tuple[int, ...] = ()
+    """Weights of the preferred terms, one per node at least, strictly falling (1..100)."""
+    total: int = 0
+    """Nodes looked at."""
+    rejected: tuple[tuple[str, int], ...] = ()
+    """Why nodes do not fit, a constant reason and how many, most first: the histogram of a refusal."""
+    preferred: tuple[Preferred, ...] = ()
+    """What else is preferred in a node, by the policy and by annotations of the pod, whether or not one was chosen."""
+    warning: str | None = None
+    """What the pod's author wished for and cannot have."""
