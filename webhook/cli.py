@@ -1,27 +1,21 @@
-"""The command line: parses, calls, prints. Exit status 0: fine, 1: refused, 2: could not."""
+"""The command line: the commands, their options and their help. Exit status 0: fine, 1: refused, 2: could not."""
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 
 from webhook import offline
 from webhook.app import serve_forever
 from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.export import export_yaml
-from webhook.policy import Policy
 from webhook.settings import ServeSettings
+from webhook.terminal import REFUSED, Output, console, could_not, decide_file, policy_named
 from webhook.text import nearest, plural, quoted
 from webhook.units import documented
-
-REFUSED, COULD_NOT = 1, 2
 
 app = typer.Typer(
     name="gpu-admission",
@@ -33,14 +27,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
-
-
-class Output(StrEnum):
-    yaml = "yaml"
-    json = "json"
-    patch = "patch"
-    review = "review"
 
 
 File = Annotated[
@@ -72,7 +58,7 @@ def mutate(
     Examples: `gpu-admission mutate pod.yaml`, `kubectl create deployment … | gpu-admission mutate - -o patch`.
     Reasons go to stderr. With --cluster a node is chosen; without it everything else is done.
     """
-    _decide(file, cluster, policy, output, offline.decide_mutate)
+    decide_file(file, cluster, policy, output, offline.decide_mutate)
 
 
 @app.command()
@@ -85,7 +71,7 @@ def validate(
     ] = None,
 ) -> None:
     """Check pods against the rules. Findings go to stderr, one line each; exit status 1 if a pod is refused."""
-    _decide(file, cluster, policy, output, offline.decide_validate)
+    decide_file(file, cluster, policy, output, offline.decide_validate)
 
 
 @app.command()
@@ -94,13 +80,13 @@ def lint(
 ) -> None:
     """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
     try:
-        loaded = _policy(file)
+        loaded = policy_named(file)
     except PolicyError as error:
         for problem in error.problems:
             console.print(f"{file}: {problem}", markup=False)
         raise typer.Exit(REFUSED) from None
     except GpuAdmissionError as error:
-        raise _could_not(error) from None
+        raise could_not(error) from None
     profiles = plural(len(loaded.file.profiles), "profile")
     print(f"{file}: good: {profiles}, hash {loaded.hash}")
 
@@ -115,9 +101,9 @@ def units(
     Example: `gpu-admission units gpuFits`: what it means, which fields it reads, what it allows, its settings.
     """
     try:
-        found = list(documented(_policy(policy)))
+        found = list(documented(policy_named(policy)))
     except GpuAdmissionError as error:
-        raise _could_not(error) from None
+        raise could_not(error) from None
     if name is None:
         for unit in found:
             print(f"{unit.name:20} {unit.state:8} {unit.summary}")
@@ -128,7 +114,7 @@ def units(
     if meant:
         return
     near = nearest(name, [unit.name for unit in found])
-    raise _could_not(
+    raise could_not(
         BadInput(f"saw {quoted(name)}, wanted an injector or a rule{f'; did you mean {near}?' if near else ''}")
     )
 
@@ -149,10 +135,10 @@ def export(
     not in it: a comment at the top says what. Needs Kubernetes 1.36 or newer for the changing half.
     """
     try:
-        loaded = _policy(policy)
+        loaded = policy_named(policy)
         print(export_yaml(loaded, everywhere=everywhere, exclude=exclude or ()), end="")
     except GpuAdmissionError as error:
-        raise _could_not(error) from None
+        raise could_not(error) from None
 
 
 @app.command()
@@ -203,81 +189,7 @@ def serve(
             )
         )
     except GpuAdmissionError as error:
-        raise _could_not(error) from None
-
-
-def _decide(file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.Decide) -> None:
-    status = 0
-    try:
-        loaded = _policy(policy)
-        state = offline.load_state(cluster)
-        found = list(offline.documents(_read(file), file))
-    except PolicyError as error:
-        for problem in error.problems:
-            console.print(f"{policy}: {problem}", markup=False)
-        raise typer.Exit(COULD_NOT) from None
-    except GpuAdmissionError as error:
-        raise _could_not(error) from None
-    printed = 0
-    for document in found:
-        try:
-            if isinstance(document, BadInput):
-                raise document
-            result = offline.run(document, decide, loaded, state)
-        except GpuAdmissionError as error:
-            console.print(f"error: {error}", markup=False)
-            status = COULD_NOT
-            continue
-        _report(result)
-        decision = result.decision
-        if decision.result == "denied" or any(action == "foretold" for _, action, _ in decision.findings):
-            status = status or REFUSED
-        if decision.result == "denied" and output is not Output.review:
-            continue
-        if output is not None:
-            _print(result, output, printed)
-            printed += 1
-    raise typer.Exit(status)
-
-
-def _policy(name: str | None) -> Policy:
-    return offline.load_policy(None if name in (None, "default") else _read(str(name)))
-
-
-def _report(result: offline.Result) -> None:
-    decision, where = result.decision, result.document.where
-    if decision.message and decision.result in ("denied", "shadow"):
-        verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
-        console.print(f"{where}: {verb}: {decision.message}", markup=False, style="red")
-    for unit, action, finding in decision.findings:
-        if action == "foretold":
-            console.print(f"{where}: its pods will be refused: {finding.message} [{unit}]", markup=False, style="red")
-    told = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action == "warn"]
-    for warning in filter(None, (*decision.warnings, *told)):
-        console.print(f"{where}: warning: {warning}", markup=False, style="yellow")
-
-
-def _print(result: offline.Result, output: Output, printed: int) -> None:
-    if output is Output.review:
-        print(result.answer.decode())
-    elif output is Output.patch:
-        print((result.decision.patch or b"[]").decode())
-    elif output is Output.json:
-        print(orjson.dumps(result.pod).decode())
-    else:
-        print(("---\n" if printed else "") + to_yaml(result.pod), end="")
-
-
-def _read(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}. Give a file, or - for stdin") from None
-
-
-def _could_not(error: Exception) -> typer.Exit:
-    console.print(f"error: {error}", markup=False, style="red")
-    return typer.Exit(COULD_NOT)
+        raise could_not(error) from None
 
 
 def main() -> None:
