@@ -22,12 +22,10 @@ class Outcome:
     wall: float = 0.0
     cpu: float = 0.0
 
-    def __iadd__(self, other: Outcome) -> Outcome:
-        self.latencies += other.latencies
-        self.failed += other.failed
-        self.wall += other.wall
-        self.cpu += other.cpu
-        return self
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.latencies + other.latencies, self.failed + other.failed, self.wall + other.wall, self.cpu + other.cpu
+        )
 
     def percentile(self, share: float) -> float:
         ranked = sorted(self.latencies)

@@ -26,6 +26,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import orjson
@@ -41,7 +42,7 @@ from webhook.patch import apply
 
 console = Console(stderr=True)
 _UNLIKE = 3 * MOST
-_ROUNDS = 5
+_ROUNDS = 20
 
 
 def node(number: int) -> dict[str, Any]:
@@ -255,8 +256,8 @@ async def echo(cert: str, key: str) -> None:
     await asyncio.Event().wait()
 
 
-def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> dict[str, Outcome]:
-    """CPU and latency per request, of the echo and of both hooks."""
+def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> dict[str, list[Outcome]]:
+    """CPU and latency per request, of the echo and of both hooks, by rounds."""
     known = [review(i, pod(i)) for i in range(count)]
     console.print(f"{nodes} nodes, reviews of {len(known[0])} bytes, {connections} connections, {seconds:g} s each")
     if os.cpu_count() != 1:
@@ -283,26 +284,34 @@ def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> 
             for name, (path, bodies) in loads.items():
                 turns[name] = (stack.enter_context(_started(serve)), path, bodies)
             requests = {name: [request(path, body) for body in bodies] for name, (_, path, bodies) in turns.items()}
-            found = {name: Outcome() for name in turns}
-            for _ in range(_ROUNDS):  # by turns: a machine that is busy for a while is so for all of them
+            found: dict[str, list[Outcome]] = {name: [] for name in turns}
+            for _ in range(_ROUNDS):  # by turns: a machine that is slow for a while is so for all of them
                 for name, ((port, pid), _, _) in turns.items():
-                    found[name] += run(port, pid, requests[name], seconds / _ROUNDS, connections)
+                    found[name].append(run(port, pid, requests[name], seconds / _ROUNDS, connections))
     return found
 
 
-def show(found: dict[str, Outcome]) -> None:
-    table = Table("handler", "req/s", "p50 ms", "p99 ms", "CPU µs / request", "× echo", "failed")
-    for name, outcome in found.items():
+def ratios(found: dict[str, list[Outcome]], name: str) -> list[float]:
+    """CPU per request in terms of the echo's of the same round, in rising order."""
+    pairs = zip(found[name], found["echo"], strict=True)
+    return sorted(one.cpu_each / echo.cpu_each for one, echo in pairs)
+
+
+def show(found: dict[str, list[Outcome]]) -> None:
+    table = Table("handler", "req/s", "p50 ms", "p99 ms", "CPU µs / request", "× echo", "half of all rounds", "failed")
+    for name, rounds in found.items():
+        outcome, all_ratios = sum(rounds[1:], start=rounds[0]), ratios(found, name)
         table.add_row(
             name,
             f"{outcome.rate:,.0f}",
             f"{outcome.percentile(0.5) * 1e3:.2f}",
             f"{outcome.percentile(0.99) * 1e3:.2f}",
             f"{outcome.cpu_each * 1e6:.0f}",
-            f"{outcome.cpu_each / found['echo'].cpu_each:.2f}",
+            f"{median(all_ratios):.2f}",
+            f"{all_ratios[len(all_ratios) // 4]:.2f} - {all_ratios[-1 - len(all_ratios) // 4]:.2f}",
             str(outcome.failed),
         )
-    Console().print(table)
+    Console(width=110).print(table)
 
 
 def main() -> None:
