@@ -11,6 +11,7 @@ import pytest
 
 from webhook import logs, review
 from webhook.decision import Decision
+from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
 
 SECRET = "canary-4b1d"
@@ -33,9 +34,7 @@ def request(**changes: Any) -> review.Request:
 
 
 def line(decision: Decision, **changes: Any) -> Any:
-    out = io.BytesIO()
-    logs.decided(logs.configure(out), "mutate", request(**changes), decision, 0.000123)
-    (found,) = out.getvalue().splitlines()
+    (found,) = logs.decided("mutate", request(**changes), decision, 0.000123).splitlines()
     return orjson.loads(found)
 
 
@@ -56,6 +55,23 @@ def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
     }
 
 
+def test_where_the_pod_went_and_why_it_went_nowhere() -> None:
+    chosen = Placement((Ranked("gpu-a1", 8, 0, 1.0), Ranked("gpu-a2", 8, 0, 0.5)), "pack")
+    assert line(Decision("patched", patch=b"[]", record="{}", placement=chosen))["node"] == "gpu-a1"
+    assert line(Decision("patched", placement=Placement((), "pack", "no node fits")))["why"] == "no node fits"
+
+
+def test_the_record_of_a_pod_that_has_it_is_not_said_again() -> None:
+    assert "record" not in line(Decision("patched", patch=b"[]", record="{}"))
+    assert line(Decision("shadow", record="{}"))["record"] == {}
+
+
+def test_lines_are_written_together_and_stay_lines() -> None:
+    out = io.BytesIO()
+    logs.configure(out).lines([b"{}", b"[]"])
+    assert out.getvalue() == b"{}\n[]\n"
+
+
 def test_a_refusal_names_rule_action_and_field() -> None:
     finding = Finding("spec.containers[0].resources", "2", "1", "Ask for less")
     found = line(Decision("denied", "default", findings=[("gpuLimit", "deny", finding)]))
@@ -64,9 +80,7 @@ def test_a_refusal_names_rule_action_and_field() -> None:
 
 
 def test_what_is_none_of_our_business_is_no_line() -> None:
-    out = io.BytesIO()
-    logs.decided(logs.configure(out), "mutate", request(), Decision("ignored"), 0.1)
-    assert out.getvalue() == b""
+    assert logs.decided("mutate", request(), Decision("ignored"), 0.1) == b""
 
 
 def test_a_dry_run_is_told_apart() -> None:

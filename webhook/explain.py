@@ -1,6 +1,6 @@
 """The decision record: what was done to a pod and why, as one small deterministic JSON.
 
-It stands in the annotation `gpu-admission.io/decision`, in the audit log and in our own log line:
+It stands in the annotation `gpu-admission.io/decision` and in the audit log:
 
     {"policy":"1f0c…","profile":"default","class":"inference",
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},

@@ -1,5 +1,8 @@
 """JSON lines on stderr: one for each decision, one for everything else that happens. Never an object, never a body.
 
+The line of a decision has what finds it again. The record stands on the pod and in the audit log; here too where the pod
+was left as it is.
+
 Keys and constants are ours; what a tenant wrote (the name of a pod or namespace) stands in a JSON string, so it can
 neither end a line nor forge another.
 """
@@ -21,10 +24,10 @@ from webhook.review import Request
 
 
 class Logger(structlog.typing.FilteringBoundLogger, Protocol):
-    """structlog's, and a shorter way for the line of each decision."""
+    """structlog's, and a shorter way for the lines of decisions."""
 
-    def decided(self, result: str, fields: dict[str, Any]) -> None:
-        """As `info`, without what makes up half of its time: contexts, processors, keywords."""
+    def lines(self, found: list[bytes]) -> None:
+        """Write these as they are, as one. A write for each takes as long as all the rest of logging."""
 
 
 _LONGEST = 500
@@ -49,9 +52,8 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
 
 def _wrapper(level: int) -> type[Any]:
     class Bound(structlog.make_filtering_bound_logger(level)):  # type: ignore[misc]
-        def decided(self, result: str, fields: dict[str, Any]) -> None:
-            if self.is_enabled_for(logging.INFO):
-                self._logger.msg(_line("info", result, fields))
+        def lines(self, found: list[bytes]) -> None:
+            self._logger.msg(b"\n".join(found))
 
     return Bound
 
@@ -90,11 +92,10 @@ def cause(error: BaseException) -> Mapping[str, Any]:
     }
 
 
-def decided(log: Logger, hook: str, request: Request, decision: Decision, seconds: float) -> None:
-    """The one line of a decision. What was none of our business is only worth a line when debugging."""
+def decided(hook: str, request: Request, decision: Decision, seconds: float) -> bytes:
+    """The one line of a decision; b"" where it was none of our business."""
     if decision.result == "ignored":
-        log.debug("ignored", hook=hook, uid=request.uid)
-        return
+        return b""
     fields: dict[str, Any] = {
         "hook": hook,
         "uid": request.uid,
@@ -103,13 +104,15 @@ def decided(log: Logger, hook: str, request: Request, decision: Decision, second
         "profile": decision.profile,
         "us": round(seconds * 1e6),
     }
+    if (placement := decision.placement) is not None:
+        fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
     if request.dry_run:
         fields["dryRun"] = True
-    if decision.record:
+    if decision.record and decision.patch is None:
         fields["record"] = orjson.Fragment(decision.record)
     if decision.findings:
         fields["findings"] = [[rule, action, finding.path] for rule, action, finding in decision.findings]
-    log.decided(decision.result, fields)
+    return _line("info", decision.result, fields)
 
 
 def _name(request: Request) -> str:
