@@ -25,6 +25,7 @@ profiles:
   pinned: {injectors: {nodeAffinity: {mode: required}}}
   apart: {injectors: {topologySpread: {mode: antiAffinity}}, placement: {strategies: {}, otherwise: spread}}
   void: {injectors: {voidDevices: {everyPod: true}}}
+  every: {placement: {everyPod: true}}
   pools:
     placement:
       preferences:
@@ -34,7 +35,7 @@ profiles:
         - {weight: 5, classes: [training], nodes: [{key: nobody.has/this, operator: DoesNotExist}]}
   shadow: {shadow: true}
 """)
-PROFILES = ("default", "pinned", "apart", "void", "pools")
+PROFILES = ("default", "pinned", "apart", "void", "every", "pools")
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 NODES = [
     node("gpu-a1", labels={ZONE: "zone-a"}, taints=[GPU_TAINT]),

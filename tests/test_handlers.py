@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.builders import GPU, container, pod
-from tests.cluster.objects import facts, free
+from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook import decision, interface
@@ -97,6 +97,26 @@ def test_what_is_not_ours_is_let_through_untouched(obj: Any, request_: dict[str,
     assert server.mutate(obj, **request_) == {"uid": "u-1", "allowed": True}
     assert server.recorder.told == [("mutate", "ignored")]
     assert facts(server.state) == before
+
+
+def test_pods_without_a_gpu_are_packed_where_the_policy_says_so() -> None:
+    """And get nothing that would help them onto nodes that do not want them."""
+    server = Server()
+    server.state.node_seen(node("gpu-a1", labels={ZONE: "zone-a"}))  # no taint keeps them away
+    before = pod(container(gpu=None), labels={"app": "web"}, owned_by="ReplicaSet")
+    stored = after(server.mutate(before, namespace="every"), before)
+    record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
+    assert (record["strategy"], record["nodes"], record["units"]) == (
+        "pack",
+        [["gpu-a1", 0, 0, record["nodes"][0][3]]],
+        {"topologySpread": ["neutral"], "nodeAffinity": ["preferred", 1]},
+    )
+    assert "tolerations" not in stored["spec"]
+    assert server.state.nodes.columns.free["cpu"][0] == 88_000, "and are counted there"
+    full = pod(container(gpu=None, limits={"cpu": "1000"}, requests={"cpu": "1000"}))
+    assert after(server.mutate(full, namespace="every"), full)["spec"] == full["spec"], (
+        "where none fits, none is chosen"
+    )
 
 
 def test_without_a_policy_nothing_is_answered() -> None:

@@ -59,7 +59,7 @@ def mutate(
         early = _early(request, pod, context, policy, home)
         return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
     edit = Edit(pod)
-    context.strategy = home.settings.placement.strategy(context.workload.name)
+    context.strategy = home.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
     before = explain.previous(pod, _named_nodes(edit), context.strategy) if DECISION in annotations_of(pod) else None
     said: Findings = []
     for name, injector in injectors:

@@ -151,6 +151,10 @@ class PolicyFile(Settings):
     profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
 
 
+_PLACED = ("topologySpread", "nodeAffinity")
+"""Where a node is chosen for a pod, both have to agree with it."""
+
+
 class _Units(NamedTuple):
     """The units of one profile that are not off, by name, in run order: sorted out once, not at each request."""
 
@@ -163,7 +167,9 @@ class _Units(NamedTuple):
     def of(cls, profile: Profile) -> _Units:
         injectors = tuple([(n, u) for n, u in _named(profile.injectors) if isinstance(u, Injector) and u.enabled])
         rules = tuple([(n, u) for n, u in _named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
-        every, early = [(n, u) for n, u in injectors if u.every_pod], [(n, u) for n, u in rules if u.early]
+        placed = _PLACED if profile.placement.every_pod else ()
+        every = [(n, u) for n, u in injectors if u.every_pod or n in placed]
+        early = [(n, u) for n, u in rules if u.early]
         return cls(injectors, tuple(every), rules, tuple(early))
 
 

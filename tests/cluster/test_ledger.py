@@ -29,6 +29,10 @@ def reserved(made: dict[str, Any], *names: str) -> ClusterState:
     return of
 
 
+def free_cpu(of: ClusterState, name: str) -> int:
+    return int(of.nodes.columns.free["cpu"][of.nodes.row_of[name]])
+
+
 def gpus(of: ClusterState) -> tuple[int, int, int]:
     return free(of, A), free(of, B), free(of, C)
 
@@ -49,7 +53,6 @@ def test_a_placement_without_nodes_reserves_nothing() -> None:
         pytest.param(pod("p", promised=[A], prefers=[]), id="the spec prefers no node"),
         pytest.param(pod("p", promised=[A], prefers=[B, A]), id="the spec prefers another node more"),
         pytest.param(pod("p", promised=[A], prefers=[B]), id="the spec prefers another node only"),
-        pytest.param(pod("p", gpus=0, promised=[A]), id="the pod asks for no GPU"),
     ],
 )
 def test_an_annotation_that_the_spec_does_not_bear_out_holds_nothing(made: dict[str, Any]) -> None:
@@ -57,6 +60,20 @@ def test_an_annotation_that_the_spec_does_not_bear_out_holds_nothing(made: dict[
     of.pod_seen(made, 0)
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
+
+
+def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
+    """`placement.everyPod`. Its demand is none that free GPUs should stay useful for."""
+    of = three()
+    free = free_cpu(of, A)
+    made = pod("p", gpus=0, promised=[A])
+    of.reserve(admitted(made), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
+    of.pod_seen(made, 1)
+    assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 1))
+    of.pod_seen(pod("p", gpus=0, promised=[A], on=A), 2)
+    assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 0))
+    assert of.ledger.honoured["first"] == 1
+    assert of.history.popular({}) == ()
 
 
 @pytest.mark.parametrize(

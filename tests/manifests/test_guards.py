@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, ApiError
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import AUTHORITY, HOOKS, Json
 from webhook.decision import PROFILE_LABEL
@@ -27,9 +28,20 @@ def our_kubeconfig(hooks: ControlPlane) -> Path:
 
 
 @pytest.fixture
-async def us(our_kubeconfig: Path) -> AsyncIterator[Api]:
+async def us(our_kubeconfig: Path, api: Api) -> AsyncIterator[Api]:
+    """Our account, once the guard is there: the API server takes a moment to compile one that was just applied."""
     async with Api.of(our_kubeconfig) as client:
+        await wait_until(partial(_guarded, client, api), 30, "the guard of our account")
         yield client
+
+
+async def _guarded(us: Api, api: Api) -> bool:
+    made = await api.patch(HOOKS[0], "gpu-admission", [{"op": "remove", "path": "/webhooks"}], dryRun="All")
+    try:
+        await us.replace(made, dryRun="All")
+    except ApiError as error:
+        return error.status == 403
+    return False
 
 
 def hook(field: str) -> str:

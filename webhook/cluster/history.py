@@ -39,8 +39,11 @@ class History:
         self._total = 0.0
 
     def add(self, demand: Demand, models: tuple[str, ...] | None) -> None:
-        """One more pod with GPUs. `models`: the GPU models that it is confined to, None for any."""
-        groups, key = self._groups, (_alike(demand), models)
+        """One more pod; one without GPUs does not count. `models`: the GPU models that it is confined to, None for any."""
+        alike = _alike(demand)
+        if not alike:
+            return
+        groups, key = self._groups, (alike, models)
         group = groups.get(key)
         if group is None:
             group = groups[key] = _Group(len(demand.requests))
@@ -84,7 +87,9 @@ class History:
 
 @lru_cache(maxsize=1024)
 def _alike(demand: Demand) -> Alike:
-    """The same for demands that count as one: few GPUs exactly, all else to a factor of two."""
+    """The same for demands that count as one: few GPUs exactly, all else to a factor of two. () for one without GPUs."""
+    if not any("/" in name for name, _ in demand.requests):
+        return ()
     return tuple(
         (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length()) for name, amount in demand.requests
     )

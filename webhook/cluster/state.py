@@ -32,6 +32,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.facts import Placement
+from webhook.pod import DECISION, annotations_of
 
 Object = Mapping[str, Any]
 
@@ -86,8 +87,6 @@ class ClusterState:
         """What GPU metrics say of a node; `utilisation.UNKNOWN` where they say nothing any more."""
         self.nodes.use_seen(name, use)
 
-    # --- pods ---------------------------------------------------------------------------------------------------------
-
     def pod_seen(self, pod: dict[str, Any], now: float) -> None:
         """A pod was added or changed. Finished pods hold nothing; terminating ones count until they are gone."""
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
@@ -96,7 +95,7 @@ class ClusterState:
             self._forget(uid)
             return
         demand = counted_demand(pod)
-        if not is_gpu_like(demand):
+        if not is_gpu_like(demand) and DECISION not in annotations_of(pod):
             if node := spec.get("nodeName"):
                 self._put(uid, node, self.usage.kind(demand, ""))
             return

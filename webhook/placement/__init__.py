@@ -69,7 +69,10 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
     except QuantityError:
         return Placement((), strategy, "a request is not a quantity")
     if not gpus.among([name for name, _ in demand.requests]):
-        return Placement((), strategy, "GPUs only through DRA" if claims_devices(pod) else "no GPU is asked for")
+        if claims_devices(pod):
+            return Placement((), strategy, "GPUs only through DRA")
+        if not settings.every_pod:
+            return Placement((), strategy, "no GPU is asked for")
     if len(demand.requests) > _MOST_RESOURCES:
         return Placement((), strategy, "too many resources are asked for")
     stated, key = shape_key(pod["spec"])

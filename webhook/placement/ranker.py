@@ -53,7 +53,7 @@ class Ranker:
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
     def place(self, ask: Ask, wishes: Granted = NOTHING) -> Placement:
-        """Rank nodes for a pod that asks for GPUs and whose node is ours to choose."""
+        """Rank nodes for a pod whose node is ours to choose."""
         nodes, usage = self._state.nodes, self._state.usage
         demand, strategy, key = ask.demand, ask.strategy, ask.whole + wishes.key
         scores = _recent(self._scores, key)
@@ -61,7 +61,7 @@ class Ranker:
             shape = self._shape(ask.key + wishes.key, ask.stated, wishes)
             if shape is None:
                 return Placement((), strategy, "affinity or tolerations are too many to rank by")
-            asked = self._gpus.among([name for name, _ in demand.requests])[0]
+            asked = next(iter(self._gpus.among([name for name, _ in demand.requests])), None)
             scores = Scores(shape, demand, STRATEGIES[strategy], asked)
             _keep(self._scores, key, scores, self._limit())
         scores.refresh(nodes, self._current_view())

@@ -43,12 +43,12 @@ _SMALL = 2048
 class Scores:
     """The scores of one shape, demand and strategy over all rows; -inf where the pod does not fit."""
 
-    def __init__(self, shape: Shape, demand: Demand, strategy: Strategy, gpu: str) -> None:
+    def __init__(self, shape: Shape, demand: Demand, strategy: Strategy, gpu: str | None) -> None:
         self.shape = shape
         self.demand = demand
         self.strategy = strategy
         self._gpu = gpu
-        """The resource whose free amount is told."""
+        """The resource whose free amount is told; None: nothing is."""
         self.score: Floats = np.zeros(0)
         self._best: Floats = np.zeros(0)
         self._first: Floats = np.zeros(0)
@@ -206,7 +206,8 @@ class Scores:
             if row not in known:
                 score = self.score.item(row)
                 score += AVOIDED if score < -AVOIDED / 2 else 0.0
-                known[row] = Ranked(nodes.columns.name[row], nodes.columns.free[self._gpu].item(row), 0, score)
+                free = nodes.columns.free[self._gpu].item(row) if self._gpu is not None else 0
+                known[row] = Ranked(nodes.columns.name[row], free, 0, score)
         found = [known[row] for row in rows]
         if not peers.keys().isdisjoint(rows):
             found = [Ranked(r.node, r.free, peers.get(row, 0), r.score) for row, r in zip(rows, found, strict=True)]

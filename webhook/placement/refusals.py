@@ -85,7 +85,7 @@ class Refusals:
         found: dict[str, int] = {}
         left = nodes.columns.alive[rows]
         asked = self._gpus.among([name for name, _ in demand.requests])
-        has = np.full(left.shape, bool(asked))
+        has = np.ones(left.shape, bool)
         for resource in asked:
             has &= capacity[resource][rows] > 0 if resource in capacity else False
         if nodes.dra:

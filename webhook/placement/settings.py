@@ -114,6 +114,9 @@ class PlacementSettings(Settings):
     """For every class that `strategies` does not name."""
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod."""
+    every_pod: bool = False
+    """Pods without a GPU are ranked too, as `pack` does whatever their class. The scheduler would send them to the emptiest
+    nodes, which are those that are kept free for large pods."""
     preferences: Annotated[tuple[Preference, ...], Field(max_length=32)] = ()
     """Of two nodes that fit, the one where these weigh more comes first, whatever the strategy."""
     health: Health = Health()
