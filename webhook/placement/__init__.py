@@ -1,6 +1,6 @@
 """Filter, score, choose: the ranked nodes for one pod, and why.
 
-`place` is what `choose` does with a request: `ask_of` reads the pod, `answer` looks at the cluster. Equal pods have equal
+`ask_of` reads the pod, `answer` looks at the cluster, `place` does both. Equal pods have equal
 asks, so whoever knows that two pods are alike reads only the first. Nothing here changes the cluster state; scores of pod
 shapes are kept beside it (`Snapshot.state.memo`) and brought up to date by what changed.
 """
@@ -16,7 +16,6 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
 from webhook.facts import Placement, Rejected
 from webhook.gpus import GpuName, Gpus
-from webhook.interface import Context
 from webhook.placement.ask import Ask, shape_key
 from webhook.placement.eligible import ineligible
 from webhook.placement.gangs import gang_size
@@ -26,20 +25,13 @@ from webhook.placement.strategies import STRATEGIES
 from webhook.placement.wishes import NOTHING, granted, wanted_by
 from webhook.pod import Pod, claims_devices
 
-__all__ = ["Ask", "Rank", "answer", "ask_of", "choose", "demand_of", "fits_empty", "place"]
+__all__ = ["Ask", "Rank", "answer", "ask_of", "demand_of", "fits_empty", "place"]
 
 Rank = Callable[[Ask, Snapshot, PlacementSettings, Gpus], Placement]
 """As `answer`, which it is but for what the caller wants to know of it."""
 _RANKERS = 6
 _MOST_RESOURCES = 64
 """Of one pod: each is looked at on every node."""
-
-
-def choose(pod: Pod, context: Context, settings: PlacementSettings) -> Placement:
-    """The ranked nodes for the pod of a request, or the reason why there are none."""
-    if not isinstance(context.cluster, Snapshot):
-        return Placement((), context.strategy, "cluster state is not known")
-    return place(pod, context.cluster, settings, context.strategy, context.gpus, context.workload.name)
 
 
 def place(
