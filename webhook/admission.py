@@ -183,6 +183,11 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
 
 def refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
     denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
-    decision.message = explain.refusal(f"pod {display_name(pod)}", denials, policy.hash)
+    decision.subject = subject_of(pod)
+    decision.message = explain.refusal(decision.subject, denials, policy.hash)
     decision.result = "shadow" if shadow else "denied"
     return decision
+
+
+def subject_of(pod: Pod) -> str:
+    return f"pod {display_name(pod)}"

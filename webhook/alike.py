@@ -133,7 +133,7 @@ class Alike:
         if isinstance(known, Plan):
             made = known.again(snapshot, self._rank, dry_run=request.dry_run)
         elif known is not None:
-            made = _told_again(known, request, policy)
+            made = _told_again(known, request)
         if made is None:
             made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
             home = home_of(request.namespace, policy, snapshot)
@@ -150,7 +150,7 @@ class Alike:
         key = self._key(request, _profile(request.namespace, snapshot), policy, snapshot, bound=True)
         known = self._validated.get(key) if key else None
         if known is not None:
-            return _told_again(known, request, policy)
+            return _told_again(known, request)
         made = admission.validate(request, policy, snapshot)
         if key:
             _keep(self._validated, key, made)
@@ -189,14 +189,15 @@ def _named(request: Request) -> Request:
     return request._replace(object={"metadata": {key: metadata.get(key) for key in ("name", "generateName")}})
 
 
-def _told_again(known: Decision, request: Request, policy: Policy) -> Decision:
+def _told_again(known: Decision, request: Request) -> Decision:
     """A decision without a node, for a pod of another name."""
     if not known.message or request.object is None:
         return known
     again = Decision(known.result, known.profile, known.workload, unknown_profile=known.unknown_profile)
     again.warnings, again.findings, again.outcomes = known.warnings, known.findings, known.outcomes
-    again.claim = known.claim
-    return admission.refused(again, request.object, policy, shadow=known.result == "shadow")
+    again.claim, again.subject = known.claim, admission.subject_of(request.object)
+    again.message = again.subject + known.message[len(known.subject) :]
+    return again
 
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:

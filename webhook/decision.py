@@ -39,6 +39,8 @@ class Decision:
     workload: str = ""
     patch: bytes | None = None
     message: str = ""
+    subject: str = ""
+    """What the message is about, and begins with."""
     warnings: list[str | None] = field(default_factory=list)
     """What the caller is told besides findings. None stands for nothing."""
     record: str = ""
