@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Set
 from itertools import chain
 from typing import TypeVar
 
@@ -101,7 +101,7 @@ class Ranker:
     def _pick(self, scores: Scores, among: Domain | None, crowd: Peers, count: int, taken: list[int]) -> list[int]:
         """The best rows of a domain (of all where None) that are not `taken`."""
         nodes = self._state.nodes
-        apart: Container[int] = {*crowd, *taken} if taken else crowd
+        apart: Set[int] = {*crowd, *taken} if taken else crowd.keys()
         if among is None and len(crowd) <= _MANY:
             found = scores.best(nodes, count, apart)
         else:

@@ -8,7 +8,7 @@ as a list, which a row that changed leaves and enters again: most choices are re
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping, Set
 from itertools import islice
 
 import numpy as np
@@ -60,8 +60,7 @@ class Scores:
         self._read_to = -1
         self._seen: View | None = None
         self._view: object = None
-        self._order = -1
-        self._pending = 0
+        self._order, self._pending = -1, 0
         self._single: Callable[[int], float] = self.score.item
 
     def refresh(self, nodes: Nodes, view: View) -> None:
@@ -163,18 +162,20 @@ class Scores:
 
     # --- the best -----------------------------------------------------------------------------------------------------
 
-    def best(self, nodes: Nodes, count: int, apart: Container[int] = ()) -> list[int]:
+    def best(self, nodes: Nodes, count: int, apart: Set[int] = frozenset()) -> list[int]:
         """The `count` best rows that fit and are not `apart`: highest score first, equal ones in the order of nodes."""
         top, wanted = self._top, count
         while True:
-            found = list(islice((row for row in top.rows if row not in apart), count)) if apart else top.rows[:count]
+            found = top.rows[:count]
+            if not apart.isdisjoint(found):
+                found = list(islice((row for row in top.rows if row not in apart), count))
             if len(found) == count or top.whole:
                 return found
             wanted = max(_KEPT, 2 * wanted, 2 * len(top.rows))
             self._list(nodes, wanted)
 
     def best_within(
-        self, nodes: Nodes, count: int, apart: Container[int], rows: Rows, member: Mask | None = None
+        self, nodes: Nodes, count: int, apart: Set[int], rows: Rows, member: Mask | None = None
     ) -> list[int]:
         """As `best`, of some rows. `member`: by row, whether it is one of them; None: every row that fits is."""
         scores = self.score[rows]
