@@ -28,6 +28,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.fleet import Object, node, pod, running, strategy_of
+from bench.output import stdout
 from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.facts import Placement
@@ -236,7 +237,7 @@ def main() -> None:
         command = [sys.executable, "-m", "bench.choose", "--one", size, "--choices", str(given.choices)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         results.append(json.loads(done.stdout))
-    Console().print(table(results))
+    stdout().print(table(results))
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
         (given.out / "choose.json").write_text(json.dumps(results, indent=1) + "\n")

@@ -25,6 +25,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
+from bench.output import stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
@@ -226,7 +227,7 @@ def main() -> None:
             args.out.mkdir(parents=True, exist_ok=True)
             found = {name: vars(outcome) for name, outcome in outcomes.items()}
             (args.out / "cluster.json").write_text(json.dumps({"load": vars(asked), "found": found}, indent=1))
-    Console().print(tabled(outcomes, title))
+    stdout().print(tabled(outcomes, title))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.output import stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.objects import pod
@@ -140,7 +141,7 @@ def main() -> None:
         for title, row in rows.items():
             last = title == "added by us"
             table.add_row(part, title, *(f"{row[p]:.2f}" for p in SHARES), end_section=last)
-    Console().print(table)
+    stdout().print(table)
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
         (args.out / "creates.json").write_text(json.dumps({"summary": summaries, "rounds": found}, indent=1))

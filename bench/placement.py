@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.output import stdout
 from bench.plot import lines
 from bench.replay import POLICIES, Options, Result, replay
 from bench.traces import TraceError, load
@@ -163,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
     title = f"{given.pods.stem}{', whole GPUs' if given.whole_gpu else ''}, mean of {given.seeds} seeds"
     title += f", bursts of {given.burst}" if given.burst > 1 else ""
     title += f", load {given.load:g}" if given.load is not None else ""
-    Console().print(table(title, found, published))
+    stdout().print(table(title, found, published))
     if given.out:
         _write(given.out, title, asdict(options), found, published)
     wrong = gate(known, found) if given.seeds >= _GATE_SEEDS else []

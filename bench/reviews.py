@@ -35,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.load import Outcome, request, run
+from bench.output import stdout
 from webhook.alike import MOST
 from webhook.handlers import Handlers
 from webhook.offline import load_policy, load_state, write_certificates
@@ -311,7 +312,7 @@ def show(found: dict[str, list[Outcome]]) -> None:
             f"{all_ratios[len(all_ratios) // 4]:.2f} - {all_ratios[-1 - len(all_ratios) // 4]:.2f}",
             str(outcome.failed),
         )
-    Console(width=110).print(table)
+    stdout().print(table)
 
 
 def main() -> None:
