@@ -144,11 +144,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the benchmark; the exit status is 1 where the gate does not hold, 2 where the trace cannot be read."""
     given = _parser().parse_args(arguments)
     try:
-        trace = load(given.nodes, given.pods)
+        trace = load(given.nodes, given.pods, whole=given.whole_gpu)
     except (TraceError, OSError) as error:
         progress.print(f"bench.placement: {error}", style="red", markup=False)
         return 2
-    trace = trace.whole_gpu() if given.whole_gpu else trace
     options = Options(given.burst, given.load, given.lifetimes, given.images, given.sampled, not given.gpu_pods_only)
     names = [name.strip() for name in given.policies.split(";") if name.strip()] or list(POLICIES)
     if unknown := [name for name in names if name not in POLICIES]:
@@ -164,6 +163,9 @@ def main(arguments: list[str] | None = None) -> int:
     title = f"{given.pods.stem}{', whole GPUs' if given.whole_gpu else ''}, mean of {given.seeds} seeds"
     title += f", bursts of {given.burst}" if given.burst > 1 else ""
     title += f", load {given.load:g}" if given.load is not None else ""
+    title += f", images on {given.images:.0%} of the nodes" if given.images else ""
+    title += ", a part of the nodes sampled" if given.sampled else ""
+    title += ", pods without GPUs left to the scheduler" if given.gpu_pods_only else ""
     stdout().print(table(title, found, published))
     if given.out:
         _write(given.out, title, asdict(options), found, published)

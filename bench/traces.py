@@ -64,14 +64,18 @@ class Trace(NamedTuple):
         return self._replace(pods=tuple(pod for pod in self.pods if pod.gpus == 0 or pod.whole))
 
 
-def load(nodes: Path, pods: Path) -> Trace:
-    """Both files. Raises TraceError."""
+def load(nodes: Path, pods: Path, *, whole: bool = False) -> Trace:
+    """Both files; `whole`: as `whole_gpu`. Raises TraceError where nothing would ever fill the nodes, too."""
     trace = Trace(_nodes(nodes), _pods(pods))
     if not trace.total:
         raise TraceError(f"{nodes}: saw no node with GPUs, wanted at least one (column gpu)")
     if not any(pod.gpus for pod in trace.pods):
         raise TraceError(f"{pods}: saw no pod that asks for GPUs, wanted at least one (column num_gpu)")
-    return trace
+    if not whole:
+        return trace
+    if not any(pod.whole for pod in trace.pods):
+        raise TraceError(f"{pods}: saw only pods that share a GPU, wanted one with whole GPUs: leave --whole-gpu out")
+    return trace.whole_gpu()
 
 
 def arrivals(trace: Trace, rng: np.random.Generator, goal: float) -> tuple[list[Shape], NDArray[np.intp]]:

@@ -119,3 +119,13 @@ def test_a_trace_that_cannot_be_read_is_refused_with_the_reason(text: str, said:
 
 def test_an_unknown_policy_is_refused() -> None:
     assert main(["--nodes", str(NODES), "--pods", str(PODS), "--policies", "magic"]) == 2
+
+
+def test_a_trace_of_nothing_but_shared_gpus_has_no_part_with_whole_ones(tmp_path: Path) -> None:
+    """It would never fill a node, and replay for ever."""
+    pods = tmp_path / "pods.csv"
+    pods.write_text("cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,1,500\n1,1,0,0\n")
+    assert len(load(NODES, pods).pods) == 2
+    with pytest.raises(TraceError, match="saw only pods that share a GPU"):
+        load(NODES, pods, whole=True)
+    assert main(["--nodes", str(NODES), "--pods", str(pods), "--whole-gpu"]) == 2
