@@ -292,16 +292,27 @@ def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> 
     return found
 
 
-def ratios(found: dict[str, list[Outcome]], name: str) -> list[float]:
-    """CPU per request in terms of the echo's of the same round, in rising order."""
-    pairs = zip(found[name], found["echo"], strict=True)
-    return sorted(one.cpu_each / echo.cpu_each for one, echo in pairs)
+def ratios(found: dict[str, list[Outcome]], name: str, yardstick: str) -> list[float]:
+    """CPU per request in terms of what the yardstick took in the same round, in rising order."""
+    pairs = zip(found[name], found[yardstick], strict=True)
+    return sorted(one.cpu_each / other.cpu_each for one, other in pairs)
 
 
 def show(found: dict[str, list[Outcome]]) -> None:
-    table = Table("handler", "req/s", "p50 ms", "p99 ms", "CPU µs / request", "× echo", "half of all rounds", "failed")
+    columns = (
+        "handler",
+        "req/s",
+        "p50 ms",
+        "p99 ms",
+        "CPU µs",
+        "× echo",
+        "half of all rounds",
+        "× no decision",
+        "failed",
+    )
+    table = Table(*columns, title="CPU of the server process for one request")
     for name, rounds in found.items():
-        outcome, all_ratios = sum(rounds[1:], start=rounds[0]), ratios(found, name)
+        outcome, all_ratios = sum(rounds[1:], start=rounds[0]), ratios(found, name, "echo")
         table.add_row(
             name,
             f"{outcome.rate:,.0f}",
@@ -310,6 +321,7 @@ def show(found: dict[str, list[Outcome]]) -> None:
             f"{outcome.cpu_each * 1e6:.0f}",
             f"{median(all_ratios):.2f}",
             f"{all_ratios[len(all_ratios) // 4]:.2f} - {all_ratios[-1 - len(all_ratios) // 4]:.2f}",
+            f"{median(ratios(found, name, 'no decision')):.2f}",
             str(outcome.failed),
         )
     stdout().print(table)

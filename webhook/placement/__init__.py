@@ -105,7 +105,12 @@ def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: 
 
 def _ranker(snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Ranker:
     """The ranker of these settings: one for all profiles and policies that rank alike, a few of the policies before."""
-    rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = snapshot.state.memo.setdefault("rankers", {})
+    memo = snapshot.state.memo
+    last = memo.get("ranker")
+    if last is not None and last[0] is settings and last[1] is gpus:
+        ranker: Ranker = last[2]
+        return ranker
+    rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = memo.setdefault("rankers", {})
     key = settings.ranking, gpus.names
     found = rankers.pop(key, None)
     if found is None:
@@ -113,4 +118,5 @@ def _ranker(snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Rank
             del rankers[next(iter(rankers))]
         found = Ranker(snapshot.state, settings, gpus)
     rankers[key] = found
+    memo["ranker"] = settings, gpus, found
     return found

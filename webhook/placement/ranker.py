@@ -89,6 +89,8 @@ class Ranker:
         if ask.gang:
             keys = self._settings.gangs.keys
             near = homes(self._state.nodes, self._domains, scores.score, scores.demand, peers, ask.gang, keys)
+        if not near and scores.shape.wish is None:  # nearly always
+            return self._pick(scores, None, crowd, count, [])
         found: list[int] = []
         for level in self._levels.of(scores.shape, self._state.nodes):
             # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.
