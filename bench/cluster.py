@@ -162,13 +162,13 @@ def judged(pods: list[Json], asked: Load) -> Outcome:
     return outcome
 
 
-def run(asked: Load, who: str) -> Outcome:
-    """`who`: stock, packing, one, two."""
+def run(asked: Load, who: str, policy: str | None = None) -> Outcome:
+    """`who`: stock, packing, one, two. `policy`: instead of the shipped one."""
     options = Options(scheduler=most_allocated()) if who == "packing" else Options()
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(find(), options))
         if who in ("one", "two"):
-            stack.enter_context(Installed(plane, replicas=2 if who == "two" else 1))
+            stack.enter_context(Installed(plane, policy, 2 if who == "two" else 1))
 
         async def work() -> Outcome:
             async with Api.of(plane.kubeconfig) as api:
@@ -215,13 +215,14 @@ def main() -> None:
     parser.add_argument("--bursts", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--who", default=",".join(TITLES), help=f"of {', '.join(TITLES)}; all by default")
+    parser.add_argument("--policy", type=Path, help="a policy.yaml instead of the shipped one")
     parser.add_argument("--out", type=Path, help="a folder for cluster.json, written again after each of them")
     args = parser.parse_args()
     asked = load(args.nodes, args.pods, args.fill, args.bursts, args.seed)
     title = f"{args.nodes} nodes of 8 GPUs; {asked.pods} pods ask for {asked.gpus} GPUs in {len(asked.bursts)} bursts"
     outcomes: dict[str, Outcome] = {}
     for who in args.who.split(","):
-        outcomes[who] = run(asked, who)
+        outcomes[who] = run(asked, who, args.policy.read_text() if args.policy else None)
         console.print(f"{TITLES[who]}: {outcomes[who].seconds:.0f} s")
         if args.out is not None:
             args.out.mkdir(parents=True, exist_ok=True)

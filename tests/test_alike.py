@@ -250,7 +250,7 @@ def test_the_next_one_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.review.parse", lambda body: read.append(body) or parse(body))
     assert [server.handlers.mutate(body) for body in bodies] == answers
     assert read == bodies[:1]
-    assert server.recorder.rankings == ["spread"] * 3, "each has its own place, and that took its time"
+    assert server.recorder.rankings == ["apart"] * 3, "each has its own place, and that took its time"
     assert facts(server.state) == facts(alone.state)
     assert server.recorder.told == alone.recorder.told
 

@@ -60,8 +60,8 @@ def test_a_plain_gpu_pod_is_completed() -> None:
             "topologySpread": ["added", ["kubernetes.io/hostname", ZONE]],
             "nodeAffinity": ["preferred", 3],
         },
-        "strategy": "spread",
-        "nodes": [["gpu-a1", 8, 0, 8.0], ["gpu-a2", 8, 0, 8.0], ["gpu-b1", 4, 0, 4.0]],
+        "strategy": "apart",
+        "nodes": [["gpu-a1", 8, 0, -0.203], ["gpu-a2", 8, 0, -0.203], ["gpu-b1", 4, 0, -0.25]],
         "of": 3,
     }
     assert response == {

@@ -113,7 +113,7 @@ class Context:
     holder: Holder | None = None
     """The workload around a template, while the API server has not yet checked and completed it."""
     strategy: str = "off"
-    """How the node is chosen: `spread`, `pack` or `off`."""
+    """How the node is chosen: `apart`, `spread`, `pack` or `off`."""
     placement: Placement | None = None
     """The ranked nodes. Set before the injectors that need it run: topology spread and node affinity must agree."""
     _walked: tuple[Pod, tuple[Container, ...]] | None = field(default=None, init=False, repr=False)

@@ -348,10 +348,11 @@ def test_equal_nodes_are_ranked_by_name_and_ten_of_them_at_most() -> None:
     assert names(placed(of, pod("p"), settings=PlacementSettings(nodes=3))) == ["gpu-000", "gpu-001", "gpu-002"]
 
 
-def test_spread_puts_the_fewest_peers_first() -> None:
+@pytest.mark.parametrize("strategy", ["spread", "apart"])
+def test_the_fewest_peers_come_first(strategy: str) -> None:
     of = state([node("a"), node("b"), node("c")], [pod("x", on="a", owner="o"), pod("y", on="a", owner="o")])
     of.pod_seen(pod("z", on="b", owner="o"), 0)
-    placement = placed(of, pod("p", owner="o"), "spread")
+    placement = placed(of, pod("p", owner="o"), strategy)
     assert [(r.node, r.peers) for r in placement.nodes] == [("c", 0), ("b", 1), ("a", 2)]
 
 
@@ -361,15 +362,25 @@ def test_spread_does_not_count_the_pods_of_others_as_peers() -> None:
     assert [(r.node, r.peers) for r in placement.nodes] == [("a", 0), ("b", 0)]
 
 
-def test_a_burst_of_one_owner_is_spread_evenly() -> None:
+@pytest.mark.parametrize("strategy", ["spread", "apart"])
+def test_a_burst_of_one_owner_is_spread_evenly(strategy: str) -> None:
     of = state([node(f"gpu-{i}") for i in range(4)])
     counts: dict[str, int] = {}
     for i in range(12):
         made = pod(f"p{i}", owner="o")
-        placement = placed(of, admitted(made), "spread")
+        placement = placed(of, admitted(made), strategy)
         of.reserve(admitted(made), placement, 0)
         counts[placement.nodes[0].node] = counts.get(placement.nodes[0].node, 0) + 1
     assert set(counts.values()) == {3}
+
+
+def test_apart_leaves_empty_nodes_alone_where_others_are_as_far_from_its_peers() -> None:
+    of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="b"), pod("y", 5, on="c")])
+    made = pod("p", 2, owner="o")
+    assert names(placed(of, made, "spread"))[0] == "a"
+    assert names(placed(of, made, "apart")) == names(placed(of, made, "pack")) == ["c", "a", "b"]
+    of.pod_seen(pod("z", 1, on="c", owner="o"), 0)
+    assert names(placed(of, made, "apart"))[-1] == "c", "but not where a replica is"
 
 
 def test_pack_fills_the_fullest_node_that_fits() -> None:

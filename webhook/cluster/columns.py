@@ -68,7 +68,7 @@ class Strategy(Protocol):
     shape, and only changed rows are computed again. Rows that cannot take the demand, and dead rows, are asked for as
     well: their scores are ignored, but must not raise or warn. Ties are broken by node name by the caller.
 
-    `webhook.placement.strategies.STRATEGIES` maps the names of the policy ("spread", "pack") to these.
+    `webhook.placement.strategies.STRATEGIES` maps the names of the policy ("apart", "spread", "pack") to these.
     """
 
     @property

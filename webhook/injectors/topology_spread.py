@@ -3,8 +3,8 @@
 Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. Three cases:
 
 - No node was chosen (no state, strategy `off`): constraints with `maxSkew` as in the policy. The scheduler spreads.
-- Strategy `spread` and a node was chosen: the ranking has already counted the owner's pods on every node, those on their
-  way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on a node is worth up to
+- Strategy `spread` or `apart` and a node was chosen: the ranking has already counted the owner's pods on every node, those
+  on their way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on a node is worth up to
   200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone gives 4/4).
   The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
   (pkg/scheduler/framework/plugins/podtopologyspread/scoring.go): a large maxSkew weighs every node nearly alike. The same

@@ -37,7 +37,7 @@ _MOST_RESOURCES = 64
 def place(
     pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
 ) -> Placement:
-    """Rank nodes for `pod` as it will be stored. `strategy`: "spread", "pack" or "off".
+    """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off".
 
     Same input, same answer. Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
     """

@@ -13,7 +13,7 @@ from webhook.interface import LabelKey, LabelValue, Settings
 from webhook.text import listed, quoted
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
-StrategyName = Literal["spread", "pack", "off"]
+StrategyName = Literal["apart", "spread", "pack", "off"]
 
 
 class Health(Settings):
@@ -108,7 +108,7 @@ class Preference(Settings):
 class PlacementSettings(Settings):
     """The `placement` of a profile."""
 
-    strategies: dict[str, StrategyName] = Field(default={"inference": "spread"})
+    strategies: dict[str, StrategyName] = Field(default={"inference": "apart"})
     """By class of workload."""
     otherwise: StrategyName = "pack"
     """For every class that `strategies` does not name."""

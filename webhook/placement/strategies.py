@@ -103,7 +103,14 @@ class Pack:
         return view.version
 
 
-STRATEGIES: Final[dict[str, Strategy]] = {"spread": Spread(), "pack": Pack()}
+class Apart(Pack):
+    """For replicas that should not share a node, on a cluster where whole nodes are wanted too: the caller puts nodes with
+    fewer pods of the same owner first, then as `Pack`. `Spread` takes the emptiest nodes, and large pods find none."""
+
+    peers_first = True
+
+
+STRATEGIES: Final[dict[str, Strategy]] = {"apart": Apart(), "spread": Spread(), "pack": Pack()}
 """By their names in the policy."""
 
 
