@@ -79,7 +79,7 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert all(c["labelSelector"]["matchLabels"] == {"app": "app"} for c in spec["topologySpreadConstraints"])
         assert sorted(preferred_nodes(found)) == sorted(names)
         record = decision(found)
-        assert (record["profile"], record["class"], record["strategy"]) == ("default", "inference", "spread")
+        assert (record["profile"], record["class"], record["strategy"]) == ("default", "inference", "apart")
         assert [ranked[0] for ranked in record["nodes"]] == preferred_nodes(found)
         assert spec["nodeName"] in names
 

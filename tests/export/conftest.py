@@ -39,10 +39,10 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     for name in RUNTIMES:  # the API server refuses other names before any policy
         one = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
         before.append({**one, "handler": name})
-    for account in ("default", "exporter"):
-        metadata = {"name": account, "namespace": INSIDE}
-        before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "exporter", "namespace": INSIDE}})
     control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
+    for name in (INSIDE, OUTSIDE, OPERATOR):  # made by a controller, in its own time; a pod needs it
+        control_plane.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
     try:
         yield control_plane
     finally:
