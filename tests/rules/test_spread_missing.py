@@ -12,8 +12,14 @@ from webhook.rules.spread_missing import SpreadMissing
 RULE = SpreadMissing(action="warn")
 
 
-def template(replicas: int | None = 4, owned_by: str = "Deployment", gpu: int | None = 1, **spec: Any) -> Case:
-    return case(pod(container(gpu=gpu), owned_by=owned_by, **spec), template=True, replicas=replicas)
+def template(
+    replicas: int | None = 4,
+    owned_by: str = "Deployment",
+    gpu: int | None = 1,
+    rule: SpreadMissing | None = None,
+    **spec: Any,
+) -> Case:
+    return case(pod(container(gpu=gpu), owned_by=owned_by, **spec), template=True, replicas=replicas, rule=rule)
 
 
 ALLOWED: dict[str, Case] = {
@@ -34,6 +40,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         template(2),
         [
             "spec.topologySpreadConstraints: saw 2 replicas without topology spread or pod anti-affinity, wanted replicas on several nodes: one node that fails would take all of them. "
+            "Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods."
+        ],
+    ),
+    "one that an autoscaler may make many, where the policy asks for it": (
+        template(None, rule=SpreadMissing(action="warn", replicas=1)),
+        [
+            "spec.topologySpreadConstraints: saw 1 replica without topology spread or pod anti-affinity, wanted replicas on several nodes: one node that fails would take all of them. "
             "Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods."
         ],
     ),

@@ -25,11 +25,14 @@ class SpreadMissing(Rule):
     """Workloads with many replicas are spread over nodes."""
 
     action: Action = "off"
-    replicas: int = Field(default=2, ge=2)
-    """How many replicas are many."""
+    replicas: int = Field(default=2, ge=1)
+    """How many replicas are many. 1 also finds workloads that an autoscaler scales: they say one, or nothing."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        count, kind = context.replicas or 0, context.owner.kind if context.owner else ""
+        count, kind = (
+            context.replicas if context.replicas is not None else 1,
+            context.owner.kind if context.owner else "",
+        )
         if not context.template or count < self.replicas or kind not in _KINDS:
             return
         spec = pod["spec"]
