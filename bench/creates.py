@@ -47,19 +47,23 @@ def turns() -> Iterator[tuple[str, ...]]:
     return itertools.cycle(itertools.permutations(SIDES))
 
 
-async def one(api: Api, side: str, number: int) -> float:
+async def one(api: Api, side: str) -> float:
+    """A replica: alike but for the name, which the API server makes up, as for the pods of any controller."""
+    made = pod("web")
+    del made["metadata"]["name"]
+    made["metadata"]["generateName"] = "web-"
     started = time.perf_counter()
-    await api.create(pod(f"p{number}"), side)
+    await api.create(made, side)
     return (time.perf_counter() - started) * 1e3
 
 
 async def singly(api: Api, count: int) -> Times:
     """One pod here, one there, and so on: each once the last one is scheduled and the machine has nothing else to do."""
     times: Times = {side: [] for side in SIDES}
-    for number, order in zip(range(count), turns(), strict=False):
+    for _, order in zip(range(count), turns(), strict=False):
         for side in order:
             await asyncio.sleep(PAUSE)
-            times[side].append(await one(api, side, number))
+            times[side].append(await one(api, side))
     return times
 
 
@@ -68,8 +72,8 @@ async def at_once(api: Api, count: int) -> Times:
     times: Times = {side: [] for side in SIDES}
     for start, order in zip(range(0, count, WIDTH), turns(), strict=False):
         for side in order:
-            numbers = range(start, min(start + WIDTH, count))
-            times[side] += await asyncio.gather(*(one(api, side, number) for number in numbers))
+            width = min(WIDTH, count - start)
+            times[side] += await asyncio.gather(*(one(api, side) for _ in range(width)))
             await settled(api, side)
     return times
 
