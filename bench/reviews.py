@@ -21,13 +21,11 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import orjson
 from aiohttp import web
@@ -36,178 +34,13 @@ from rich.table import Table
 
 from bench.load import Outcome, request, run
 from bench.output import stdout
+from bench.samples import cluster, pod, refused, review, stored
 from webhook.alike import MOST
-from webhook.handlers import Handlers
-from webhook.offline import load_policy, load_state, write_certificates
-from webhook.patch import apply
+from webhook.offline import write_certificates
 
 console = Console(stderr=True)
 _UNLIKE = 3 * MOST
 _ROUNDS = 20
-
-
-def node(number: int) -> dict[str, Any]:
-    """A GPU node that never fills up."""
-    name = f"gpu-{number:05d}"
-    amount = {"cpu": "4M", "memory": "64Pi", "pods": "1000000", "nvidia.com/gpu": "1000000"}
-    labels = {
-        "kubernetes.io/hostname": name,
-        "topology.kubernetes.io/zone": f"zone-{number % 3}",
-        "nvidia.com/gpu.present": "true",
-        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
-        "status": {"allocatable": amount, "capacity": amount, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
-
-
-def cluster(nodes: int) -> dict[str, Any]:
-    classes = [("gpu-inference", 100000), ("gpu-training", 10000), ("gpu-development", 1000)]
-    priorities = [
-        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-        for name, value in classes
-    ]
-    return {"apiVersion": "v1", "kind": "List", "items": [node(i) for i in range(nodes)] + priorities}
-
-
-def pod(number: int, workloads: int = 500) -> dict[str, Any]:
-    """A vLLM replica as the API server hands it over: with defaults, a token volume, managed fields."""
-    workload, token = number % workloads, f"kube-api-access-{number:05d}"
-    app = f"vllm-{workload}"
-    quantities = {"cpu": "8", "memory": "48Gi", "nvidia.com/gpu": "1"}
-    probe = {"httpGet": {"path": "/health", "port": 8000, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}
-    mounts = [
-        {"name": "models", "mountPath": "/models"},
-        {"name": "shm", "mountPath": "/dev/shm"},
-        {"name": token, "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
-    ]
-    managed: dict[str, dict[str, Any]] = {
-        f"f:{key}": {} for key in ("image", "name", "ports", "resources", "env", "volumeMounts", "args", "command")
-    }
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {
-            "generateName": f"{app}-6f7d9-",
-            "namespace": "serving",
-            "labels": {"app.kubernetes.io/name": app, "app.kubernetes.io/part-of": "llm", "pod-template-hash": "6f7d9"},
-            "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
-                    "name": f"{app}-6f7d9",
-                    "uid": f"0c3c5d54-{workload:04d}",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-            "managedFields": [
-                {
-                    "manager": "kube-controller-manager",
-                    "operation": "Update",
-                    "apiVersion": "v1",
-                    "time": f"2026-01-01T00:{number // 60 % 60:02d}:{number % 60:02d}Z",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"f:spec": {"f:containers": {'k:{"name":"server"}': managed}}},
-                }
-            ],
-        },
-        "spec": {
-            "volumes": [
-                {"name": "models", "persistentVolumeClaim": {"claimName": "models"}},
-                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
-                {"name": token, "projected": {"sources": [{"serviceAccountToken": {"expirationSeconds": 3607}}]}},
-            ],
-            "containers": [
-                {
-                    "name": "server",
-                    "image": "vllm/vllm-openai:v0.11.0",
-                    "command": ["python3", "-m", "vllm.entrypoints.openai.api_server"],
-                    "args": ["--model", "/models/llama", "--tensor-parallel-size", "1", "--max-model-len", "32768"],
-                    "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
-                    "env": [{"name": f"VLLM_SETTING_{i}", "value": "some value that is set"} for i in range(24)],
-                    "resources": {"limits": quantities, "requests": quantities},
-                    "volumeMounts": mounts,
-                    "livenessProbe": probe,
-                    "readinessProbe": probe,
-                    "imagePullPolicy": "IfNotPresent",
-                    "terminationMessagePath": "/dev/termination-log",
-                }
-            ],
-            "restartPolicy": "Always",
-            "dnsPolicy": "ClusterFirst",
-            "serviceAccountName": "default",
-            "schedulerName": "default-scheduler",
-            "securityContext": {},
-            "tolerations": [
-                {
-                    "key": f"node.kubernetes.io/{key}",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-                for key in ("not-ready", "unreachable")
-            ],
-            "priority": 0,
-            "enableServiceLinks": True,
-            "preemptionPolicy": "PreemptLowerPriority",
-        },
-        "status": {},
-    }
-
-
-def review(number: int, obj: dict[str, Any]) -> bytes:
-    user = "system:serviceaccount:kube-system:replicaset-controller"
-    body = {
-        "uid": f"705ab4f5-6393-11e8-b7cc-{number:012d}",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
-        "requestResource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": "serving",
-        "operation": "CREATE",
-        "userInfo": {"username": user, "uid": "a", "groups": ["system:serviceaccounts", "system:authenticated"]},
-        "object": obj,
-        "oldObject": None,
-        "dryRun": False,
-        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
-    }
-    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body})
-
-
-def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
-    """The pods of these reviews as the validating hook gets them: mutated, and named."""
-
-    class Silent:
-        current = load_policy()
-
-        def decided(self, *unused: object) -> None: ...
-
-        def ranked(self, *unused: object) -> None: ...
-
-        def bad_review(self, hook: str, error: Exception) -> None:
-            raise error
-
-    handlers = Handlers(Silent(), load_state(cluster_file), Silent(), time.monotonic)
-    found = []
-    for number, body in enumerate(reviews):
-        response = orjson.loads(handlers.mutate(body)[1])["response"]
-        obj = apply(b64decode(response["patch"]), orjson.loads(body)["request"]["object"])
-        obj["metadata"] |= {"name": f"{obj['metadata']['generateName']}{number:05d}", "uid": f"705ab4f5-{number:012d}"}
-        found.append(obj)
-    return found
-
-
-def refused(obj: dict[str, Any]) -> dict[str, Any]:
-    """The same pod with the commonest theft in it. `obj` stays as it is."""
-    found: dict[str, Any] = orjson.loads(orjson.dumps(obj))
-    found["spec"]["containers"][0]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
-    return found
 
 
 @contextmanager

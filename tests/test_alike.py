@@ -115,7 +115,7 @@ def test_another_pod_is_decided_by_itself(
     change(other)
     for obj in (first, other):
         assert getattr(server, hook)(obj) == getattr(alone, hook)(obj)
-    assert asked.count == 2 + 2 - 2, "the forgetful one was not counted"
+    assert asked.count == 2
 
 
 def test_a_disguised_theft_is_not_told_from_the_harmless_pod_before_it() -> None:
@@ -231,13 +231,14 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("namespace", ["default", "apart", "void"])
 def test_replicas_are_decided_once_and_sent_to_a_node_each(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    chosen: list[str] = []
     for letters in ("abcde", "fghij", "k2345", "xxxxx"):
         obj = replica(letters)
         response = server.mutate(obj, namespace=namespace)
         assert response == alone.mutate(obj, namespace=namespace)
-        record = orjson.loads(after(response, obj)["metadata"]["annotations"][DECISION])
-        assert record["nodes"][0][0] == "gpu-a1" or namespace == "apart" or letters != "abcde"
+        chosen.append(orjson.loads(after(response, obj)["metadata"]["annotations"][DECISION])["nodes"][0][0])
     assert asked.count == 1
+    assert set(chosen) == {"gpu-a1", "gpu-a2", "gpu-b1"}
     assert facts(server.state) == facts(alone.state), "the same is promised"
 
 

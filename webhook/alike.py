@@ -136,9 +136,7 @@ class Alike:
             made = _told_again(known, request)
         if made is None:
             made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
-            home = home_of(request.namespace, policy, snapshot)
-            plan = Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
-            known = plan or (made if made.result in ("denied", "ignored") else None)
+            known = _kept(made, request, policy, snapshot) if key else None
             if key and known:
                 _keep(self._mutated, key, known)
         if key and known and (found := text_of(body)):
@@ -175,6 +173,14 @@ class Alike:
             return key_of(request.object or {}, (profile, request.namespace, request.user, request.groups), bound=bound)
         except (LookupError, TypeError, ValueError, AttributeError):
             return None  # not the shape of a pod: whoever decides says so
+
+
+def _kept(made: Decision, request: Request, policy: Policy, snapshot: Snapshot) -> Plan | Decision | None:
+    """What the next pod needs of this decision; None where it has to be made anew."""
+    if made.result in ("denied", "ignored"):
+        return made
+    home = home_of(request.namespace, policy, snapshot)
+    return Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
 
 
 def _profile(namespace: str, snapshot: Snapshot) -> Profile:

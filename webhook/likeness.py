@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from webhook.pod import DECISION, Pod
+from webhook.pod import DECISION, PREFERRED, Pod
 
 LARGEST: Final = 16 << 10
 """Bytes. Pods that take more are like nobody."""
@@ -20,7 +20,6 @@ TOKEN: Final = b"kube-api-access-"
 _APART: Final = frozenset(("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation", "selfLink"))
 """What differs between pods that are alike, and no unit reads."""
 _LETTERS: Final = 5
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _NAMED: Final = re.compile(rb'"key":"metadata\.name","operator":"In","values":\["[^"\\]*"\]'), b'"key":"\0"'
 """The node that a term of ours names."""
 _UID: Final = re.compile(rb'"request": *\{ *"uid": *"([A-Za-z0-9-]{1,128})"')
@@ -65,10 +64,10 @@ def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
             metadata["annotations"] = {key: value for key, value in annotations.items() if key != DECISION}
         affinity = spec.get("affinity") or {}
         nodes = affinity.get("nodeAffinity") or {}
-        if terms := nodes.get(_PREFERRED):
+        if terms := nodes.get(PREFERRED):
             named, mark = _NAMED
             blank = named.sub(mark, orjson.dumps(terms)).decode()
-            spec = {**spec, "affinity": {**affinity, "nodeAffinity": {**nodes, _PREFERRED: blank}}}
+            spec = {**spec, "affinity": {**affinity, "nodeAffinity": {**nodes, PREFERRED: blank}}}
     text = orjson.dumps((who, decided, metadata, spec))
     return _unlettered(text) if len(text) <= LARGEST else None
 

@@ -19,6 +19,8 @@ from webhook.text import quoted
 Pod = dict[str, Any]
 
 DECISION = "gpu-admission.io/decision"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+"""Of an affinity: the terms that only weigh."""
 MIRROR = "kubernetes.io/config.mirror"
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 

@@ -11,7 +11,7 @@ import orjson
 from webhook.cluster.columns import Demand
 from webhook.cluster.nodes import MODEL_LABELS
 from webhook.errors import QuantityError
-from webhook.pod import DECISION, Pod, annotations_of, labels_of
+from webhook.pod import DECISION, PREFERRED, Pod, annotations_of, labels_of
 from webhook.totals import total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
@@ -21,7 +21,6 @@ JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.i
 GROUP_LABELS = (LWS_GROUP, JOBSET)
 """Set by the controllers of workloads whose pods belong to several smaller ones."""
 _ALONE = Demand((("pods", 1),))
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -137,7 +136,7 @@ def first_promised(pod: Pod) -> str | None:
     """The first of `promised_nodes`, for a part of its cost."""
     if not (names := _recorded(pod)):
         return None
-    terms = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_PREFERRED)
+    terms = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(PREFERRED)
     if terms and _names_in(max(terms, key=_weight).get("preference") or {})[:1] == names[:1]:
         return names[0]
     return next(iter(promised_nodes(pod)), None)
@@ -158,7 +157,7 @@ def _recorded(pod: Pod) -> list[str]:
 def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The nodes that a pod's affinity calls by name: preferred, by falling weight, and required."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    weighed = sorted(affinity.get(_PREFERRED) or (), key=_weight, reverse=True)
+    weighed = sorted(affinity.get(PREFERRED) or (), key=_weight, reverse=True)
     preferred = [name for term in weighed for name in _names_in(term.get("preference") or {})]
     selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     required = [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]

@@ -23,7 +23,7 @@ class Ask(NamedTuple):
     key: bytes
     """Equal where `stated` is, and of bounded length."""
     stated: bytes
-    """What decides where the pod may go, as JSON: see `spec`."""
+    """What decides where the pod may go, as JSON: see `spec_of`."""
     owner: str
     """Whose pods are its peers; "" for a pod on its own."""
     gang: int
@@ -32,11 +32,6 @@ class Ask(NamedTuple):
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
     wanted: Wanted | None = None
     """What its annotations and the policy would like, besides its own affinity."""
-
-    @property
-    def spec(self) -> Spec:
-        """The part of the pod's spec that decides where it may go."""
-        return spec_of(self.stated)
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:
