@@ -1,8 +1,8 @@
 """Filter, score, choose: the ranked nodes for one pod, and why.
 
-`ask_of` reads the pod, `answer` looks at the cluster, `place` does both. Equal pods have equal
-asks, so whoever knows that two pods are alike reads only the first. Nothing here changes the cluster state; scores of pod
-shapes are kept beside it (`Snapshot.state.memo`) and brought up to date by what changed.
+`ask_of` reads the pod, `answer` looks at the cluster, `place` does both. Equal pods have equal asks, so whoever knows that two
+pods are alike reads only the first. Nothing here changes the cluster state; scores of pod shapes are kept beside it
+(`Snapshot.state.memo`) and brought up to date by what changed.
 """
 
 from __future__ import annotations
