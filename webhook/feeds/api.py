@@ -23,7 +23,8 @@ REQUEST_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 5.0
 _ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
 """Seconds, seconds, number, milliseconds: a peer that is gone without a word (its node is lost, a NAT forgot the connection)
-is given up by the kernel after ten seconds, whatever the watch has to say. Only where the system has these: Linux has all of them."""
+is given up by the kernel after ten seconds, whatever the watch has to say. Only where the system has these: Linux has all
+of them."""
 _LARGEST_LINE = 16 << 20
 """Bytes of one event: ten times what etcd stores as one object."""
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
