@@ -1,8 +1,9 @@
 """What a pod's creation costs more with us: `python -m bench.creates`.
 
-The same one-GPU pod is created through kube-apiserver by turns in a namespace that has opted in and in two that have not, in
-one run: one at a time, and 50 at once. With us means both webhooks over TLS, the choice of a node and its reservation. The
-second namespace without us tells the noise: what differs between two that are alike.
+The same one-GPU pod is created through kube-apiserver by turns in a namespace that has opted in and in three that have not,
+in one run: one at a time, and 50 at once. With us means both webhooks over TLS, the choice of a node and its reservation.
+The second namespace without any webhook tells the noise: what differs between two that are alike. The third has a mutating and
+a validating webhook that decide nothing (`bench.least`): what it costs to be asked at all, whoever answers.
 
 Rounds are short, and in each every side has its turn, first once and last once: what else the machine does meets all of them.
 The table has medians over the rounds, and what is added is the median of the differences within a round. After each
@@ -16,13 +17,16 @@ import asyncio
 import itertools
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from bench.least import command, configurations, started
 from bench.output import stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
@@ -30,9 +34,10 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.installed import Installed, opt_in
+from webhook.offline import write_certificates
 
-SIDES = {"plain": "without us", "again": "without us, again", "ours": "with us"}
-PLAIN, AGAIN, OURS = SIDES
+SIDES = {"plain": "no webhook", "again": "no webhook, again", "least": "webhooks without a decision", "ours": "with us"}
+PLAIN, AGAIN, LEAST, OURS = SIDES
 SHARES = {"p50": 0.5, "p99": 0.99}
 WIDTH = 50
 PAUSE = 0.05
@@ -99,13 +104,15 @@ async def cleared(api: Api) -> None:
     await asyncio.sleep(1)  # the last events of these pods
 
 
-async def measure(plane: ControlPlane, rounds: int, count: int) -> dict[str, list[Times]]:
-    """The rounds of each part. No pod waits for a GPU: there are 800, and never more than three sides' pods."""
+async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int, count: int) -> dict[str, list[Times]]:
+    """The rounds of each part. No pod waits for a GPU: there are 800, and never more than four sides' pods."""
     async with Api.of(plane.kubeconfig) as api:
         await clusters.apply(api, clusters.cluster("100x8"), 120)
         for side in SIDES:
             await api.namespace(side)
         await opt_in(api, OURS)
+        for hook in hooks:
+            await api.create(hook)
         found: dict[str, list[Times]] = {part: [] for part in PARTS}
         for number in range(rounds + 1):
             for part, run in PARTS.items():
@@ -126,7 +133,8 @@ def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
     """p50 and p99 in milliseconds: of each side, and of what each side takes more than the plain one."""
     each = [{s: {p: percentile(times[s], share) for p, share in SHARES.items()} for s in SIDES} for times in rounds]
     found = {title: {p: statistics.median(r[s][p] for r in each) for p in SHARES} for s, title in SIDES.items()}
-    for side, title in ((AGAIN, "noise: the second less the first"), (OURS, "added by us")):
+    added = {AGAIN: "noise: the second less the first", LEAST: "added by any webhooks", OURS: "added by us"}
+    for side, title in added.items():
         found[title] = {p: statistics.median(r[side][p] - r[PLAIN][p] for r in each) for p in SHARES}
     return found
 
@@ -137,8 +145,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="pods of each side in a round (default 100)")
     parser.add_argument("--out", type=Path, help="a folder for creates.json: the table, and every time of every round")
     args = parser.parse_args()
-    with ControlPlane(find()) as plane, Installed(plane):
-        found = asyncio.run(measure(plane, args.rounds, args.count))
+    with ControlPlane(find()) as plane, Installed(plane), tempfile.TemporaryDirectory() as folder:
+        ca, cert, key = write_certificates(Path(folder), ["127.0.0.1"])
+        with started(command(cert, key)) as (port, _):
+            found = asyncio.run(measure(plane, configurations(port, ca, LEAST), args.rounds, args.count))
     table = Table("pods are created", "", "p50 ms", "p99 ms", title=f"medians of {args.rounds} rounds")
     summaries = {part: summary(rounds) for part, rounds in found.items()}
     for part, rows in summaries.items():

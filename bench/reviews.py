@@ -1,9 +1,8 @@
 """What one review costs: `python -m bench.reviews`.
 
 The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yardsticks in the same run: the ratios are
-what counts, since machines differ and are shared. `echo` is a plain aiohttp application (router, Response, uvloop, no
-access log) that reads the body and gives it back. `no decision` also parses it and answers with a fixed patch of two
-operations: the least that any webhook does. Both have the same certificate, connections and reviews. The reviews are of
+what counts, since machines differ and are shared. `echo` gives the body back, `no decision` parses it and answers with a
+fixed patch (`bench.least`). Both have the same certificate, connections and reviews. The reviews are of
 one-GPU vLLM pods, about 5 kB each, as the API server sends them: each has a uid, a time and the volume of a token of its
 own; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and reserves it.
 
@@ -14,24 +13,18 @@ as the mutating one has left them; `refused` are the same with a theft in them.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
 import os
-import ssl
-import subprocess
 import sys
 import tempfile
-from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
 import orjson
-from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
+from bench.least import command, started
 from bench.load import Outcome, request, run
 from bench.output import stdout
 from bench.samples import cluster, pod, refused, review, stored
@@ -41,53 +34,7 @@ from webhook.offline import write_certificates
 console = Console(stderr=True)
 _UNLIKE = 3 * MOST
 _ROUNDS = 20
-
-
-@contextmanager
-def _started(command: list[str]) -> Iterator[tuple[int, int]]:
-    """A server on core 0: its port and process."""
-    pinned = ["taskset", "-c", "0", *command] if (os.cpu_count() or 1) > 1 else command
-    with tempfile.TemporaryFile() as log, subprocess.Popen(pinned, stdout=subprocess.PIPE, stderr=log) as server:
-        assert server.stdout is not None
-        try:
-            line = server.stdout.readline()
-            if not line:
-                log.seek(0)
-                sys.exit(f"{command} did not start:\n{log.read().decode()[-2000:]}")
-            yield json.loads(line)["port"], server.pid
-        finally:
-            server.terminate()
-            server.wait(timeout=60)
-
-
-async def echo(cert: str, key: str) -> None:
-    """The least that aiohttp can do: read the body and give it back; and the least that a webhook can do with it."""
-
-    async def handle(incoming: web.Request) -> web.Response:
-        return web.Response(body=await incoming.read(), content_type="application/json")
-
-    async def decide_nothing(incoming: web.Request) -> web.Response:
-        uid = orjson.loads(await incoming.read())["request"]["uid"]
-        operations = [
-            {"op": "add", "path": "/metadata/labels/a", "value": "b"},
-            {"op": "add", "path": "/spec/priorityClassName", "value": "high"},
-        ]
-        patch = b64encode(orjson.dumps(operations)).decode()
-        response = {"uid": uid, "allowed": True, "patchType": "JSONPatch", "patch": patch}
-        body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-        return web.Response(body=body, content_type="application/json")
-
-    app = web.Application(client_max_size=8 << 20)
-    app.router.add_post("/echo", handle)
-    app.router.add_post("/nothing", decide_nothing)
-    runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
-    await runner.setup()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    print(json.dumps({"port": runner.addresses[0][1]}), flush=True)
-    await asyncio.Event().wait()
+_CORE = 0
 
 
 def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> dict[str, list[Outcome]]:
@@ -108,15 +55,13 @@ def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> 
             "validate": ("/validate", [review(i, obj) for i, obj in enumerate(complete)]),
             "validate, refused": ("/validate", [review(i, refused(obj)) for i, obj in enumerate(complete)]),
         }
-        loop = "import asyncio, sys, uvloop; from bench.reviews import echo; uvloop.run(echo(*sys.argv[1:]))"
-        least = [sys.executable, "-c", loop, str(cert), str(key)]
         serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
         serve += ["--port", "0", "--ops-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)]
         with ExitStack() as stack:
-            echoes = stack.enter_context(_started(least))
+            echoes = stack.enter_context(started(command(cert, key), _CORE))
             turns = {"echo": (echoes, "/echo", known), "no decision": (echoes, "/nothing", known)}
             for name, (path, bodies) in loads.items():
-                turns[name] = (stack.enter_context(_started(serve)), path, bodies)
+                turns[name] = (stack.enter_context(started(serve, _CORE)), path, bodies)
             requests = {name: [request(path, body) for body in bodies] for name, (_, path, bodies) in turns.items()}
             found: dict[str, list[Outcome]] = {name: [] for name in turns}
             for _ in range(_ROUNDS):  # by turns: a machine that is slow for a while is so for all of them

@@ -1,0 +1,106 @@
+"""What to compare with: `python -m bench.least CERT KEY` prints its port and serves until it is killed.
+
+`/echo` is a plain aiohttp application (router, Response, uvloop, no access log) that reads the body and gives it back.
+`/nothing` also parses it and answers with a fixed patch of two operations, and `/allow` without any: the least that a
+mutating and a validating webhook do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import uvloop
+from aiohttp import web
+
+_PATCH = [
+    {"op": "add", "path": "/metadata/annotations", "value": {"example.org/seen": "true"}},
+    {"op": "add", "path": "/spec/terminationGracePeriodSeconds", "value": 30},
+]
+
+
+@contextmanager
+def started(command: list[str], core: int | None = None) -> Iterator[tuple[int, int]]:
+    """A server that prints its port when it is ready: the port and its process, which is gone at the end."""
+    pinned = [] if core is None or (os.cpu_count() or 1) == 1 else ["taskset", "-c", str(core)]
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen([*pinned, *command], stdout=subprocess.PIPE, stderr=log) as server,
+    ):
+        assert server.stdout is not None
+        try:
+            line = server.stdout.readline()
+            if not line:
+                log.seek(0)
+                sys.exit(f"{command} did not start:\n{log.read().decode()[-2000:]}")
+            yield json.loads(line)["port"], server.pid
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+
+
+def command(cert: Path, key: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.least", str(cert), str(key)]
+
+
+def configurations(port: int, ca: Path, namespace: str) -> list[dict[str, Any]]:
+    """Both webhooks that decide nothing, for the pods of one namespace."""
+    found = []
+    for kind, path in (("Mutating", "nothing"), ("Validating", "allow")):
+        bundle = b64encode(ca.read_bytes()).decode()
+        hook = {
+            "name": f"{path}.least.example.org",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": f"https://127.0.0.1:{port}/{path}", "caBundle": bundle},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "sideEffects": "None",
+        }
+        group, name = "admissionregistration.k8s.io/v1", {"name": "least"}
+        found.append({"apiVersion": group, "kind": f"{kind}WebhookConfiguration", "metadata": name, "webhooks": [hook]})
+    return found
+
+
+async def _echo(incoming: web.Request) -> web.Response:
+    return web.Response(body=await incoming.read(), content_type="application/json")
+
+
+async def _answered(incoming: web.Request, **more: Any) -> web.Response:
+    uid = orjson.loads(await incoming.read())["request"]["uid"]
+    response = {"uid": uid, "allowed": True, **more}
+    body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    return web.Response(body=body, content_type="application/json")
+
+
+async def _nothing(incoming: web.Request) -> web.Response:
+    return await _answered(incoming, patchType="JSONPatch", patch=b64encode(orjson.dumps(_PATCH)).decode())
+
+
+async def serve(cert: str, key: str) -> None:
+    app = web.Application(client_max_size=8 << 20)
+    app.router.add_post("/echo", _echo)
+    app.router.add_post("/nothing", _nothing)
+    app.router.add_post("/allow", _answered)
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
+    await runner.setup()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    print(json.dumps({"port": runner.addresses[0][1]}), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(*sys.argv[1:]))
