@@ -49,11 +49,11 @@ def cluster() -> ClusterState:
     """Three nodes with GPUs, the priority classes of the policy, and a namespace for each profile."""
     made = state(NODES, now=NOW)
     for name, value in (("gpu-inference", 3), ("gpu-training", 2), ("gpu-development", 1), ("everyday", 0)):
-        made.priority_class_seen({"metadata": {"name": name}, "value": value, "globalDefault": name == "everyday"})
-    made.namespace_seen({"metadata": {"name": "plain"}})
-    made.namespace_seen({"metadata": {"name": "odd", "labels": {PROFILE_LABEL: "no such"}}})
+        made.priority_classes.seen({"metadata": {"name": name}, "value": value, "globalDefault": name == "everyday"})
+    made.namespaces.seen({"metadata": {"name": "plain"}})
+    made.namespaces.seen({"metadata": {"name": "odd", "labels": {PROFILE_LABEL: "no such"}}})
     for profile in (*PROFILES, "shadow"):
-        made.namespace_seen({"metadata": {"name": profile, "labels": {PROFILE_LABEL: profile}}})
+        made.namespaces.seen({"metadata": {"name": profile, "labels": {PROFILE_LABEL: profile}}})
     return made
 
 

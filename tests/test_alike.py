@@ -144,12 +144,12 @@ def test_who_asks_and_where_counts(hook: str, asked: dict[str, Any], monkeypatch
 
 def _namespace(server: Server) -> None:
     labels = {"gpu-admission.io/profile": "shadow"}
-    server.state.namespace_seen({"metadata": {"name": "default", "labels": labels}})
+    server.state.namespaces.seen({"metadata": {"name": "default", "labels": labels}})
 
 
 def _budget(server: Server) -> None:
     metadata = {"name": "web", "namespace": "default"}
-    server.state.budget_seen({"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": "web"}}}})
+    server.state.budgets.seen({"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": "web"}}}})
 
 
 FACTS: list[Any] = [
@@ -157,14 +157,15 @@ FACTS: list[Any] = [
     pytest.param(lambda s: s.state.node_gone("gpu-a1"), id="a node went"),
     pytest.param(lambda s: s.state.node_seen(NODES[0] | {"spec": {}}), id="a node lost its taint"),
     pytest.param(
-        lambda s: s.state.priority_class_seen({"metadata": {"name": "gpu-inference"}, "value": 4}), id="a class changed"
+        lambda s: s.state.priority_classes.seen({"metadata": {"name": "gpu-inference"}, "value": 4}),
+        id="a class changed",
     ),
-    pytest.param(lambda s: s.state.priority_class_gone("gpu-inference"), id="a class went"),
+    pytest.param(lambda s: s.state.priority_classes.gone("gpu-inference"), id="a class went"),
     pytest.param(_namespace, id="the namespace changed"),
     pytest.param(_budget, id="a budget came"),
     pytest.param(lambda s: s.state.heard_at.update(pods=-1000.0), id="the state became stale"),
     pytest.param(
-        lambda s: s.state.resource_slice_seen(
+        lambda s: s.state.slices.seen(
             {"metadata": {"name": "a"}, "spec": {"nodeName": "gpu-a1", "driver": "gpu.nvidia.com"}}
         ),
         id="a node has GPUs through DRA",

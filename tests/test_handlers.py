@@ -247,7 +247,7 @@ def test_a_namespace_names_its_profile(namespace: str, warned: str | None) -> No
 
 def test_an_empty_label_is_an_opt_in_to_default() -> None:
     server = Server()
-    server.state.namespace_seen({"metadata": {"name": "e", "labels": {decision.PROFILE_LABEL: ""}}})
+    server.state.namespaces.seen({"metadata": {"name": "e", "labels": {decision.PROFILE_LABEL: ""}}})
     assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 

@@ -89,10 +89,10 @@ def test_budgets_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays
 
 def test_a_budget_that_changes_or_goes_no_longer_covers() -> None:
     of = with_budgets(budget({}), budget({}, namespace="team-b"))
-    of.budget_seen(budget({"matchLabels": {"app": "search"}}))
+    of.budgets.seen(budget({"matchLabels": {"app": "search"}}))
     assert of.snapshot(0).budget_covers("team-a", LABELS) is False
-    of.budget_gone(budget({}, namespace="team-b"))
-    of.budget_gone(budget({}, namespace="team-b"))
+    of.budgets.gone("team-b/chat")
+    of.budgets.gone("team-b/chat")
     assert of.snapshot(0).budget_covers("team-b", LABELS) is False
     assert of.known("poddisruptionbudgets") == ["team-a/chat"]
 
@@ -122,4 +122,4 @@ def test_of_a_selector_or_a_namespace_that_is_too_large_nothing_is_claimed() -> 
 )
 def test_a_selector_that_is_none_is_not_taken_for_one(selector: Any) -> None:
     with pytest.raises((ValueError, LookupError, TypeError, AttributeError)):
-        state().budget_seen(budget(selector))
+        state().budgets.seen(budget(selector))

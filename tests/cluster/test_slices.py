@@ -23,7 +23,7 @@ def piece(name: str, node: str | None = "gpu-a", driver: str = "gpu.nvidia.com")
 )
 def test_a_slice_that_gives_no_node_a_gpu_counts_for_nothing(of_no_node: dict[str, Any]) -> None:
     of = state([node("gpu-a", None)])
-    of.resource_slice_seen(of_no_node)
+    of.slices.seen(of_no_node)
     assert of.nodes.dra == set()
 
 
@@ -31,16 +31,16 @@ def test_a_node_has_gpus_for_as_long_as_one_of_its_slices_is_there() -> None:
     of = state([node("gpu-a", None), node("gpu-b", None)])
     of.replace("resourceslices", [piece("s"), piece("t"), piece("u", "gpu-b")], 0)
     assert of.nodes.dra == {"gpu-a", "gpu-b"}
-    of.resource_slice_seen(piece("s"))
-    of.resource_slice_gone("s")
+    of.slices.seen(piece("s"))
+    of.slices.gone("s")
     assert of.nodes.dra == {"gpu-a", "gpu-b"}
     of.replace("resourceslices", [piece("u", "gpu-b")], 1)
-    of.resource_slice_gone("never seen")
+    of.slices.gone("never seen")
     assert of.nodes.dra == {"gpu-b"}
 
 
 def test_a_slice_that_moves_is_of_its_new_node_alone() -> None:
     of = state()
-    of.resource_slice_seen(piece("s"))
-    of.resource_slice_seen(piece("s", "gpu-b"))
+    of.slices.seen(piece("s"))
+    of.slices.seen(piece("s", "gpu-b"))
     assert of.nodes.dra == {"gpu-b"}

@@ -114,5 +114,5 @@ def test_the_cluster_is_elastic_where_nodes_come_from_pools_or_dra_serves_gpus()
     assert of.snapshot(0).elastic
     of.node_gone("b")
     assert not of.snapshot(0).elastic
-    of.resource_slice_seen({"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}})
+    of.slices.seen({"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}})
     assert of.snapshot(0).elastic

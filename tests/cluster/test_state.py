@@ -169,10 +169,10 @@ def test_the_state_is_not_fresh_until_every_kind_was_listed() -> None:
 
 def test_priority_classes_and_namespaces_are_kept_by_name() -> None:
     of = state()
-    of.priority_class_seen({"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"})
-    of.priority_class_seen({"metadata": {"name": "low"}, "value": -1, "globalDefault": True})
-    of.namespace_seen({"metadata": {"name": "team-a", "labels": {"x": "y"}}})
-    of.namespace_seen({"metadata": {"name": "team-b"}})
+    of.priority_classes.seen({"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"})
+    of.priority_classes.seen({"metadata": {"name": "low"}, "value": -1, "globalDefault": True})
+    of.namespaces.seen({"metadata": {"name": "team-a", "labels": {"x": "y"}}})
+    of.namespaces.seen({"metadata": {"name": "team-b"}})
     seen = of.snapshot(0)
     assert seen.priority_classes == {
         "high": PriorityClass("high", 1000, "Never", False),
@@ -180,8 +180,8 @@ def test_priority_classes_and_namespaces_are_kept_by_name() -> None:
     }
     assert seen.namespace_labels("team-a") == {"x": "y"}
     assert seen.namespace_labels("team-b") == {}
-    of.namespace_gone("team-b")
-    of.priority_class_gone("low")
+    of.namespaces.gone("team-b")
+    of.priority_classes.gone("low")
     assert seen.namespace_labels("team-b") is None
     assert list(of.priority_classes) == ["high"]
 

@@ -243,7 +243,7 @@ def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:
     slice_ = {"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
     of.replace("resourceslices", [slice_], 0)
     assert placed(of, pod("p")).rejected == (("GPUs only through DRA", 1), ("no such GPU", 1))
-    of.resource_slice_gone("s")
+    of.slices.gone("s")
     assert placed(of, pod("p")).rejected == (("no such GPU", 2),)
 
 

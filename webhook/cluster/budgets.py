@@ -52,9 +52,9 @@ class Budgets:
         self.version += metadata["name"] not in budgets or budgets[metadata["name"]] != compiled
         budgets[metadata["name"]] = compiled
 
-    def gone(self, key: str) -> None:
-        """`key`: as `budget_key` makes it."""
-        namespace, _, name = key.partition("/")
+    def gone(self, name: str) -> None:
+        """`name`: with its namespace, `team-a/chat`."""
+        namespace, _, name = name.partition("/")
         budgets = self._by_namespace.get(namespace, {})
         self.version += name in budgets
         budgets.pop(name, None)
@@ -62,7 +62,7 @@ class Budgets:
             self._by_namespace.pop(namespace, None)
 
     def __iter__(self) -> Iterator[str]:
-        """Their keys."""
+        """Their names, with the namespace."""
         return (f"{namespace}/{name}" for namespace, budgets in self._by_namespace.items() for name in budgets)
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
@@ -77,10 +77,6 @@ class Budgets:
             elif all([requirement.holds(labels) for requirement in selector]):
                 return True
         return None if unknown else False
-
-
-def budget_key(obj: Mapping[str, Any]) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def _compiled(selector: Mapping[str, Any]) -> _Selector:

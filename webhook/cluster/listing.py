@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from webhook.cluster.budgets import budget_key
 from webhook.cluster.pods import pod_id
 
 if TYPE_CHECKING:
     from webhook.cluster.state import ClusterState
 
 ListKind = Literal["nodes", "pods", "priorityclasses", "namespaces", "resourceslices", "poddisruptionbudgets"]
+_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets",))
+
+
+class Index(Protocol):
+    """What is kept of the objects of one kind that are looked up by name. Iterates over the names, as `name_of` gives them."""
+
+    def seen(self, obj: Mapping[str, Any], /) -> None: ...
+
+    def gone(self, name: str, /) -> None: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+
+def name_of(kind: ListKind, obj: Mapping[str, Any]) -> int | str:
+    """What an object is known by: pods by uid (see `pods.pod_id`), all else by name, with the namespace where it has one."""
+    metadata = obj["metadata"]
+    if kind == "pods":
+        return pod_id(metadata)
+    return f"{metadata['namespace']}/{metadata['name']}" if kind in _IN_NAMESPACES else str(metadata["name"])
 
 
 class Listing:
@@ -24,25 +42,9 @@ class Listing:
 
     def add(self, objects: Iterable[dict[str, Any]], now: float) -> None:
         """One page."""
-        state, kind = self._state, self._kind
         for obj in objects:
-            if kind == "pods":
-                self._named.add(pod_id(obj["metadata"]))
-                state.pod_seen(obj, now)
-                continue
-            if kind == "poddisruptionbudgets":
-                self._named.add(budget_key(obj))
-                state.budget_seen(obj)
-                continue
-            self._named.add(obj["metadata"]["name"])
-            if kind == "nodes":
-                state.node_seen(obj)
-            elif kind == "priorityclasses":
-                state.priority_class_seen(obj)
-            elif kind == "namespaces":
-                state.namespace_seen(obj)
-            else:
-                state.resource_slice_seen(obj)
+            self._named.add(name_of(self._kind, obj))
+            self._state.seen(self._kind, obj, now)
 
     def done(self, now: float) -> None:
         """The last page was added: whatever was on none of them is gone."""

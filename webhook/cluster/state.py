@@ -6,13 +6,14 @@ order the state equals one that was fed from a fresh list (but for promises, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.cluster.budgets import Budgets, budget_key
+from webhook.cluster.budgets import Budgets
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
-from webhook.cluster.listing import Listing, ListKind
+from webhook.cluster.listing import Index, Listing, ListKind
+from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     Claim,
@@ -59,7 +60,15 @@ class ClusterState:
         self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
         self.priority_classes = PriorityClasses()
-        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.namespaces = Namespaces()
+        self.slices = Slices(self.nodes.dra)
+        self.budgets = Budgets()
+        self.indexes: Mapping[ListKind, Index] = {
+            "priorityclasses": self.priority_classes,
+            "namespaces": self.namespaces,
+            "resourceslices": self.slices,
+            "poddisruptionbudgets": self.budgets,
+        }
         self.memo: dict[Any, Any] = {}
         """Where the layers above keep what they derive from this state; it lives as long as the state."""
         self.facts = 0
@@ -67,8 +76,6 @@ class ClusterState:
         self.listed: set[ListKind] = set()
         self.heard_at: dict[ListKind, float] = {}
         self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
-        self.slices = Slices(self.nodes.dra)
-        self.budgets = Budgets()
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -172,32 +179,33 @@ class ClusterState:
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
 
-    # --- the rest -----------------------------------------------------------------------------------------------------
+    # --- any kind -----------------------------------------------------------------------------------------------------
 
-    def priority_class_seen(self, obj: Object) -> None:
-        self.priority_classes.seen(obj)
+    def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
+        """Something of a kind is new, or has changed. Raises where it has not the shape of its kind."""
+        if kind == "pods":
+            self.pod_seen(obj, now)
+        elif kind == "nodes":
+            self.node_seen(obj)
+        else:
+            self.indexes[kind].seen(obj)
 
-    def priority_class_gone(self, name: str) -> None:
-        self.priority_classes.gone(name)
+    def forget(self, kind: ListKind, key: Any) -> None:
+        """Something of a kind is gone, named as `listing.name_of` names it."""
+        if kind == "pods":
+            self._forget(key)
+        elif kind == "nodes":
+            self.node_gone(key)
+        else:
+            self.indexes[kind].gone(key)
 
-    def namespace_seen(self, obj: Object) -> None:
-        self.namespaces[obj["metadata"]["name"]] = obj["metadata"].get("labels") or {}
-
-    def namespace_gone(self, name: str) -> None:
-        self.namespaces.pop(name, None)
-
-    def resource_slice_seen(self, obj: Object) -> None:
-        """A DRA ResourceSlice of GPUs: its node has GPUs that no device plugin counts."""
-        self.slices.seen(obj)
-
-    def resource_slice_gone(self, name: str) -> None:
-        self.slices.gone(name)
-
-    def budget_seen(self, obj: Object) -> None:
-        self.budgets.seen(obj)
-
-    def budget_gone(self, obj: Object) -> None:
-        self.budgets.gone(budget_key(obj))
+    def known(self, kind: ListKind) -> list[int | str]:
+        """What there is of a kind, named as `listing.name_of` names it."""
+        if kind == "pods":
+            return [*self._pods, *self.ledger.waiting()]
+        if kind == "nodes":
+            return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
+        return [*self.indexes[kind]]
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -206,32 +214,6 @@ class ClusterState:
         listing = Listing(self, kind)
         listing.add(objects, now)
         listing.done(now)
-
-    def known(self, kind: ListKind) -> list[int | str]:
-        """What there is of a kind: uids of pods (see `pods.pod_id`), names of all else (of budgets with the namespace)."""
-        if kind == "pods":
-            return [*self._pods, *self.ledger.waiting()]
-        if kind == "nodes":
-            return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
-        named: dict[ListKind, Iterable[str]] = {
-            "priorityclasses": self.priority_classes,
-            "namespaces": self.namespaces,
-            "resourceslices": self.slices,
-            "poddisruptionbudgets": self.budgets,
-        }
-        return [*named[kind]]
-
-    def forget(self, kind: ListKind, key: Any) -> None:
-        """Something of a kind is gone, named as `known` names it."""
-        forget: dict[ListKind, Callable[[Any], None]] = {
-            "nodes": self.node_gone,
-            "pods": self._forget,
-            "priorityclasses": self.priority_class_gone,
-            "namespaces": self.namespace_gone,
-            "resourceslices": self.slices.gone,
-            "poddisruptionbudgets": self.budgets.gone,
-        }
-        forget[kind](key)
 
     def heard(self, kind: ListKind, now: float) -> None:
         """The watch of this kind is alive: an event or a bookmark came."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from webhook.cluster.listing import withdraw
+from webhook.cluster.listing import name_of, withdraw
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
@@ -19,42 +19,19 @@ Clock = Callable[[], float]
 
 class _Kind(NamedTuple):
     path: str
-    seen: Callable[[ClusterState, Object, float], None]
-    gone: Callable[[ClusterState, Object, float], None]
     page: int
+    """How many objects the API server is asked for at once."""
 
 
 # Pods are large and many: a page of 250 takes some 10 ms to read, and reviews wait for no more than one page. Slices name
 # every device of a node.
 KINDS: Final[Mapping[ListKind, _Kind]] = {
-    "nodes": _Kind(
-        "/api/v1/nodes", lambda s, o, _: s.node_seen(o), lambda s, o, _: s.node_gone(o["metadata"]["name"]), 250
-    ),
-    "pods": _Kind("/api/v1/pods", lambda s, o, now: s.pod_seen(o, now), lambda s, o, now: s.pod_gone(o, now), 250),
-    "namespaces": _Kind(
-        "/api/v1/namespaces",
-        lambda s, o, _: s.namespace_seen(o),
-        lambda s, o, _: s.namespace_gone(o["metadata"]["name"]),
-        500,
-    ),
-    "priorityclasses": _Kind(
-        "/apis/scheduling.k8s.io/v1/priorityclasses",
-        lambda s, o, _: s.priority_class_seen(o),
-        lambda s, o, _: s.priority_class_gone(o["metadata"]["name"]),
-        500,
-    ),
-    "resourceslices": _Kind(
-        "/apis/resource.k8s.io/v1/resourceslices",
-        lambda s, o, _: s.resource_slice_seen(o),
-        lambda s, o, _: s.resource_slice_gone(o["metadata"]["name"]),
-        100,
-    ),
-    "poddisruptionbudgets": _Kind(
-        "/apis/policy/v1/poddisruptionbudgets",
-        lambda s, o, _: s.budget_seen(o),
-        lambda s, o, _: s.budget_gone(o),
-        500,
-    ),
+    "nodes": _Kind("/api/v1/nodes", 250),
+    "pods": _Kind("/api/v1/pods", 250),
+    "namespaces": _Kind("/api/v1/namespaces", 500),
+    "priorityclasses": _Kind("/apis/scheduling.k8s.io/v1/priorityclasses", 500),
+    "resourceslices": _Kind("/apis/resource.k8s.io/v1/resourceslices", 100),
+    "poddisruptionbudgets": _Kind("/apis/policy/v1/poddisruptionbudgets", 500),
 }
 
 
@@ -73,16 +50,15 @@ class ClusterSink:
     def __init__(self, state: ClusterState, name: ListKind, metrics: Metrics, log: Logger, clock: Clock) -> None:
         self._state, self._name, self._clock = state, name, clock
         self._metrics, self._log = metrics, log
-        self._kind = KINDS[name]
 
     def listing(self) -> Pages:
         return _Pages(Listing(self._state, self._name), self._name, self._metrics, self._log, self._clock)
 
     def seen(self, obj: Object) -> None:
-        self._kind.seen(self._state, obj, self._clock())
+        self._state.seen(self._name, obj, self._clock())
 
     def gone(self, obj: Object) -> None:
-        self._kind.gone(self._state, obj, self._clock())
+        self._state.forget(self._name, name_of(self._name, obj))
 
     def heard(self) -> None:
         self._state.heard(self._name, self._clock())
