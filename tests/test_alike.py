@@ -15,7 +15,7 @@ from tests.builders import GPU, container
 from tests.cluster.objects import facts, node
 from tests.served import GPU_TAINT, NODES, NOW, POLICY, PROFILES, Server, after, cluster, plain_pod, review
 from tests.strategies import pods
-from webhook import admission, alike, likeness
+from webhook import admission, alike, form
 from webhook.admission import mutate, validate
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import Decision
@@ -152,6 +152,12 @@ def _budget(server: Server) -> None:
     server.state.budgets.seen({"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": "web"}}}})
 
 
+def _autoscaler(server: Server) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"maxReplicas": 40, "scaleTargetRef": target}
+    server.state.autoscalers.seen({"metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+
+
 FACTS: list[Any] = [
     pytest.param(lambda s: s.state.node_seen(node("gpu-c1", taints=[GPU_TAINT])), id="a node came"),
     pytest.param(lambda s: s.state.node_gone("gpu-a1"), id="a node went"),
@@ -163,6 +169,7 @@ FACTS: list[Any] = [
     pytest.param(lambda s: s.state.priority_classes.gone("gpu-inference"), id="a class went"),
     pytest.param(_namespace, id="the namespace changed"),
     pytest.param(_budget, id="a budget came"),
+    pytest.param(_autoscaler, id="an autoscaler came"),
     pytest.param(lambda s: s.state.heard_at.update(pods=-1000.0), id="the state became stale"),
     pytest.param(
         lambda s: s.state.slices.seen(
@@ -190,7 +197,7 @@ def test_what_units_know_of_the_cluster_counts(
 def test_large_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     server, asked = Server(), Asked(monkeypatch)
     for _ in range(2):
-        server.mutate(replica(annotations={"notes": "x" * likeness.LARGEST}))
+        server.mutate(replica(annotations={"notes": "x" * form.LARGEST}))
     assert asked.count == 2
     assert not server.handlers._alike._mutated
     assert not server.handlers._alike._texts

@@ -6,8 +6,8 @@ namespace; for as long as the policy, and the facts that units read of the clust
 The node is chosen for each pod anew. Its name and its numbers go into the patch and the record at known places, so the
 gate that the first patch went through speaks for the others.
 
-Two ways to tell that pods are alike. `likeness.text_of` is of whole bodies as they come from the API server, which need
-not be parsed. `likeness.key_of` is of pods that were: of other senders, and of those that have a name and our annotation.
+Two ways to tell that pods are alike. `form` is of whole bodies as they come from the API server, which need not be parsed.
+`likeness` is of pods that were: of other senders, and of those that have a name and our annotation.
 
 As pure as `admission`: what is kept changes how soon an answer is there, never what it is.
 """
@@ -22,16 +22,17 @@ from webhook import admission, explain
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import PROFILE_LABEL, Decision, home_of
 from webhook.facts import Placement
+from webhook.form import TOKEN, Form, marked
 from webhook.gpus import Gpus
 from webhook.injectors.node_affinity import preferences
-from webhook.likeness import TOKEN, key_of, text_of
+from webhook.likeness import key_of
 from webhook.placement import Ask, Rank, answer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
 from webhook.review import Request, object_of
 
 MOST: Final = 1024
-"""Of each: with `likeness.LARGEST` all that is kept stays below some 60 MiB."""
+"""Of each: with `form.LARGEST` all that is kept stays below some 60 MiB."""
 Profile = tuple[str | None, ...]
 
 
@@ -94,6 +95,7 @@ class Plan(NamedTuple):
 class _Text(NamedTuple):
     """What is known of a body that came before."""
 
+    form: Form
     request: Request
     kept: Plan | Decision
     profile: Profile
@@ -113,16 +115,14 @@ class Alike:
     def again(self, body: bytes, policy: Policy, snapshot: Snapshot) -> tuple[Request, Decision] | None:
         """The request and the decision of `mutate` for a body like an earlier one. It is not even parsed."""
         self._renew(policy, snapshot)
-        found = text_of(body)
-        if found is None or (known := self._texts.get(found[1])) is None:
+        mark = marked(body)
+        if mark is None or (known := self._texts.get(mark.head)) is None:
             return None
-        request, kept, profile = known
-        if profile != _profile(request.namespace, snapshot):
+        form, request, kept, profile = known
+        if profile != _profile(request.namespace, snapshot) or not form.fits(body):
             return None
-        if isinstance(kept, Decision):
-            return request._replace(uid=found[0]), kept
-        made = kept.again(snapshot, self._rank, dry_run=request.dry_run)
-        return None if made is None else (request._replace(uid=found[0]), made)
+        made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
+        return None if made is None else (Request(mark.uid, *request[1:]), made)
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.mutate`."""
@@ -139,8 +139,9 @@ class Alike:
             known = _kept(made, request, policy, snapshot) if key else None
             if key and known:
                 _keep(self._mutated, key, known)
-        if key and known and (found := text_of(body)):
-            _keep(self._texts, found[1], _Text(_named(request), known if isinstance(known, Plan) else made, profile))
+        if key and known and (mark := marked(body)):
+            kept = known if isinstance(known, Plan) else made
+            _keep(self._texts, mark.head, _Text(Form.of(body, mark), _named(request), kept, profile))
         return made
 
     def validate(self, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
