@@ -1,0 +1,50 @@
+"""How much CPU and memory a GPU is fed by, by class of workload: written once, for the rule and the injector `cpuPerGpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from webhook.gpus import Gpus
+from webhook.interface import Settings
+from webhook.pod import Container
+from webhook.quantity import milli, whole
+from webhook.text import quoted
+
+
+def _is_quantity(text: str) -> str:
+    if milli(text) <= 0:
+        raise ValueError(f'{quoted(text)}: wanted a quantity above 0, as "8" or "32Gi"')
+    return text
+
+
+Quantity = Annotated[str, AfterValidator(_is_quantity)]
+
+
+class PerGpu(Settings):
+    """What one GPU is fed by: the least, and what is usual at most."""
+
+    cpu: tuple[Quantity, Quantity]
+    memory: tuple[Quantity, Quantity]
+
+    @cached_property
+    def least(self) -> Mapping[str, int]:
+        """`cpu` in thousandths, `memory` in bytes."""
+        return {"cpu": milli(self.cpu[0]), "memory": whole(self.memory[0])}
+
+
+CLASSES = {
+    "training": PerGpu(cpu=("8", "16"), memory=("32Gi", "64Gi")),
+    "inference": PerGpu(cpu=("4", "8"), memory=("8Gi", "16Gi")),
+}
+
+
+def fed(found: Iterable[Container], gpus: Gpus) -> Iterator[tuple[Container, dict[str, int]]]:
+    """The containers that run as long as the pod does and have whole GPUs, with the names and numbers of these."""
+    for container in found:
+        has = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
+        if has and (container.kind == "containers" or container.sidecar):
+            yield container, has
