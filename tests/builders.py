@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.facts import PriorityClass, Taint, Workload
+from webhook.facts import Autoscaler, PriorityClass, Taint, Workload
 from webhook.gpus import GpuName, Gpus
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod, gpu_names, owner
@@ -99,6 +99,9 @@ class ClusterFacts:
     budgets: Mapping[str, Mapping[str, str]] | None = None
     """Namespace to the labels that its PodDisruptionBudget selects by; None: not known."""
 
+    autoscalers: Mapping[tuple[str, str, str], Autoscaler] = field(default_factory=dict)
+    """Namespace, kind and name of a workload to what scales it."""
+
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.namespaces.get(namespace)
 
@@ -106,6 +109,9 @@ class ClusterFacts:
         if self.budgets is None:
             return None
         return namespace in self.budgets and self.budgets[namespace].items() <= labels.items()
+
+    def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
+        return self.autoscalers.get((namespace, kind, name))
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         return self.taints

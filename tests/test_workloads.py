@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ import pytest
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from webhook import workloads
 from webhook.decision import Decision
+from webhook.facts import Autoscaler
 from webhook.patch import apply
 from webhook.policy import Policy, PolicyFile
 from webhook.review import Request
@@ -268,3 +270,40 @@ def test_who_applies_a_template_is_not_who_asks_for_its_pods() -> None:
     for who in ({"users": [maker]}, {"serviceAccounts": ["exporter"]}, {}):
         assert validated(thief, exempting(**who)).result == "allowed"
         assert mutated(asked(deployment(HALF, serviceAccountName="exporter")), exempting(**who)).result == "ignored"
+
+
+# --- How many pods there will be --------------------------------------------------------------------------------------
+
+NO_SPREAD: dict[str, Any] = {"injectors": {"topologySpread": {"enabled": False}}}
+SCALED = replace(
+    TWO_NODES, autoscalers={("team-a", kind, "app"): Autoscaler("app", 40) for kind in ("Deployment", "StatefulSet")}
+)
+FORETOLD = (
+    'spreadMissing: up to 40 replicas by HorizontalPodAutoscaler "app" without topology spread or pod anti-affinity'
+)
+
+
+def spread_of(told: list[str]) -> list[str]:
+    return [line for line in told if line.startswith("spreadMissing")]
+
+
+def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
+    assert spread_of(validated(asked(deployment(replicas=1)), policy(), SCALED).told()) == []
+
+
+def test_a_kind_of_another_group_is_not_what_an_autoscaler_of_that_name_scales() -> None:
+    custom = {"group": "example.com", "kind": "Deployment", "path": "spec.template", "ownerKind": "ReplicaSet"}
+    under = {"default": {"templates": {"custom": [custom]}, **NO_SPREAD}}
+    told = validated(
+        asked(deployment(replicas=1), group="example.com"),
+        Policy.of(PolicyFile.model_validate({"profiles": under})),
+        SCALED,
+    ).told()
+    assert spread_of(told) == []
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_where_no_spread_is_added_a_workload_is_told_how_far_it_is_scaled(kind: str) -> None:
+    obj = {**deployment(replicas=1), "kind": kind}
+    (told,) = spread_of(validated(asked(obj), policy(**NO_SPREAD), SCALED).told())
+    assert told.startswith(FORETOLD)

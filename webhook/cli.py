@@ -37,7 +37,7 @@ Cluster = Annotated[
     Path | None,
     typer.Option(
         help="The cluster as `kubectl get nodes,pods,namespaces,priorityclasses -A -o json` prints it; "
-        "`,resourceslices,poddisruptionbudgets` are useful extras.",
+        "`,resourceslices,hpa,pdb` are useful extras.",
         metavar="FILE",
     ),
 ]

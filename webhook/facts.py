@@ -41,6 +41,13 @@ class PriorityClass(NamedTuple):
     global_default: bool
 
 
+class Autoscaler(NamedTuple):
+    """autoscaling/v2 HorizontalPodAutoscaler, as far as admission needs it."""
+
+    name: str
+    max_replicas: int
+
+
 class Taint(NamedTuple):
     key: str
     value: str
@@ -66,6 +73,9 @@ class Cluster(Protocol):
 
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
         """Whether a PodDisruptionBudget takes a pod with these labels. None where that is not known."""
+
+    def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
+        """The HorizontalPodAutoscaler that scales a workload of the group apps. None where none is known."""
 
     @property
     def elastic(self) -> bool:

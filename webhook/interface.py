@@ -112,6 +112,8 @@ class Context:
     """The pod is the template of a workload: it has no namespace defaults and no admission defaults yet."""
     holder: Holder | None = None
     """The workload around a template, while the API server has not yet checked and completed it."""
+    template_of: str = ""
+    """The kind of that workload, where it is of the group apps; `owner` has its name."""
     strategy: str = "off"
     """How the node is chosen: `apart`, `spread`, `pack` or `off`."""
     placement: Placement | None = None

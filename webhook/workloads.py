@@ -45,7 +45,9 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
             return _judged(request, found, policy, cluster, home, deny=True, early=early)
     if not operations:
         return IGNORED
-    return Decision("patched", home.profile, patch=b"[%b]" % b",".join(operations))
+    decision = Decision("patched", home.profile)
+    decision.patch = b"[%b]" % b",".join(operations)
+    return decision
 
 
 def _with_limits(template: Template, policy: Policy) -> list[bytes]:
@@ -122,6 +124,7 @@ def _of_pods(request: Request, template: Template) -> Request:
 def _context(asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
     context = context_of(asker, template.pod, policy, cluster)
     context.template, context.replicas = True, template.replicas
+    context.template_of = asker.kind if asker.group == "apps" else ""
     return context
 
 

@@ -42,7 +42,7 @@ def test_a_deployment_is_warned_of_until_a_budget_takes_its_pods(
     settled(True)
 
 
-@pytest.mark.parametrize("kind", ["resourceslices", "poddisruptionbudgets"])
+@pytest.mark.parametrize("kind", ["resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers"])
 def test_the_optional_kinds_are_watched_without_an_error(installed: Installed, kind: str) -> None:
     def heard() -> bool:
         return f'gpu_admission_feed_age_seconds{{feed="{kind}"}}' in installed.metrics()

@@ -15,6 +15,7 @@ import pytest
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook import logs
 from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.facts import Autoscaler
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import KINDS
 from webhook.feeds.tasks import Backoff, Tasks
@@ -53,8 +54,27 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
     fake.put(NODES, name, spec={}, status=status)
 
 
-OPTIONAL = ("resourceslices", "poddisruptionbudgets")
-SLICES, BUDGETS = (KINDS[kind].path for kind in ("resourceslices", "poddisruptionbudgets"))
+OPTIONAL = ("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers")
+SLICES, BUDGETS, AUTOSCALERS = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
+
+
+def optional_objects(fake: FakeApi) -> None:
+    """One of each optional kind."""
+    fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
+    fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    fake.put(AUTOSCALERS, "h", metadata={"namespace": "t"}, spec={"maxReplicas": 9, "scaleTargetRef": target})
+
+
+def optional_facts(state: ClusterState) -> tuple[set[str], bool | None, Autoscaler | None]:
+    """What the state makes of `optional_objects`."""
+    seen = state.snapshot(time.monotonic())
+    return state.nodes.dra, seen.budget_covers("t", {}), seen.autoscaler_of("t", "Deployment", "web")
+
+
+ALL_SEEN = {"a"}, True, Autoscaler("h", 9)
+NONE_THERE: tuple[set[str], bool | None, None] = set(), False, None
+NONE_KNOWN: tuple[set[str], bool | None, None] = set(), None, None
 
 
 def test_every_kind_that_freshness_needs_is_fed() -> None:
@@ -116,19 +136,16 @@ async def test_a_pod_without_any_sense_costs_no_other() -> None:
             assert b'gpu_admission_feed_errors_total{feed="pods"} 1.0' in metrics.text()
 
 
-async def test_budgets_and_slices_reach_the_state_and_leave_it() -> None:
+async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
     async with fake_api() as fake:
         node(fake, "a", 0)
-        fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
-        fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
+        optional_objects(fake)
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.listed.issuperset(OPTIONAL))
-            now = time.monotonic()
-            assert state.snapshot(now).budget_covers("t", {}) is True
-            assert state.nodes.dra == {"a"}
-            fake.delete(SLICES, "s")
-            fake.delete(BUDGETS, "b")
-            await until(lambda: not state.nodes.dra and state.snapshot(now).budget_covers("t", {}) is False)
+            assert optional_facts(state) == ALL_SEEN
+            for path, name in zip(OPTIONAL_PATHS, "sbh", strict=True):
+                fake.delete(path, name)
+            await until(lambda: optional_facts(state) == NONE_THERE)
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
@@ -140,12 +157,12 @@ async def test_a_kind_that_is_not_there_for_us_keeps_nothing_back_and_is_told_of
     lines = io.BytesIO()
     async with fake_api() as fake:
         node(fake, "a")
-        for path in (SLICES, BUDGETS):
+        for path in OPTIONAL_PATHS:
             fake.refuse[verb, path] = (status, "no")
         async with fed(fake, lines) as (state, metrics):
-            await until(lambda: all(len(fake.asked(verb, path)) > 2 for path in (SLICES, BUDGETS)))
+            await until(lambda: all(len(fake.asked(verb, path)) > 2 for path in OPTIONAL_PATHS))
             assert state.fresh(time.monotonic())
-            assert state.snapshot(time.monotonic()).budget_covers("t", {}) is None
+            assert optional_facts(state) == NONE_KNOWN
             told = [orjson.loads(line) for line in lines.getvalue().splitlines()]
             assert sorted((line["event"], line["feed"]) for line in told) == [
                 ("feed failed", kind) for kind in sorted(OPTIONAL)
@@ -158,17 +175,15 @@ async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_i
 ) -> None:
     monkeypatch.setattr(watch, "RARELY", 0.02)
     async with fake_api() as fake:
-        fake.put(SLICES, "s", spec={"nodeName": "a", "driver": "gpu.nvidia.com"})
-        fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
+        optional_objects(fake)
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.listed.issuperset(OPTIONAL))
-            now = time.monotonic()
-            for verb, path in (("list", SLICES), ("watch", SLICES), ("list", BUDGETS), ("watch", BUDGETS)):
-                fake.refuse[verb, path] = (403, "no")
+            for path in OPTIONAL_PATHS:
+                fake.refuse["list", path] = fake.refuse["watch", path] = (403, "no")
             fake.cut()
-            await until(lambda: not state.nodes.dra and state.snapshot(now).budget_covers("t", {}) is None)
+            await until(lambda: optional_facts(state) == NONE_KNOWN)
             fake.refuse.clear()
-            await until(lambda: state.nodes.dra == {"a"} and state.snapshot(now).budget_covers("t", {}) is True)
+            await until(lambda: optional_facts(state) == ALL_SEEN)
 
 
 async def test_a_kind_that_is_not_there_is_seldom_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

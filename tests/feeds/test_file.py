@@ -64,7 +64,15 @@ WRONG = [
     pytest.param(b"{kind: Node, metadata: {name: [a]}}", "metadata.name: saw ", id="a name that is none"),
     pytest.param(b"{kind: Pod, metadata: {name: a}, spec: 3}", 'Pod "a": spec: saw "3", wanted a map', id="a spec"),
     pytest.param(
-        b"{kind: Node, metadata: {name: a}, status: {allocatable: 7}}", "nodes: ", id="what only the state notices"
+        b"{kind: Node, metadata: {name: a}, status: {allocatable: 7}}", 'nodes: "a": ', id="what only the state notices"
+    ),
+    pytest.param(
+        b"{kind: PriorityClass, metadata: {name: a}, value: .inf}", 'priorityclasses: "a": ', id="a number without end"
+    ),
+    pytest.param(
+        b"{kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: b}, spec: {maxReplicas: 3}}",
+        "horizontalpodautoscalers: \"a\": KeyError: 'scaleTargetRef'. Give it as kubectl prints it",
+        id="an autoscaler of nothing",
     ),
 ]
 
@@ -85,12 +93,16 @@ def test_kinds_that_the_file_does_not_have_are_listed_and_empty(tmp_path: Path) 
     assert load_cluster(tmp_path / "cluster") == {"nodes": [], "pods": [], "priorityclasses": [], "namespaces": []}
 
 
-def test_budgets_and_slices_may_be_in_it_and_without_them_they_are_not_known(tmp_path: Path) -> None:
+def test_the_optional_kinds_may_be_in_it_and_without_them_they_are_not_known(tmp_path: Path) -> None:
     budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "team"}, "spec": {"selector": {}}}
     piece = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
-    for items, known in (([], None), ([budget, piece], True)):
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"maxReplicas": 9, "scaleTargetRef": target}
+    scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "team"}, "spec": spec}
+    for items, known in (([], None), ([budget, piece, scaler], True)):
         (tmp_path / "cluster").write_bytes(orjson.dumps({"kind": "List", "items": [NODE, *items]}))
         state = ClusterState(max_age=math.inf)
         fill(state, tmp_path / "cluster", 0.0)
         assert state.snapshot(0.0).budget_covers("team", {}) is known
         assert bool(state.nodes.dra) is bool(known)
+        assert bool(state.snapshot(0.0).autoscaler_of("team", "Deployment", "web")) is bool(known)

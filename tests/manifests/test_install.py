@@ -69,8 +69,9 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
         for rule in each["rules"]
         for r in rule["resources"]
     }
-    read = {"namespaces", "nodes", "poddisruptionbudgets", "pods", "priorityclasses", "resourceslices"}
-    assert resources == {"configmaps", "events", "profiles", *read}
+    read = {"namespaces", "nodes", "pods", "priorityclasses"}
+    optional = {"horizontalpodautoscalers", "poddisruptionbudgets", "resourceslices"}
+    assert resources == {"configmaps", "events", "profiles", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
     assert "--tls-cert=/tls/tls.crt" in server["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -155,6 +156,7 @@ DENIED = [
     ("impersonate", "", "users", "", "admin"),
     ("create", "scheduling.k8s.io", "priorityclasses", "", ""),
     ("update", "policy", "poddisruptionbudgets", OTHER, "a"),
+    ("update", "autoscaling", "horizontalpodautoscalers", OTHER, "a"),
     ("create", "", "pods/eviction", OTHER, "a"),
     ("list", "resource.k8s.io", "resourceclaims", "", ""),
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
@@ -182,6 +184,8 @@ NEEDED = [
     ("watch", "resource.k8s.io", "resourceslices", "", ""),
     ("list", "policy", "poddisruptionbudgets", "", ""),
     ("watch", "policy", "poddisruptionbudgets", "", ""),
+    ("list", "autoscaling", "horizontalpodautoscalers", "", ""),
+    ("watch", "autoscaling", "horizontalpodautoscalers", "", ""),
     ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
     ("get", "", "secrets", OWN, "gpu-admission-tls"),
     ("update", "", "secrets", OWN, "gpu-admission-tls"),

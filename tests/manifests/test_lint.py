@@ -47,6 +47,7 @@ ALLOWED = {
     "priorityclasses": {"list", "watch"},
     "resourceslices": {"list", "watch"},
     "poddisruptionbudgets": {"list", "watch"},
+    "horizontalpodautoscalers": {"list", "watch"},
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},

@@ -2,66 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.builders import Case, case, container, pod
+from tests.builders import TWO_NODES, Case, case, container, pod
+from webhook.facts import Autoscaler
+from webhook.policy import Policy
 from webhook.rules.spread_missing import SpreadMissing
 
-RULE = SpreadMissing(action="warn")
+RULE = SpreadMissing()
+SPREAD: dict[str, Any] = {"topologySpreadConstraints": [{"topologyKey": "kubernetes.io/hostname"}]}
+HASH = {"pod-template-hash": "5d9c"}
+Target = tuple[str, str, str]
+
+
+def scaled(*targets: Target, up_to: int = 40) -> dict[Target, Autoscaler]:
+    return {target: Autoscaler("chat-hpa", up_to) for target in targets or [("team-a", "Deployment", "chat")]}
 
 
 def template(
     replicas: int | None = 4,
-    owned_by: str = "Deployment",
+    owned_by: str = "ReplicaSet",
     gpu: int | None = 1,
     rule: SpreadMissing | None = None,
+    of: str = "Deployment",
+    autoscalers: Mapping[Target, Autoscaler] | None = None,
     **spec: Any,
 ) -> Case:
-    return case(pod(container(gpu=gpu), owned_by=owned_by, **spec), template=True, replicas=replicas, rule=rule)
+    made = pod(container(gpu=gpu), name="chat", owned_by=owned_by, **spec)
+    cluster = replace(TWO_NODES, autoscalers=autoscalers or {})
+    return case(made, template=True, template_of=of, replicas=replicas, cluster=cluster, rule=rule)
+
+
+def replica(
+    owned_by: str | None = "ReplicaSet",
+    of: str = "chat-5d9c",
+    labels: Mapping[str, str] = HASH,
+    autoscalers: Mapping[Target, Autoscaler] | None = None,
+    **spec: Any,
+) -> Case:
+    """A pod; a HorizontalPodAutoscaler scales Deployment "chat" unless told otherwise."""
+    made = pod(name=of, owned_by=owned_by, labels=labels, **spec)
+    return case(made, cluster=replace(TWO_NODES, autoscalers=scaled() if autoscalers is None else autoscalers))
 
 
 ALLOWED: dict[str, Case] = {
     "one replica": template(1),
     "an unknown number": template(None),
-    "spread over nodes": template(topologySpreadConstraints=[{"topologyKey": "kubernetes.io/hostname"}]),
+    "spread over nodes": template(**SPREAD),
     "kept apart": template(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}),
-    "a Job, whose pods talk to each other": template(owned_by="Job"),
+    "a Job, whose pods talk to each other": template(owned_by="Job", of=""),
     "without a GPU": template(gpu=None),
-    "a pod, whose workload is not asked about": case(pod(owned_by="ReplicaSet"), replicas=4),
-    "fewer than the policy calls many": case(
-        pod(owned_by="Deployment"), template=True, replicas=4, rule=SpreadMissing(action="warn", replicas=5)
+    "fewer than the policy calls many": template(rule=SpreadMissing(replicas=5)),
+    "scaled, and spread over nodes": template(1, autoscalers=scaled(), **SPREAD),
+    "scaled, and without a GPU": template(1, gpu=None, autoscalers=scaled()),
+    "scaled to fewer than the policy calls many": template(
+        1, autoscalers=scaled(up_to=4), rule=SpreadMissing(replicas=5)
     ),
+    "a workload of this name in another namespace is scaled": template(
+        1, autoscalers=scaled(("team-b", "Deployment", "chat"))
+    ),
+    "a workload of this name and another kind is scaled": template(
+        1, autoscalers=scaled(("team-a", "StatefulSet", "chat"), ("team-a", "ReplicaSet", "chat"))
+    ),
+    "a workload of another name is scaled": template(1, autoscalers=scaled(("team-a", "Deployment", "search"))),
+    "a Job of that name": template(1, owned_by="Job", of="", autoscalers=scaled()),
+    "a pod of a workload that nothing scales": replica(autoscalers={}),
+    "a pod of a workload that is scaled, spread over nodes": replica(**SPREAD),
+    "a pod on its own, with that label": replica(owned_by=None),
+    "a pod of a ReplicaSet of that name that no Deployment made": replica(of="chat", labels={}),
+    "a pod of a ReplicaSet with another hash": replica(labels={"pod-template-hash": "9d5c"}),
+    "a pod of a ReplicaSet with an empty hash": replica(of="chat-", labels={"pod-template-hash": ""}),
 }
 
+
+def message(seen: str) -> list[str]:
+    return [
+        f"spec.topologySpreadConstraints: saw {seen} without topology spread or pod anti-affinity, wanted replicas on several "
+        "nodes: one node that fails would take all of them. Add a topologySpreadConstraint over kubernetes.io/hostname with "
+        "the labels of the pods."
+    ]
+
+
+SCALED = message('up to 40 replicas by HorizontalPodAutoscaler "chat-hpa"')
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "as few as the policy calls many": (
-        template(2),
-        [
-            "spec.topologySpreadConstraints: saw 2 replicas without topology spread or pod anti-affinity, wanted replicas on several nodes: one node that fails would take all of them. "
-            "Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods."
-        ],
+    "as few as the policy calls many": (template(2), message("2 replicas")),
+    "four replicas": (template(), message("4 replicas")),
+    "four replicas of a StatefulSet": (template(owned_by="StatefulSet", of="StatefulSet"), message("4 replicas")),
+    "one, where the policy calls that many": (template(None, rule=SpreadMissing(replicas=1)), message("1 replica")),
+    "a Deployment that may be scaled to many": (template(1, autoscalers=scaled()), SCALED),
+    "a Deployment that does not say how many": (template(None, autoscalers=scaled()), SCALED),
+    "a Deployment that says fewer": (template(4, autoscalers=scaled()), SCALED),
+    "a Deployment that says more": (template(50, autoscalers=scaled()), message("50 replicas")),
+    "a Deployment that says as many": (template(40, autoscalers=scaled()), message("40 replicas")),
+    "a StatefulSet that may be scaled to many": (
+        template(1, "StatefulSet", of="StatefulSet", autoscalers=scaled(("team-a", "StatefulSet", "chat"))),
+        SCALED,
     ),
-    "one that an autoscaler may make many, where the policy asks for it": (
-        template(None, rule=SpreadMissing(action="warn", replicas=1)),
-        [
-            "spec.topologySpreadConstraints: saw 1 replica without topology spread or pod anti-affinity, wanted replicas on several nodes: one node that fails would take all of them. "
-            "Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods."
-        ],
+    "a ReplicaSet that may be scaled to many": (
+        template(1, of="ReplicaSet", autoscalers=scaled(("team-a", "ReplicaSet", "chat"))),
+        SCALED,
     ),
-    "four replicas": (
-        template(),
-        [
-            "spec.topologySpreadConstraints: saw 4 replicas without topology spread or pod anti-affinity, wanted replicas on several nodes: one node that fails would take all of them. "
-            "Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods."
-        ],
+}
+WARNED: dict[str, Case] = {
+    "of a Deployment": replica(),
+    "of a Deployment with a hyphen and a hash in its name": replica(
+        of="chat-5d9c-5d9c", autoscalers=scaled(("team-a", "Deployment", "chat-5d9c"))
     ),
+    "of a StatefulSet": replica("StatefulSet", "chat", {}, scaled(("team-a", "StatefulSet", "chat"))),
+    "of a ReplicaSet": replica("ReplicaSet", "chat", {}, scaled(("team-a", "ReplicaSet", "chat"))),
 }
 
 
-def test_it_is_off_unless_the_policy_turns_it_on() -> None:
-    assert SpreadMissing().action == "off"
+def test_it_warns_unless_the_policy_says_otherwise() -> None:
+    assert SpreadMissing().action == "warn"
+    assert Policy.load("{}").profile("default")[1].rules.spread_missing.action == "warn"
 
 
 @pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
@@ -73,3 +131,9 @@ def test_what_is_allowed(allowed: Case) -> None:
 def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
     assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize("warned", WARNED.values(), ids=WARNED)
+def test_a_pod_of_a_workload_that_is_scaled_is_told_of_and_never_refused(warned: Case) -> None:
+    assert warned.messages(RULE) == SCALED
+    assert all(finding.only_warn for finding in warned.findings(RULE))

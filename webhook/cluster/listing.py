@@ -10,8 +10,16 @@ from webhook.cluster.pods import pod_id
 if TYPE_CHECKING:
     from webhook.cluster.state import ClusterState
 
-ListKind = Literal["nodes", "pods", "priorityclasses", "namespaces", "resourceslices", "poddisruptionbudgets"]
-_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets",))
+ListKind = Literal[
+    "nodes",
+    "pods",
+    "priorityclasses",
+    "namespaces",
+    "resourceslices",
+    "poddisruptionbudgets",
+    "horizontalpodautoscalers",
+]
+_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets", "horizontalpodautoscalers"))
 
 
 class Index(Protocol):

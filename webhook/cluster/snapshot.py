@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.facts import PriorityClass, Taint
+from webhook.facts import Autoscaler, PriorityClass, Taint
 from webhook.gpus import Gpus
 
 if TYPE_CHECKING:
@@ -40,8 +40,15 @@ class Snapshot:
     def facts(self) -> tuple[int, ...]:
         """Changes when anything does that units read, but for what is free and used: that only placement reads."""
         state = self.state
-        versions = state.nodes.version, state.slices.version, state.budgets.version, state.priority_classes.version
-        return (*versions, state.facts, self.fresh)
+        return (
+            state.nodes.version,
+            state.slices.version,
+            state.budgets.version,
+            state.autoscalers.version,
+            state.priority_classes.version,
+            state.facts,
+            self.fresh,
+        )
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
@@ -57,6 +64,10 @@ class Snapshot:
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
         known = self.fresh and "poddisruptionbudgets" in self.state.listed
         return self.state.budgets.covers(namespace, labels) if known else None
+
+    def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
+        known = self.fresh and "horizontalpodautoscalers" in self.state.listed
+        return self.state.autoscalers.of(namespace, kind, name) if known else None
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
@@ -63,11 +64,13 @@ class ClusterState:
         self.namespaces = Namespaces()
         self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
+        self.autoscalers = Autoscalers()
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
             "poddisruptionbudgets": self.budgets,
+            "horizontalpodautoscalers": self.autoscalers,
         }
         self.memo: dict[Any, Any] = {}
         """Where the layers above keep what they derive from this state; it lives as long as the state."""

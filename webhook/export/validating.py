@@ -24,7 +24,7 @@ NOT_EXPORTED: Mapping[str, str] = {
     "cpuPerGpu": "compares quantities by class of workload",
     "cudaVisibleDevices": "compares a list with the number of GPUs",
     "restartPolicy": "is advice by class of workload",
-    "spreadMissing": "is about templates",
+    "spreadMissing": "is about templates, and needs the state of the cluster",
     "pdbMissing": "is about templates, and needs the state of the cluster",
 }
 """Rules that stay with the webhook, and why."""

@@ -32,6 +32,7 @@ KINDS: Final[Mapping[ListKind, _Kind]] = {
     "priorityclasses": _Kind("/apis/scheduling.k8s.io/v1/priorityclasses", 500),
     "resourceslices": _Kind("/apis/resource.k8s.io/v1/resourceslices", 100),
     "poddisruptionbudgets": _Kind("/apis/policy/v1/poddisruptionbudgets", 500),
+    "horizontalpodautoscalers": _Kind("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
 }
 
 

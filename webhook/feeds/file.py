@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.cluster.state import REQUIRED, ClusterState, ListKind
+from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.documents import parse
 from webhook.errors import BadInput
 from webhook.text import listed, quoted
@@ -18,6 +18,7 @@ _KINDS: Final[Mapping[str, ListKind]] = {
     "PriorityClass": "priorityclasses",
     "ResourceSlice": "resourceslices",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
 }
 
 
@@ -26,14 +27,15 @@ def fill(state: ClusterState, path: Path, now: float) -> None:
 
     Raises BadInput, which names the object that is wrong.
     """
-    found = load_cluster(path)
-    for kind, objects in found.items():
-        try:
-            state.replace(kind, objects, now)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise BadInput(
-                f"{path}: {kind}: {type(error).__name__}: {error}. Give them as kubectl prints them"
-            ) from None
+    for kind, objects in load_cluster(path).items():
+        listing = Listing(state, kind)
+        for obj in objects:
+            try:
+                listing.add((obj,), now)
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+                where = f"{path}: {kind}: {quoted(obj['metadata']['name'])}"
+                raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
+        listing.done(now)
 
 
 def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:

@@ -1,8 +1,15 @@
 """Many replicas do not all run on one node.
 
-Off by default: the injector for topology spread adds what is missing. Turn it on where that injector is off.
+Rules judge pods as the injectors leave them: where `topologySpread` is on it adds what is missing, and nothing is found. So
+this speaks where that injector is off, or does not act: on pods whose GPUs come by DRA.
 
-Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity of a template; the replicas of its workload
+A workload that a HorizontalPodAutoscaler scales has as many replicas as that may make. Often it is applied after the workload:
+then a template is judged by it when it next comes or changes, and each new pod in the meantime. A pod is never refused for
+it: its workload ran well before somebody scaled it. Such a warning goes to a controller, so it is read in logs and metrics.
+Whoever applies the autoscaler is not told: whether the pods of its workload are spread is not kept.
+
+Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the workload of a template; the
+               HorizontalPodAutoscaler of the workload, found by the pod's controller and its label pod-template-hash
 Allowed:       either of the two; fewer than `replicas`; Jobs, whose pods gain from being close together
 Warned about:  neither, in a Deployment, StatefulSet or ReplicaSet of GPU pods
 DRA:           a claim counts as a GPU.
@@ -14,34 +21,49 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from webhook.facts import Autoscaler
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod
-from webhook.text import plural
+from webhook.pod import Owner, Pod, labels_of
+from webhook.text import plural, quoted
 
-_KINDS = ("Deployment", "StatefulSet", "ReplicaSet")
+_KINDS = ("ReplicaSet", "StatefulSet")
+"""Controllers of the pods; a Deployment's are of its ReplicaSet."""
 
 
 class SpreadMissing(Rule):
     """Workloads with many replicas are spread over nodes."""
 
-    action: Action = "off"
+    action: Action = "warn"
     replicas: int = Field(default=2, ge=1)
-    """How many replicas are many. 1 also finds workloads that an autoscaler scales: they say one, or nothing."""
+    """How many replicas are many: those that are asked for, or those that a HorizontalPodAutoscaler may ask for."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        count, kind = (
-            context.replicas if context.replicas is not None else 1,
-            context.owner.kind if context.owner else "",
-        )
-        if not context.template or count < self.replicas or kind not in _KINDS:
+        owner, spec = context.owner, pod["spec"]
+        if owner is None or owner.kind not in _KINDS:
             return
-        spec = pod["spec"]
         if spec.get("topologySpreadConstraints") or (spec.get("affinity") or {}).get("podAntiAffinity"):
             return
-        if context.has_gpu(pod):
-            yield Finding(
-                path="spec.topologySpreadConstraints",
-                seen=f"{plural(count, 'replica')} without topology spread or pod anti-affinity",
-                wanted="replicas on several nodes: one node that fails would take all of them",
-                fix="Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods",
-            )
+        stated = (1 if context.replicas is None else context.replicas) if context.template else 0
+        autoscaler = _autoscaler(pod, context, owner)
+        count = max(stated, autoscaler.max_replicas if autoscaler else 0)
+        if count < self.replicas or not context.has_gpu(pod):
+            return
+        seen = plural(count, "replica")
+        if autoscaler and count > stated:
+            seen = f"up to {seen} by HorizontalPodAutoscaler {quoted(autoscaler.name)}"
+        yield Finding(
+            path="spec.topologySpreadConstraints",
+            seen=f"{seen} without topology spread or pod anti-affinity",
+            wanted="replicas on several nodes: one node that fails would take all of them",
+            fix="Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods",
+            only_warn=not context.template,
+        )
+
+
+def _autoscaler(pod: Pod, context: Context, owner: Owner) -> Autoscaler | None:
+    """Of the workload that the pod belongs to. The ReplicaSet of a Deployment has its name, and then the hash of the template."""
+    kind, name = (context.template_of, owner.name) if context.template else (owner.kind, owner.name)
+    revision = labels_of(pod).get("pod-template-hash")
+    if not context.template and kind == "ReplicaSet" and revision and name.endswith(f"-{revision}"):
+        kind, name = "Deployment", name.removesuffix(f"-{revision}")
+    return context.cluster.autoscaler_of(context.namespace, kind, name)

@@ -1,0 +1,74 @@
+"""HorizontalPodAutoscalers, as far as they tell how many pods a workload may get: what each one scales, and up to what.
+
+Follows autoscaling/v2: `scaleTargetRef` names the group, kind and name of an object of the same namespace. Only workloads of
+the group apps are kept; in another group, or in none, no object of these kinds is found, and the autoscaler does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from webhook.facts import Autoscaler
+
+_KINDS: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet"))
+_LONGEST_NAME: Final = 253
+"""No object has a longer one (IsDNS1123Subdomain); a tenant may write one here all the same."""
+_MOST: Final = 100
+"""Of one workload, that are looked at. One is right; tenants write them."""
+
+
+class _Target(NamedTuple):
+    namespace: str
+    kind: str
+    name: str
+
+
+class Autoscalers:
+    """By their names, with the namespace, and by what they scale."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Rises when it changes what is scaled, and how far: a status, which follows the load, does not."""
+        self._found: dict[str, tuple[_Target, Autoscaler]] = {}
+        self._of: dict[_Target, set[Autoscaler]] = {}
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        """One is new, or has changed. Raises where it has not the shape of one: TypeError, LookupError, AttributeError."""
+        metadata, spec = obj["metadata"], obj["spec"]
+        name, most, reference = metadata["name"], spec["maxReplicas"], spec["scaleTargetRef"]
+        if not isinstance(most, int):
+            raise TypeError("spec.maxReplicas: wanted a whole number")
+        target = _Target(metadata["namespace"], reference["kind"], reference["name"])
+        apps = (reference.get("apiVersion") or "").startswith("apps/")
+        ours = apps and target.kind in _KINDS and len(target.name) <= _LONGEST_NAME
+        key, found = f"{target.namespace}/{name}", (target, Autoscaler(name, most))
+        if ours and self._found.get(key) == found:
+            return
+        self.gone(key)
+        if ours:
+            self.version += 1
+            self._found[key] = found
+            self._of.setdefault(target, set()).add(found[1])
+
+    def gone(self, name: str) -> None:
+        """`name`: with its namespace, `team-a/chat`."""
+        found = self._found.pop(name, None)
+        if found is None:
+            return
+        target, autoscaler = found
+        self.version += 1
+        self._of[target].discard(autoscaler)
+        if not self._of[target]:
+            del self._of[target]
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names, with the namespace."""
+        return iter(self._found)
+
+    def of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
+        """The one that scales a workload furthest, ties by name. None where there is none, or too many to look at."""
+        found = self._of.get(_Target(namespace, kind, name))
+        if not found or len(found) > _MOST:
+            return None
+        return min(found, key=lambda autoscaler: (-autoscaler.max_replicas, autoscaler.name))
