@@ -40,7 +40,7 @@ def line(decision: Decision, **changes: Any) -> Any:
 
 def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
     record = '{"policy":"1f0c","units":{}}'
-    found = line(Decision("patched", "default", "inference", record=record))
+    found = line(Decision("patched", "default", "inference", quoted=orjson.dumps(record)))
     assert found.pop("time").endswith("Z")
     assert found == {
         "level": "info",
@@ -57,13 +57,13 @@ def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
 
 def test_where_the_pod_went_and_why_it_went_nowhere() -> None:
     chosen = Placement((Ranked("gpu-a1", 8, 0, 1.0), Ranked("gpu-a2", 8, 0, 0.5)), "pack")
-    assert line(Decision("patched", patch=b"[]", record="{}", placement=chosen))["node"] == "gpu-a1"
+    assert line(Decision("patched", packed=b"W10=", quoted=b'"{}"', placement=chosen))["node"] == "gpu-a1"
     assert line(Decision("patched", placement=Placement((), "pack", "no node fits")))["why"] == "no node fits"
 
 
 def test_the_record_of_a_pod_that_has_it_is_not_said_again() -> None:
-    assert "record" not in line(Decision("patched", patch=b"[]", record="{}"))
-    assert line(Decision("shadow", record="{}"))["record"] == {}
+    assert "record" not in line(Decision("patched", packed=b"W10=", quoted=b'"{}"'))
+    assert line(Decision("shadow", quoted=b'"{}"'))["record"] == {}
 
 
 def test_lines_are_written_together_and_stay_lines() -> None:
@@ -99,7 +99,7 @@ def test_no_name_of_a_tenant_ends_a_line_or_forges_one(name: str) -> None:
 
 
 def test_nothing_of_the_pod_but_its_name_is_in_the_log() -> None:
-    assert SECRET not in str(line(Decision("patched", message=SECRET, patch=SECRET.encode(), warnings=[SECRET])))
+    assert SECRET not in str(line(Decision("patched", message=SECRET, packed=SECRET.encode(), warnings=[SECRET])))
 
 
 def test_an_exception_is_told_by_type_and_place_and_not_by_its_text() -> None:

@@ -16,80 +16,19 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from webhook import admission, explain
+from webhook import admission
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import PROFILE_LABEL, Decision, home_of
-from webhook.facts import Placement
-from webhook.form import TOKEN, Form, marked
-from webhook.gpus import Gpus
-from webhook.injectors.node_affinity import preferences
+from webhook.form import Form, marked
 from webhook.likeness import key_of
-from webhook.placement import Ask, Rank, answer
-from webhook.placement.settings import PlacementSettings
+from webhook.placement import Rank, answer
+from webhook.plan import Plan
 from webhook.policy import Policy
 from webhook.review import Request, object_of
 
 MOST: Final = 1024
 """Of each: with `form.LARGEST` all that is kept stays below some 60 MiB."""
 Profile = tuple[str | None, ...]
-
-
-class Plan(NamedTuple):
-    """How to decide for pods like one that was patched and sent to a node."""
-
-    first: Decision
-    ask: Ask
-    settings: PlacementSettings
-    gpus: Gpus
-    patch: bytes
-    """With %b for the name of each ranked node, and for the record after them."""
-    record: str
-    """As far as the nodes."""
-
-    @classmethod
-    def of(cls, first: Decision, settings: PlacementSettings, gpus: Gpus) -> Plan | None:
-        """None where the nodes stand in the patch or in the record otherwise than we know."""
-        placement, patch = first.placement, first.patch
-        if first.ask is None or first.claim is None or placement is None or patch is None or TOKEN in patch:
-            return None
-        blank = placement._replace(nodes=tuple([ranked._replace(node="%b") for ranked in placement.nodes]))
-        terms = orjson.dumps(preferences(placement))[1:-1].replace(b"%", b"%%")
-        blanks = orjson.dumps(preferences(blank))[1:-1].replace(b'"%b"', b"%b")
-        text, numbers = orjson.dumps(first.record).replace(b"%", b"%%"), explain.numbered(placement)
-        form = patch.replace(b"%", b"%%")
-        if form.count(terms) != 1 or form.count(text) != 1 or not first.record.endswith(numbers):
-            return None
-        form, record = form.replace(terms, blanks).replace(text, b"%b"), first.record[: -len(numbers)]
-        plan = cls(first, first.ask, settings, gpus, form, record)
-        made = plan.completed(placement, dry_run=False)
-        return plan if made is not None and (made.patch, made.record) == (patch, first.record) else None
-
-    def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
-        """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
-        return self.completed(rank(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
-
-    def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
-        first = self.first
-        if first.placement is None or len(placement.nodes) != len(first.placement.nodes):
-            return None
-        record = self.record + explain.numbered(placement)
-        if len(record) > explain.LARGEST_RECORD or not record.isascii():
-            return None
-        return Decision(
-            first.result,
-            profile=first.profile,
-            workload=first.workload,
-            patch=self.patch % (*[orjson.dumps(ranked.node) for ranked in placement.nodes], orjson.dumps(record)),
-            warnings=first.warnings,
-            record=record,
-            outcomes=first.outcomes,
-            placement=placement,
-            claim=first.claim,
-            reserve=not dry_run,
-            unknown_profile=first.unknown_profile,
-        )
 
 
 class _Text(NamedTuple):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
+
+import orjson
 
 from webhook import explain
 from webhook.cluster.pods import Claim
@@ -31,31 +34,50 @@ class Decision:
     """What is answered, recorded and, where a node was chosen, reserved.
 
     `result`: `ignored` (none of our business), `patched`, `unchanged`, `allowed`, `denied`, `shadow`, `gated` (our own
-    patch did not hold: allowed without it).
+    patch did not hold: allowed without it). Patch and record are kept as they go out.
     """
 
     result: str
     profile: str = ""
     workload: str = ""
-    patch: bytes | None = None
+    packed: bytes | None = None
+    """The JSON Patch, in base64."""
     message: str = ""
     subject: str = ""
     """What the message is about, and begins with."""
     warnings: list[str | None] = field(default_factory=list)
     """What the caller is told besides findings. None stands for nothing."""
-    record: str = ""
+    quoted: bytes = b""
+    """The record, as a JSON string."""
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     findings: list[tuple[str, str, Finding]] = field(default_factory=list)
     """Unit, action, finding. The action is `deny`, `warn`, or `foretold`: the pods of this workload will be refused."""
     placement: Placement | None = None
     ask: Ask | None = None
-    """What the ranking looked at, where this very call chose."""
+    """What the ranking looked at, where this very call chose. None, too, where what is free decided more than the node
+    (`Outcome.settled`): then the next pod is not to be decided for by this."""
     claim: Claim | None = None
     """What is promised on the first node, where this very call chose and the pod may come; where it refuses the pod, what
     another call may have promised."""
     reserve: bool = False
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
+
+    @property
+    def patch(self) -> bytes | None:
+        return None if self.packed is None else a2b_base64(self.packed)
+
+    @patch.setter
+    def patch(self, patch: bytes | None) -> None:
+        self.packed = None if patch is None else b2a_base64(patch, newline=False)
+
+    @property
+    def record(self) -> str:
+        return str(orjson.loads(self.quoted or b'""'))
+
+    @record.setter
+    def record(self, record: str) -> None:
+        self.quoted = orjson.dumps(record)
 
     def told(self) -> list[str]:
         """The warnings as the API server takes them: few, short, one line each."""

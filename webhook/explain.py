@@ -13,7 +13,6 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -44,7 +43,7 @@ def record(
     if placement is not None:
         found["strategy"] = placement.strategy
         if placement.nodes:
-            found["nodes"] = [_numbers(ranked) for ranked in placement.nodes]
+            found["nodes"] = [numbers(ranked) for ranked in placement.nodes]
             found["of"] = placement.total
         else:
             found["why"] = placement.reason
@@ -53,19 +52,16 @@ def record(
     return found
 
 
-def _numbers(ranked: Ranked) -> list[Any]:
+def numbers(ranked: Ranked) -> list[Any]:
+    """What the record says of a node."""
     node, free, peers, score = ranked
     return [node, free, peers, round(score * 1000) / 1000]
 
 
-def numbered(placement: Placement) -> str:
-    """The end of an encoded record: the nodes, with the comma before them and the brace after them."""
-    return f',"nodes":[{",".join([_entry(ranked) for ranked in placement.nodes])}],"of":{placement.total}}}'
-
-
-@lru_cache(maxsize=1 << 14)  # of ten nodes that are ranked one has changed since the last pod
-def _entry(ranked: Ranked) -> str:
-    return orjson.dumps(_numbers(ranked)).decode()
+def quoted_nodes(entries: Iterable[bytes], total: int) -> bytes:
+    """The end of a record that is a JSON string: the nodes, with the comma before them and all that closes after them.
+    `entries`: `numbers` of each, as a part of a JSON string."""
+    return b',\\"nodes\\":[%b],\\"of\\":%d}"' % (b",".join(entries), total)
 
 
 def encoded(found: dict[str, Any]) -> str:

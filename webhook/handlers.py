@@ -6,6 +6,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
+import orjson
+
 from webhook import policy_guard, review, workloads
 from webhook.alike import Alike
 from webhook.cluster.snapshot import Snapshot
@@ -121,10 +123,10 @@ class Handlers:
 
 def encode(uid: str, decision: Decision) -> bytes:
     """The answer to a decision, as the API server wants it."""
-    audit = {"decision": decision.record} if decision.record else None
+    audit = {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None
     warnings = decision.told()
     if decision.result == "denied":
         return review.denied(uid, decision.message, warnings=warnings, audit=audit)
-    if decision.patch is not None:
-        return review.patched(uid, decision.patch, warnings, audit)
+    if decision.packed is not None:
+        return review.patched(uid, decision.packed, warnings, audit)
     return review.allowed(uid, warnings, audit)

@@ -6,7 +6,7 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -15,6 +15,8 @@ from webhook.errors import BadReview
 from webhook.text import kind, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
+Audit = Mapping[str, str | orjson.Fragment] | None
+"""What the audit log gets, by key: texts, or JSON strings."""
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
 _LONGEST_UID = 128
 
@@ -118,30 +120,28 @@ def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
 # --- answers: made only here, so that status and reason cannot disagree -----------------------------------------------
 
 
-def allowed(uid: str, warnings: list[str] | None = None, audit: dict[str, str] | None = None) -> bytes:
+def allowed(uid: str, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
     return _answer({"uid": uid, "allowed": True}, warnings, audit)
 
 
-def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: dict[str, str] | None = None) -> bytes:
-    """Allowed with a JSON Patch. Not for an empty one: the API server wants patch and patchType both or neither."""
+def patched(uid: str, packed: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
+    """Allowed with a JSON Patch, in base64. Not for an empty one: the API server wants patch and patchType both or neither."""
     response = {
         "uid": uid,
         "allowed": True,
         "patchType": "JSONPatch",
-        "patch": orjson.Fragment(b'"%b"' % b2a_base64(patch, newline=False)),
+        "patch": orjson.Fragment(b'"%b"' % packed),
     }
     return _answer(response, warnings, audit)
 
 
-def denied(
-    uid: str, message: str, code: int = 403, warnings: list[str] | None = None, audit: dict[str, str] | None = None
-) -> bytes:
+def denied(uid: str, message: str, code: int = 403, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
     """Refused. The client gets `code` and `admission webhook "<name>" denied the request: <message>`."""
     status = {"code": code, "message": message, "reason": "Forbidden" if code == 403 else "Invalid"}
     return _answer({"uid": uid, "allowed": False, "status": status}, warnings, audit)
 
 
-def _answer(response: dict[str, Any], warnings: list[str] | None, audit: dict[str, str] | None) -> bytes:
+def _answer(response: dict[str, Any], warnings: list[str] | None, audit: Audit) -> bytes:
     if warnings:
         response["warnings"] = warnings
     if audit:

@@ -190,7 +190,7 @@ def _defaulted(template: Pod) -> Pod:
     return pod
 
 
-_CHANGED = ("filled", "added", "set", "neutral", "antiAffinity")
+_CHANGED = ("filled", "filledLess", "added", "set", "neutral", "antiAffinity")
 """Words of injectors for: the pod is another than before."""
 
 

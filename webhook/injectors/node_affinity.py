@@ -63,14 +63,7 @@ class NodeAffinity(Injector):
 
 def preferences(placement: Placement) -> list[dict[str, Any]]:
     """The preferred terms that name the ranked nodes, and what else is preferred in a node, as they stand in a patch."""
-    terms: list[dict[str, Any]] = [
-        # as `_is`, spelt out: ten of them in every pod
-        {
-            "weight": weight,
-            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [ranked.node]}]},
-        }
-        for weight, ranked in zip(placement.weights, placement.nodes, strict=False)
-    ]
+    terms = [naming(ranked.node, weight) for weight, ranked in zip(placement.weights, placement.nodes, strict=False)]
     for wished in placement.preferred:
         term: dict[str, Any] = {}
         for key, operator, values, field in wished.expressions:
@@ -78,6 +71,11 @@ def preferences(placement: Placement) -> list[dict[str, Any]]:
             term.setdefault("matchFields" if field else "matchExpressions", []).append(expression)
         terms.append({"weight": wished.weight, "preference": term})
     return terms
+
+
+def naming(node: str, weight: int) -> dict[str, Any]:
+    """The preferred term for one node."""
+    return {"weight": weight, "preference": {"matchFields": [_is(node)]}}
 
 
 _VOLUMES = frozenset(

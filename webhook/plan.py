@@ -1,0 +1,115 @@
+"""How to decide for pods like one that was patched and sent to a node: the same, but for the nodes.
+
+The patch and the record are kept as they go out, the one in base64, the other as a JSON string, in pieces: what holds for all
+pods of the template, and what is said of one node, which nine of ten times was said of it before. Spaces make the length of
+each piece a multiple of three bytes, so that its base64 stands by itself.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import orjson
+
+from webhook import explain
+from webhook.cluster.snapshot import Snapshot
+from webhook.decision import Decision
+from webhook.facts import Placement, Ranked
+from webhook.form import TOKEN
+from webhook.gpus import Gpus
+from webhook.injectors.node_affinity import naming
+from webhook.placement import Ask, Rank
+from webhook.placement.settings import PlacementSettings
+
+
+class Plan(NamedTuple):
+    first: Decision
+    slots: tuple[tuple[bytes, int], ...]
+    """For each ranked node the comma before its term, and the weight."""
+    ask: Ask
+    settings: PlacementSettings
+    gpus: Gpus
+    opening: bytes
+    """The patch up to the first node, in base64."""
+    middle: bytes
+    """The patch from the last node to the record, and that as far as its nodes, in base64."""
+    quoted: bytes
+    """The record as far as its nodes, as the beginning of a JSON string."""
+    closing: bytes
+    """What follows the record in the patch."""
+
+    @classmethod
+    def of(cls, first: Decision, settings: PlacementSettings, gpus: Gpus) -> Plan | None:
+        """None where the nodes stand in the patch or in the record otherwise than we know."""
+        placement, patch = first.placement, first.patch
+        if first.ask is None or first.claim is None or placement is None or patch is None or TOKEN in patch:
+            return None
+        weights = placement.weights[: len(placement.nodes)]
+        slots = tuple([(b"," if number else b"", weight) for number, weight in enumerate(weights)])
+        terms = b"".join([_term(*each) for each in zip(slots, placement.nodes, strict=True)])
+        nodes = explain.quoted_nodes([_numbers(ranked) for ranked in placement.nodes], placement.total)
+        before, found, after = patch.partition(terms)
+        between, recorded, closing = after.partition(first.quoted)
+        if not placement.nodes or not found or not recorded or terms in after or not recorded.endswith(nodes):
+            return None
+        quoted = recorded[: -len(nodes)]
+        middle = between + quoted
+        opening, middle = _packed(before + _spaces(before)), _packed(_spaces(middle) + middle)
+        plan = cls(first, slots, first.ask, settings, gpus, opening, middle, quoted, closing)
+        made = plan.completed(placement, dry_run=False)
+        same = (
+            made is not None and made.quoted == first.quoted and orjson.loads(made.patch or b"") == orjson.loads(patch)
+        )
+        return plan if same else None
+
+    def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
+        """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
+        return self.completed(rank(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
+
+    def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
+        first = self.first
+        if len(placement.nodes) != len(self.slots):
+            return None
+        pieces = [_piece(slot, ranked) for slot, ranked in zip(self.slots, placement.nodes, strict=True)]
+        nodes = explain.quoted_nodes([numbers for _, numbers in pieces], placement.total)
+        if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD or not nodes.isascii():
+            return None
+        terms = b"".join([term for term, _ in pieces])
+        return Decision(
+            first.result,
+            profile=first.profile,
+            workload=first.workload,
+            packed=self.opening + terms + self.middle + _packed(nodes + self.closing),
+            warnings=first.warnings,
+            quoted=self.quoted + nodes,
+            outcomes=first.outcomes,
+            placement=placement,
+            claim=first.claim,
+            reserve=not dry_run,
+            unknown_profile=first.unknown_profile,
+        )
+
+
+@lru_cache(maxsize=1 << 14)
+def _piece(slot: tuple[bytes, int], ranked: Ranked) -> tuple[bytes, bytes]:
+    """What a patch says of a node, in base64, and what the record does, as a part of a JSON string."""
+    term = _term(slot, ranked)
+    return _packed(term + _spaces(term)), _numbers(ranked)
+
+
+def _term(slot: tuple[bytes, int], ranked: Ranked) -> bytes:
+    comma, weight = slot
+    return comma + orjson.dumps(naming(ranked.node, weight))
+
+
+def _numbers(ranked: Ranked) -> bytes:
+    return orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
+
+
+def _spaces(text: bytes) -> bytes:
+    return b" " * (-len(text) % 3)
+
+
+_packed = partial(b2a_base64, newline=False)
