@@ -127,6 +127,12 @@ class ClusterFacts:
         having = [(node, offered[resource]) for node, offered in self.offers.items() if offered.get(resource)]
         return tuple(sorted(having, key=lambda pair: (-pair[1], pair[0]))[:count])
 
+    def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
+        able = [offered for offered in self.offers.values() if offered.get(resource, 0) >= count > 0]
+        if not able:
+            return None
+        return {name: min(each[name] // each[resource] for each in able) for name in ("cpu", "memory")}
+
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         with_gpus = [node for node, offered in self.offers.items() if gpus.among(offered)]
         return tuple(sorted({self.labels.get(n, {})[key] for n in with_gpus if key in self.labels.get(n, {})}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from webhook import explain
 from webhook.cluster.pods import claim_of
@@ -25,7 +26,7 @@ from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit, apply
-from webhook.placement import Rank, answer, ask_of
+from webhook.placement import Rank, answer, ask_of, place
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION, Pod, annotations_of, display_name
 from webhook.policy import Policy
@@ -60,6 +61,15 @@ def mutate(
         return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
     edit = Edit(pod)
     context.strategy = home.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
+    if isinstance(cluster, Snapshot):
+        context.place = partial(
+            place,
+            snapshot=cluster,
+            settings=home.settings.placement,
+            strategy=context.strategy,
+            gpus=context.gpus,
+            workload=context.workload.name,
+        )
     before = explain.previous(pod, _named_nodes(edit), context.strategy) if DECISION in annotations_of(pod) else None
     said: Findings = []
     for name, injector in injectors:
@@ -82,6 +92,8 @@ def mutate(
         decision.result, decision.patch = "shadow", None
     if decision.result == "patched" and decision.ask is not None and decision.placement and decision.placement.nodes:
         decision.claim, decision.reserve = claim_of(pod), not request.dry_run
+    if not all([outcome.settled for outcome in decision.outcomes.values()]):
+        decision.ask = None
     return decision
 
 

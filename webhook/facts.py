@@ -94,6 +94,10 @@ class Cluster(Protocol):
     def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
         """The nodes that can allocate most of `resource` when empty: (name, amount), most first, ties by name."""
 
+    def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
+        """`cpu` (thousandths) and `memory` (bytes) for each GPU, where a node has least: of those that can allocate `count` of
+        `resource`, a name of GPUs, when empty. None where no node can."""
+
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         """The values of a label over the nodes with GPUs, sorted."""
 

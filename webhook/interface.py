@@ -83,6 +83,8 @@ class Outcome(NamedTuple):
     result: str
     detail: Any = None
     warning: str | None = None
+    settled: bool = True
+    """False where it depends on what is free at this moment: the next pod of the template may be another case."""
 
 
 @dataclass(slots=True)
@@ -116,6 +118,8 @@ class Context:
     """The kind of that workload, where it is of the group apps; `owner` has its name."""
     strategy: str = "off"
     """How the node is chosen: `apart`, `spread`, `pack` or `off`."""
+    place: Callable[[Pod], Placement] | None = None
+    """What placement would find for a pod in place of this one, now. None where nobody can tell."""
     placement: Placement | None = None
     """The ranked nodes. Set before the injectors that need it run: topology spread and node affinity must agree."""
     _walked: tuple[Pod, tuple[Container, ...]] | None = field(default=None, init=False, repr=False)

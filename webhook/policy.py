@@ -19,6 +19,7 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
 from webhook.facts import Workload
 from webhook.gpus import GpuName, Gpus
+from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.injectors.priority_class import PriorityClassName
@@ -64,12 +65,13 @@ DEFAULT_PROFILE = "default"
 
 
 class Injectors(Settings):
-    """In run order. GPU resources and tolerations come first: the choice of a node reads them. The node comes last."""
+    """In run order. What the choice of a node reads comes first: resources, tolerations. The node comes last."""
 
     gpu_resources: GpuResources = GpuResources()
     tolerations: Tolerations = Tolerations()
     priority_class: PriorityClassName = PriorityClassName()
     void_devices: VoidDevices = VoidDevices()
+    cpu_per_gpu: CpuPerGpuRequests = CpuPerGpuRequests()
     topology_spread: TopologySpread = TopologySpread()
     node_affinity: NodeAffinity = NodeAffinity()
 
@@ -165,7 +167,8 @@ class _Units(NamedTuple):
 
     @classmethod
     def of(cls, profile: Profile) -> _Units:
-        injectors = tuple([(n, u) for n, u in _named(profile.injectors) if isinstance(u, Injector) and u.enabled])
+        units = [(n, _complete(u, profile.rules)) for n, u in _named(profile.injectors) if isinstance(u, Injector)]
+        injectors = tuple([(n, u) for n, u in units if u.enabled])
         rules = tuple([(n, u) for n, u in _named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
         placed = _PLACED if profile.placement.every_pod else ()
         every = [(n, u) for n, u in injectors if u.every_pod or n in placed]
@@ -224,6 +227,13 @@ class Policy:
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of a pod: the first rule that matches and whose namespaces include this one."""
         return classify(self.file.classes, pod, owner, namespace)
+
+
+def _complete(injector: Injector, rules: Rules) -> Injector:
+    """What an injector leaves to the rule of its name is taken from there: it is written once."""
+    if isinstance(injector, CpuPerGpuRequests) and injector.classes is None:
+        return injector.model_copy(update={"classes": rules.cpu_per_gpu.classes})
+    return injector
 
 
 def _named(section: Settings) -> Iterator[tuple[str, Any]]:

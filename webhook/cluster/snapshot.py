@@ -109,6 +109,18 @@ class Snapshot:
 
         return self._kept(("largest", resource, count), answer)
 
+    def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
+        if not 0 < count <= self.resources().get(resource, 0):
+            return None
+
+        def answer() -> dict[str, int]:
+            capacity = self.state.nodes.columns.capacity
+            gpus = capacity[resource]
+            rows = np.flatnonzero(gpus >= count)
+            return {name: int((capacity[name][rows] // gpus[rows]).min()) for name in ("cpu", "memory")}
+
+        return self._kept(("least per GPU", resource, count), answer)
+
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         def answer() -> tuple[str, ...]:
             column = self.state.nodes.labels.column(key)

@@ -11,6 +11,7 @@ from webhook.injectors.tolerations import PolicyTaint
 from webhook.policy import Injectors, Policy
 
 NOT_EXPORTED: Mapping[str, str] = {
+    "cpuPerGpu": "needs the state of the cluster",
     "topologySpread": "must agree with the chosen node",
     "nodeAffinity": "needs the state of the cluster",
 }

@@ -1,0 +1,190 @@
+"""CPU and memory filled in beside GPUs: what the API server stores, what its own plugins say to it, and who runs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import MakeNodes, remove_namespace
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, job, pod
+from tests.installed import ROOT, Installed, opt_in
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+MakeTeam = Callable[..., Coroutine[Any, Any, str]]
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+FED = {"injectors": {"cpuPerGpu": {"enabled": True}}}
+TRAINING = {"workload-type": "training"}
+NODE = node("fed-a", 8, cpu="128", memory="1Ti")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def profile(installed: Installed) -> Iterator[None]:
+    installed.set_policy(f"{SHIPPED}  fed: {json.dumps(FED)}\n")
+    yield
+    installed.set_policy(SHIPPED)
+
+
+@pytest.fixture
+async def team(api: Api, nodes: MakeNodes) -> AsyncIterator[MakeTeam]:
+    """Puts nodes into the cluster and makes a namespace that lives under the profile."""
+    made = []
+
+    async def make(*machines: Json) -> str:
+        await nodes(list(machines or (NODE,)))
+        made.append(await api.namespace(f"test-{uuid.uuid4().hex[:8]}"))
+        await opt_in(api, made[-1], "fed")
+
+        async def served() -> bool:
+            return "cpuPerGpu" in units(await api.create(pod("probe"), made[-1], dryRun="All"))
+
+        await wait_until(served, 30, "profile fed")
+        return made[-1]
+
+    yield make
+    for name in made:
+        await remove_namespace(api, name)
+
+
+def units(found: Json) -> Json:
+    """What each injector says it did."""
+    record: Json = json.loads(found["metadata"]["annotations"]["gpu-admission.io/decision"])
+    done: Json = record["units"]
+    return done
+
+
+def of_main(found: Json) -> Json:
+    """What the first container requests, besides GPUs."""
+    asked: Json = found["spec"]["containers"][0]["resources"]["requests"]
+    return {name: asked[name] for name in asked if "/" not in name}
+
+
+def named(kind: str, **spec: Any) -> Json:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "rules"}, "spec": spec}
+
+
+async def test_replicas_without_requests_get_those_of_their_class_and_run(api: Api, team: MakeTeam) -> None:
+    fed = await team()
+    await api.create(deployment("chat", 3), fed)
+    for found in await api.running(fed, 3):
+        assert of_main(found) == {"cpu": "4", "memory": "8Gi"}
+        assert found["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+        assert found["status"]["qosClass"] == "Burstable"
+
+
+async def test_all_gpus_of_a_node_are_used_where_its_cpus_are_fewer_than_the_class_asks(
+    api: Api, team: MakeTeam
+) -> None:
+    """With what a DaemonSet takes besides."""
+    fed = await team(node("fed-a", 8, cpu="48", memory="128Gi"))
+    agent = pod("agent", gpus=0, container={"resources": {"requests": {"cpu": "4", "memory": "8Gi"}}})
+    await api.create(agent, fed)
+    await api.running(fed, 1)
+    await api.create(job("train", 8), fed)
+    found = await api.running(fed, 8, app="train")
+    assert {json.dumps(of_main(one), sort_keys=True) for one in found} == {'{"cpu": "4800m", "memory": "13107Mi"}'}
+    assert {units(one)["cpuPerGpu"][0] for one in found} == {"filledLess"}
+
+
+async def test_nobody_waits_for_cpus_that_others_have_taken(api: Api, team: MakeTeam) -> None:
+    fed = await team(node("fed-a", 4, cpu="64", memory="512Gi"))
+    greedy = pod("greedy", gpus=0, container={"resources": {"requests": {"cpu": "46", "memory": "1Gi"}}})
+    await api.create(greedy, fed)
+    await api.running(fed, 1)
+    for number in range(4):
+        await api.create(pod(f"train-{number}", labels=TRAINING | {"all": "train"}), fed)
+    found = await api.running(fed, 4, all="train")
+    assert sorted(of_main(one).get("cpu", "") for one in found) == ["", "", "8", "8"], "18 are free"
+    assert ["skipped", "no node has as much free now"] in [units(one)["cpuPerGpu"] for one in found]
+
+
+async def test_what_a_limit_range_fills_in_stands(api: Api, team: MakeTeam) -> None:
+    fed = await team()
+    limits = {"type": "Container", "max": {"cpu": "2"}, "defaultRequest": {"cpu": "500m"}}
+    await api.create(named("LimitRange", limits=[limits]), fed)
+
+    async def defaulted() -> bool:
+        return of_main(await api.create(pod("probe", labels=TRAINING), fed, dryRun="All")).get("cpu") == "500m"
+
+    await wait_until(defaulted, 30, "the LimitRange to be in force")
+    found = await api.create(pod("one", labels=TRAINING), fed)
+    assert of_main(found) == {"cpu": "500m", "memory": "32Gi"}
+    await api.running(fed, 1)
+
+
+async def test_resources_of_the_whole_pod_are_left_alone(api: Api, team: MakeTeam) -> None:
+    fed = await team()
+    resources = {"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"cpu": "4"}}
+    found = await api.create(pod("one", labels=TRAINING, resources=resources), fed)
+    assert of_main(found) == {}
+    assert units(found)["cpuPerGpu"] == ["skipped", "the pod has resources of its own"]
+    await api.running(fed, 1)
+
+
+async def until_refused(api: Api, body: Json, namespace: str, words: str) -> None:
+    async def refused() -> bool:
+        try:
+            await api.create(body, namespace, dryRun="All")
+        except ApiError as error:
+            return words in str(error)
+        return False
+
+    await wait_until(refused, 30, f"a refusal: {words}")
+
+
+async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_counts_what_is_filled_in(
+    api: Api, team: MakeTeam, namespace: str
+) -> None:
+    fed = await team()
+    quota = named("ResourceQuota", hard={"requests.cpu": "8"})
+    for name in (fed, namespace):
+        await api.create(quota, name)
+    await until_refused(api, pod("probe", labels=TRAINING), namespace, "must specify requests.cpu for: main")
+
+    async def counted() -> bool:
+        try:
+            await api.create(pod("one", labels=TRAINING), fed)
+        except ApiError:  # the controller has not yet counted what is there
+            return False
+        return True
+
+    await wait_until(counted, 30, "the quota to be counted")
+    await api.running(fed, 1)
+    await until_refused(api, pod("two", labels=TRAINING), fed, "exceeded quota")
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        pytest.param(
+            named("ResourceQuota", hard={"pods": "0"}, scopes=["NotBestEffort"]),
+            "exceeded quota",
+            id="a quota of pods that request something",
+        ),
+        pytest.param(
+            named("LimitRange", limits=[{"type": "Pod", "max": {"cpu": "4"}}]),
+            "maximum cpu usage per Pod is 4, but request is",
+            id="a LimitRange over whole pods",
+        ),
+    ],
+)
+async def test_what_judges_a_pod_after_us_by_its_requests_may_refuse_it(
+    rules: Json, words: str, api: Api, team: MakeTeam, namespace: str
+) -> None:
+    """The price of filling in, as the injector says: without us these pods come in."""
+    fed = await team()
+    body = pod("one", labels=TRAINING)
+    if rules["kind"] == "LimitRange":
+        limited = {"name": "side", "image": "side", "resources": {"limits": {"cpu": "1"}}}
+        body["spec"]["containers"].append(limited)
+    for name in (fed, namespace):
+        await api.create(rules, name)
+    await until_refused(api, body, fed, words)
+    await api.create(body, namespace)

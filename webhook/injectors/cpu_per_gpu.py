@@ -1,0 +1,158 @@
+"""Containers with whole GPUs get the CPU and memory requests that they lack. Off by default.
+
+A GPU container without requests lands beside whatever is busy, and its GPU waits for data; the rule `cpuPerGpu` says so to
+its author, this does something about it. Filled in is the lower number of the class for each GPU, and never more than the
+GPUs' share of the node that has least per GPU, among the nodes with as many GPUs as the pod asks for:
+
+    GPUs of the pod / GPUs of the node * allocatable * nodeShare, less what the pod requests already
+
+So every node that could take the pod when empty still can, and GPUs are not left over for want of CPU. Where the share is
+smaller than the number of the class, that is what the container gets (`filledLess`); where nothing is left of it, nothing.
+
+What is never done:
+- A request or a limit that is there is never changed, and a limit without a request is left to the API server, which makes
+  the request equal (SetDefaults_Pod, pkg/apis/core/v1/defaults.go). What a LimitRange filled in counts as written: it comes
+  before us (AllOrderedPlugins, pkg/kubeapiserver/options/plugins.go).
+- No limits: one of CPU throttles, one of memory kills.
+- Nothing in a pod with resources of its own (spec.resources, KEP-2837): a container must not request more than these
+  (validatePodResourceConsistency, pkg/apis/core/validation/validation.go).
+- Nothing where a node that has room now would have none: the node is chosen for the pod with what is filled in, and where
+  none has as much free but one would take the pod as it came, it goes as it came.
+- Nothing where nobody can tell: no fresh state, no node with as many GPUs (an autoscaler may bring one), GPUs of several
+  names in one pod, a pod whose node is fixed, and one that was decided for before.
+
+What changes besides, and is why this is off: a pod without any request was BestEffort and becomes Burstable. A ResourceQuota
+of requests.cpu or requests.memory counts what is filled in; it refuses pods with a container that requests nothing, so it
+takes in more pods with us than without, but for one scoped to NotBestEffort, which did not count such a pod at all
+(podEvaluator.Constraints, pkg/quota/v1/evaluator/core/pods.go). A LimitRange of type Container fills in before us whatever it
+would judge by; one of type Pod with `max` sums up requests after us, and may then refuse a pod of which another container
+has a limit (PodValidateLimitFunc, plugin/pkg/admission/limitranger). Kueue counts a Job by its template, without this. And a
+pod that waits for GPUs now may find them free before its share of the CPU is: then it waits for that too.
+
+Fields: resources.requests of spec.containers and of sidecars. Not for other init containers (they run before, and alone),
+for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import Field
+
+from webhook.errors import QuantityError
+from webhook.interface import Context, Injector, Outcome
+from webhook.patch import Edit
+from webhook.per_gpu import PerGpu, fed
+from webhook.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
+from webhook.totals import total_requests
+
+_MI, _GI = 2**20, 2**30
+_ON_ITS_NODE = ("DaemonSet", "Node")
+Requests = dict[str, str]
+
+
+class CpuPerGpuRequests(Injector):
+    """Missing requests of CPU and memory are filled in, in proportion to GPUs."""
+
+    enabled: bool = False
+    classes: dict[str, PerGpu] | None = None
+    """By class of workload; the lower numbers are filled in. Null: as the rule `cpuPerGpu` has them."""
+    node_share: int = Field(default=80, ge=1, le=100)
+    """Percent of what a node has per GPU that is given away at most: pods of DaemonSets live there too."""
+
+    def inject(self, edit: Edit, context: Context) -> Outcome:
+        per = (self.classes or {}).get(context.workload.name)
+        starved = [] if per is None or not context.gpu_names else _starved(edit.object, context)
+        if per is None or not starved:
+            return Outcome("none")
+        lacking = {r: sum(gpus for _, gpus, lacks in starved if r in lacks) for r in ("cpu", "memory")}
+        given = self._given(edit.object, lacking, per.least, context)
+        if isinstance(given, str):
+            return Outcome("skipped", given)
+        filled = [(each, _written(given, lacks, gpus)) for each, gpus, lacks in starved]
+        if _would_wait(edit.object, filled, context):
+            return Outcome("skipped", "no node has as much free now", settled=False)
+        for container, requests in filled:
+            for resource, quantity in requests.items():
+                edit.set((*container.path, "resources", "requests", resource), quantity)
+        less = any(given[resource] < per.least[resource] for resource in given)
+        total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
+        return Outcome("filledLess" if less else "filled", total)
+
+    def _given(
+        self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context
+    ) -> Mapping[str, int] | str:
+        """What each GPU gets of what is lacking; why it gets nothing. `lacking`: the GPUs that go without, by resource."""
+        if reason := _out_of_reach(pod, context):
+            return reason
+        try:
+            asked = total_requests(pod)
+        except QuantityError:
+            return "a request is not a quantity"
+        names = [name for name in asked if asked[name] > 0 and context.gpus.kind(name) == "whole"]
+        if len(names) != 1:
+            return "GPUs of several names"
+        gpus = asked[names[0]]
+        offered = context.cluster.least_per_gpu(names[0], gpus)
+        if offered is None:
+            return "no node has as many GPUs"
+        given = {}
+        for resource, count in lacking.items():
+            if count:
+                left = offered[resource] * gpus * self.node_share // 100 - asked.get(resource, 0)
+                share = max(left // count, 0)
+                given[resource] = least[resource] if share >= least[resource] else _rounded(resource, share)
+        return given if any(given.values()) else "the pod requests its share of a node already"
+
+
+def _out_of_reach(pod: Pod, context: Context) -> str:
+    """Why nothing may be filled in, whatever the containers lack; "" where something may."""
+    spec = pod["spec"]
+    if DECISION in annotations_of(pod):
+        return "decided for before"
+    if spec.get("resources"):
+        return "the pod has resources of its own"
+    if spec.get("nodeName") or (context.owner and context.owner.kind in _ON_ITS_NODE):
+        return "its node is fixed"
+    return "" if context.cluster.fresh else "cluster state is stale"
+
+
+def _starved(pod: Pod, context: Context) -> list[tuple[Container, int, frozenset[str]]]:
+    """The containers with whole GPUs that lack a request, how many they have, and what they lack."""
+    found = []
+    for container, gpus in fed(containers(pod), context.gpus):
+        if lacks := frozenset(("cpu", "memory")) - requests_of(container.spec).keys():
+            found.append((container, sum(gpus.values()), lacks))
+    return found
+
+
+def _would_wait(pod: Pod, filled: Iterable[tuple[Container, Requests]], context: Context) -> bool:
+    """Whether some node has room for the pod now, but none for what it would become."""
+    return context.place is not None and not context.place(_with(pod, filled)).nodes and bool(context.place(pod).nodes)
+
+
+def _with(pod: Pod, filled: Iterable[tuple[Container, Requests]]) -> Pod:
+    """Another pod, which shares all but the filled in requests with this one."""
+    spec = {**pod["spec"]}
+    for container, more in filled:
+        resources = container.spec["resources"]
+        requests = {**(resources.get("requests") or {}), **more}
+        spec[container.kind] = [*spec[container.kind]]
+        spec[container.kind][container.position] = {**container.spec, "resources": {**resources, "requests": requests}}
+    return {**pod, "spec": spec}
+
+
+def _written(given: Mapping[str, int], lacks: Iterable[str], gpus: int) -> Requests:
+    """As the API server writes them."""
+    return {resource: _quantity(resource, given[resource] * gpus) for resource in sorted(lacks) if given.get(resource)}
+
+
+def _rounded(resource: str, amount: int) -> int:
+    return amount if resource == "cpu" else amount // _MI * _MI
+
+
+def _quantity(resource: str, amount: int) -> str:
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else f"{amount // 1000}"
+    unit = next(((size, name) for size, name in ((_GI, "Gi"), (_MI, "Mi")) if amount % size == 0), (1, ""))
+    return f"{amount // unit[0]}{unit[1]}"
