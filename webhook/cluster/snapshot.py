@@ -38,7 +38,8 @@ class Snapshot:
 
     @property
     def facts(self) -> tuple[int, ...]:
-        """Changes when anything does that units read, but for what is free and used: that only placement reads."""
+        """Changes when anything does that units read, but for what is free and used: that only placement reads, and what a
+        unit asks it for makes an outcome that is not settled."""
         state = self.state
         return (
             state.nodes.version,

@@ -35,7 +35,7 @@ for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import Field
 
@@ -48,7 +48,8 @@ from webhook.totals import total_requests
 
 _MI, _GI = 2**20, 2**30
 _ON_ITS_NODE = ("DaemonSet", "Node")
-Requests = dict[str, str]
+Filled = Sequence[tuple[Container, dict[str, str]]]
+"""Containers, and the requests that they get."""
 
 
 class CpuPerGpuRequests(Injector):
@@ -126,23 +127,24 @@ def _starved(pod: Pod, context: Context) -> list[tuple[Container, int, frozenset
     return found
 
 
-def _would_wait(pod: Pod, filled: Iterable[tuple[Container, Requests]], context: Context) -> bool:
+def _would_wait(pod: Pod, filled: Filled, context: Context) -> bool:
     """Whether some node has room for the pod now, but none for what it would become."""
     return context.place is not None and not context.place(_with(pod, filled)).nodes and bool(context.place(pod).nodes)
 
 
-def _with(pod: Pod, filled: Iterable[tuple[Container, Requests]]) -> Pod:
+def _with(pod: Pod, filled: Filled) -> Pod:
     """Another pod, which shares all but the filled in requests with this one."""
     spec = {**pod["spec"]}
+    for kind in {container.kind for container, _ in filled}:
+        spec[kind] = [*spec[kind]]
     for container, more in filled:
         resources = container.spec["resources"]
         requests = {**(resources.get("requests") or {}), **more}
-        spec[container.kind] = [*spec[container.kind]]
         spec[container.kind][container.position] = {**container.spec, "resources": {**resources, "requests": requests}}
     return {**pod, "spec": spec}
 
 
-def _written(given: Mapping[str, int], lacks: Iterable[str], gpus: int) -> Requests:
+def _written(given: Mapping[str, int], lacks: Iterable[str], gpus: int) -> dict[str, str]:
     """As the API server writes them."""
     return {resource: _quantity(resource, given[resource] * gpus) for resource in sorted(lacks) if given.get(resource)}
 
