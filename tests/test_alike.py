@@ -170,7 +170,7 @@ FACTS: list[Any] = [
     pytest.param(_namespace, id="the namespace changed"),
     pytest.param(_budget, id="a budget came"),
     pytest.param(_autoscaler, id="an autoscaler came"),
-    pytest.param(lambda s: s.state.heard_at.update(pods=-1000.0), id="the state became stale"),
+    pytest.param(lambda s: s.state.heard("pods", -1000.0), id="the state became stale"),
     pytest.param(
         lambda s: s.state.slices.seen(
             {"metadata": {"name": "a"}, "spec": {"nodeName": "gpu-a1", "driver": "gpu.nvidia.com"}}

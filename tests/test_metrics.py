@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from webhook.decision import Decision
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding, Outcome
-from webhook.metrics import MOST_SERIES, Metrics
+from webhook.metrics import MOST_SERIES, MOST_SHARED, Metrics
 
 FINDING = Finding("spec.containers[0]", "2", "1", "Ask for less")
 CHOSEN = Placement((Ranked("node-of-a-tenant", 8, 0, 1.0),), "spread", total=1)
@@ -130,3 +130,16 @@ def test_rankings_are_timed_by_strategy() -> None:
     metrics.rankings.observe(0.00002, "pack")
     assert value(metrics, "ranking_seconds_count", strategy="pack") == 1
     assert value(metrics, "ranking_seconds_sum", strategy="pack") == 0.00002
+
+
+def test_pods_that_are_alike_count_one_by_one() -> None:
+    metrics, alike = Metrics(), Decision("patched", outcomes={"tolerations": Outcome("added")})
+    for _ in range(3):
+        metrics.decided("mutate", alike, 0.001)
+    for _ in range(2):
+        assert value(metrics, "injections_total", injector="tolerations", result="added") == 3
+    metrics.decided("mutate", alike, 0.001)
+    for _ in range(MOST_SHARED + 1):
+        metrics.decided("mutate", Decision("patched", outcomes={"tolerations": Outcome("none")}), 0.001)
+    assert value(metrics, "injections_total", injector="tolerations", result="added") == 4
+    assert value(metrics, "injections_total", injector="tolerations", result="none") == MOST_SHARED + 1

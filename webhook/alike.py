@@ -61,7 +61,7 @@ class Alike:
         if profile != _profile(request.namespace, snapshot) or not form.fits(body):
             return None
         made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
-        return None if made is None else (Request(mark.uid, *request[1:]), made)
+        return None if made is None else (Request._make((mark.uid, *request[1:])), made)
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.mutate`."""

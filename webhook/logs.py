@@ -30,6 +30,7 @@ class Logger(structlog.typing.FilteringBoundLogger, Protocol):
         """Write these as they are, as one. A write for each takes as long as all the rest of logging."""
 
 
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _LONGEST = 500
 """Characters of a message that another library wrote: its text may quote what a stranger sent."""
 
@@ -60,15 +61,15 @@ def _wrapper(level: int) -> type[Any]:
 
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
     """The one processor."""
-    return _line(level, event.pop("event"), event)
+    return _line({**_begun(level, event.pop("event")), **event})
 
 
-def _line(level: str, event: str, fields: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(
-        {"time": datetime.now(UTC), "level": level, "event": event, **fields},
-        default=str,
-        option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS,
-    )
+def _begun(level: str, event: str) -> dict[str, Any]:
+    return {"time": datetime.now(UTC), "level": level, "event": event}
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(fields, default=str, option=_OPTIONS)
 
 
 class _Others(logging.Handler):
@@ -96,14 +97,13 @@ def decided(hook: str, request: Request, decision: Decision, seconds: float) -> 
     """The one line of a decision; b"" where it was none of our business."""
     if decision.result == "ignored":
         return b""
-    fields: dict[str, Any] = {
-        "hook": hook,
-        "uid": request.uid,
-        "namespace": request.namespace,
-        "pod": _name(request),
-        "profile": decision.profile,
-        "us": round(seconds * 1e6),
-    }
+    fields = _begun("info", decision.result)
+    fields["hook"] = hook
+    fields["uid"] = request.uid
+    fields["namespace"] = request.namespace
+    fields["pod"] = _name(request)
+    fields["profile"] = decision.profile
+    fields["us"] = round(seconds * 1e6)
     if (placement := decision.placement) is not None:
         fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
     if request.dry_run:
@@ -112,7 +112,7 @@ def decided(hook: str, request: Request, decision: Decision, seconds: float) -> 
         fields["record"] = orjson.Fragment(decision.record)
     if decision.findings:
         fields["findings"] = [[rule, action, finding.path] for rule, action, finding in decision.findings]
-    return _line("info", decision.result, fields)
+    return _line(fields)
 
 
 def _name(request: Request) -> str:

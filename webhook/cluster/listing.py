@@ -61,7 +61,7 @@ class Listing:
             state.forget(kind, key)
         state.facts += kind not in state.listed
         state.listed.add(kind)
-        state.heard_at[kind] = now
+        state.heard(kind, now)
 
 
 def withdraw(state: ClusterState, kind: ListKind) -> None:
@@ -71,3 +71,4 @@ def withdraw(state: ClusterState, kind: ListKind) -> None:
     state.facts += kind in state.listed
     state.listed.discard(kind)
     state.heard_at.pop(kind, None)
+    state.stale_at = None

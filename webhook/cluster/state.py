@@ -7,6 +7,7 @@ order the state equals one that was fed from a fresh list (but for promises, whi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
@@ -78,6 +79,8 @@ class ClusterState:
         """Rises when a kind becomes known or unknown."""
         self.listed: set[ListKind] = set()
         self.heard_at: dict[ListKind, float] = {}
+        self.stale_at: float | None = None
+        """When the oldest news will be too old; None where that is to be worked out again."""
         self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
 
     # --- nodes --------------------------------------------------------------------------------------------------------
@@ -221,11 +224,14 @@ class ClusterState:
     def heard(self, kind: ListKind, now: float) -> None:
         """The watch of this kind is alive: an event or a bookmark came."""
         self.heard_at[kind] = now
+        self.stale_at = None
 
     def fresh(self, now: float) -> bool:
         """Whether every kind of REQUIRED was listed once and heard of within `max_age`."""
-        listed = self.listed.issuperset(REQUIRED)
-        return listed and now - min([self.heard_at[kind] for kind in REQUIRED]) <= self.max_age
+        if self.stale_at is None:
+            known = self.listed.issuperset(REQUIRED)
+            self.stale_at = min([self.heard_at[kind] for kind in REQUIRED]) + self.max_age if known else -inf
+        return now <= self.stale_at
 
     def snapshot(self, now: float) -> Snapshot:
         """The cluster now: a light view, valid until the next event. Promises whose time is over are given back."""
