@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets and ResourceSlices on a real API server: read with the rights that the installation grants."""
+"""The kinds that may be missing on a real API server: read with the rights that the installation grants, and budgets used."""
 
 from __future__ import annotations
 
