@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.builders import GPU, GPUS, Case, case, container, pod
 from tests.cluster import objects
 from tests.injectors.applied import applied, unchanged
-from tests.served import NOW, Server, after, cluster, plain_pod
+from tests.served import NOW, Server, cluster, plain_pod
+from tests.served import after as as_stored
 from tests.strategies import pods
 from webhook import offline
 from webhook.cluster.snapshot import Snapshot
@@ -256,6 +257,39 @@ def test_nothing_written_is_touched_and_any_node_that_could_take_the_pod_still_c
             assert all(asks.get(name, 0) <= room[name] for name in room)
 
 
+@st.composite
+def crowded(draw: st.DrawFn) -> Snapshot:
+    """A few nodes whose CPU, memory or GPUs others have taken."""
+    sizes = st.tuples(
+        st.sampled_from([1, 4, 8]), st.sampled_from(["4", "32", "96"]), st.sampled_from(["16Gi", "256Gi"])
+    )
+    machines = draw(st.lists(sizes, min_size=1, max_size=3))
+    nodes = [objects.node(f"n{i}", gpus, cpu=cpu, memory=memory) for i, (gpus, cpu, memory) in enumerate(machines)]
+    taken = []
+    for number, machine in enumerate(nodes):
+        offered = machine["status"]["allocatable"]
+        cpu, memory = draw(st.integers(0, int(offered["cpu"]))), draw(st.integers(0, whole(offered["memory"]) // 2**30))
+        asks = {"cpu": str(cpu), "memory": f"{memory}Gi"}
+        taken.append(objects.pod(f"p{number}", draw(st.integers(0, int(offered[GPU]))), on=f"n{number}", asks=asks))
+    return snapshot(*nodes, taken=taken)
+
+
+@given(crowded(), st.integers(1, 8), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"), max_size=1))
+def test_no_pod_waits_that_could_run_without_us(of: Snapshot, gpus: int, own: dict[str, str]) -> None:
+    before = on(of, pod(asking(gpus, **own)))
+    after, _ = applied(FILL, before, OWN)
+    assert before.context.place is not None
+    if before.context.place(before.pod).nodes:
+        assert before.context.place(after).nodes
+
+
+@given(pods())
+def test_the_gate_has_nothing_to_stop(made: Pod) -> None:
+    server = Server()
+    server.mutate(made, namespace="fed")
+    assert ("mutate", "gated") not in server.recorder.told
+
+
 # --- as the webhook decides ----------------------------------------------------------------------------------------------
 
 
@@ -269,7 +303,7 @@ def replica() -> Pod:
 def decided(server: Server) -> tuple[list[Any], dict[str, Any], bool]:
     """What became of the next replica: the outcome, its requests, and whether a node was chosen."""
     before = replica()
-    stored = after(server.mutate(before, namespace="fed"), before)
+    stored = as_stored(server.mutate(before, namespace="fed"), before)
     record = orjson.loads(stored["metadata"]["annotations"][DECISION])
     return record["units"]["cpuPerGpu"], requests(stored), bool(record.get("nodes"))
 
@@ -295,7 +329,7 @@ def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
     made.replace("nodes", nodes, NOW)
     made.pod_seen(objects.pod("busy", 4, on="a", asks={"cpu": "60", "memory": "1Gi"}), NOW)
     server, before = Server(made), replica()
-    stored = after(server.mutate(before, namespace="fed"), before)
+    stored = as_stored(server.mutate(before, namespace="fed"), before)
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]
     assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and is promised"
     assert server.validate(stored, namespace="fed")["warnings"] == [
@@ -306,7 +340,7 @@ def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
 def test_where_the_node_has_enough_the_rule_has_nothing_to_say() -> None:
     server, before = Server(), replica()
     assert "warnings" in server.validate(before, namespace="fed")
-    assert "warnings" not in server.validate(after(server.mutate(before, namespace="fed"), before), namespace="fed")
+    assert "warnings" not in server.validate(as_stored(server.mutate(before, namespace="fed"), before), namespace="fed")
 
 
 def test_who_applies_a_workload_is_told_that_its_pods_will_get_requests() -> None:

@@ -17,7 +17,8 @@ What is never done:
 - Nothing in a pod with resources of its own (spec.resources, KEP-2837): a container must not request more than these
   (validatePodResourceConsistency, pkg/apis/core/validation/validation.go).
 - Nothing where a node that has room now would have none: the node is chosen for the pod with what is filled in, and where
-  none has as much free but one would take the pod as it came, it goes as it came.
+  none has as much free but one would take the pod as it came, it goes as it came. Who leaves the choice to the scheduler, or
+  to another one, has only the bound above.
 - Nothing where nobody can tell: no fresh state, no node with as many GPUs (an autoscaler may bring one), GPUs of several
   names in one pod, a pod whose node is fixed, and one that was decided for before.
 
