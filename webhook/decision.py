@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binascii import a2b_base64, b2a_base64
+from binascii import a2b_base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,12 +34,14 @@ class Decision:
     """What is answered, recorded and, where a node was chosen, reserved.
 
     `result`: `ignored` (none of our business), `patched`, `unchanged`, `allowed`, `denied`, `shadow`, `gated` (our own
-    patch did not hold: allowed without it). Patch and record are kept as they go out.
+    patch did not hold: allowed without it).
     """
 
     result: str
     profile: str = ""
     workload: str = ""
+    plain: bytes | None = None
+    """The JSON Patch, where it is not `packed`."""
     packed: bytes | None = None
     """The JSON Patch, in base64."""
     message: str = ""
@@ -65,11 +67,12 @@ class Decision:
 
     @property
     def patch(self) -> bytes | None:
-        return None if self.packed is None else a2b_base64(self.packed)
+        """The JSON Patch; None where the pod is left as it is."""
+        return self.plain if self.packed is None else a2b_base64(self.packed)
 
     @patch.setter
     def patch(self, patch: bytes | None) -> None:
-        self.packed = None if patch is None else b2a_base64(patch, newline=False)
+        self.plain, self.packed = patch, None
 
     @property
     def record(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
@@ -129,4 +130,6 @@ def encode(uid: str, decision: Decision) -> bytes:
         return review.denied(uid, decision.message, warnings=warnings, audit=audit)
     if decision.packed is not None:
         return review.patched(uid, decision.packed, warnings, audit)
+    if decision.plain is not None:
+        return review.patched(uid, b2a_base64(decision.plain, newline=False), warnings, audit)
     return review.allowed(uid, warnings, audit)

@@ -1,8 +1,8 @@
 """How to decide for pods like one that was patched and sent to a node: the same, but for the nodes.
 
-The patch and the record are kept as they go out, the one in base64, the other as a JSON string, in pieces: what holds for all
-pods of the template, and what is said of one node, which nine of ten times was said of it before. Spaces make the length of
-each piece a multiple of three bytes, so that its base64 stands by itself.
+The patch and the record are kept as they go out, the one in base64, the other as a JSON string, and in pieces: what holds for
+all pods of the template, and what is said of one node, which nine of ten times was said of it before. Spaces make the length
+of each piece a multiple of three bytes, so that its base64 stands by itself.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class Plan(NamedTuple):
             return None
         weights = placement.weights[: len(placement.nodes)]
         slots = tuple([(b"," if number else b"", weight) for number, weight in enumerate(weights)])
-        terms = b"".join([_term(*each) for each in zip(slots, placement.nodes, strict=True)])
-        nodes = explain.quoted_nodes([_numbers(ranked) for ranked in placement.nodes], placement.total)
+        pieces = [_piece(*each) for each in zip(slots, placement.nodes, strict=True)]
+        terms = b"".join([term for _, term, _ in pieces])
+        nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
         before, found, after = patch.partition(terms)
         between, recorded, closing = after.partition(first.quoted)
         if not placement.nodes or not found or not recorded or terms in after or not recorded.endswith(nodes):
@@ -57,12 +58,7 @@ class Plan(NamedTuple):
         quoted = recorded[: -len(nodes)]
         middle = between + quoted
         opening, middle = _packed(before + _spaces(before)), _packed(_spaces(middle) + middle)
-        plan = cls(first, slots, first.ask, settings, gpus, opening, middle, quoted, closing)
-        made = plan.completed(placement, dry_run=False)
-        same = (
-            made is not None and made.quoted == first.quoted and orjson.loads(made.patch or b"") == orjson.loads(patch)
-        )
-        return plan if same else None
+        return cls(first, slots, first.ask, settings, gpus, opening, middle, quoted, closing)
 
     def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
@@ -73,10 +69,10 @@ class Plan(NamedTuple):
         if len(placement.nodes) != len(self.slots):
             return None
         pieces = [_piece(slot, ranked) for slot, ranked in zip(self.slots, placement.nodes, strict=True)]
-        nodes = explain.quoted_nodes([numbers for _, numbers in pieces], placement.total)
+        nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
         if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD or not nodes.isascii():
             return None
-        terms = b"".join([term for term, _ in pieces])
+        terms = b"".join([packed for packed, _, _ in pieces])
         return Decision(
             first.result,
             profile=first.profile,
@@ -93,19 +89,12 @@ class Plan(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _piece(slot: tuple[bytes, int], ranked: Ranked) -> tuple[bytes, bytes]:
-    """What a patch says of a node, in base64, and what the record does, as a part of a JSON string."""
-    term = _term(slot, ranked)
-    return _packed(term + _spaces(term)), _numbers(ranked)
-
-
-def _term(slot: tuple[bytes, int], ranked: Ranked) -> bytes:
+def _piece(slot: tuple[bytes, int], ranked: Ranked) -> tuple[bytes, bytes, bytes]:
+    """What a patch says of a node, in base64 and as it is, and what the record does, as a part of a JSON string."""
     comma, weight = slot
-    return comma + orjson.dumps(naming(ranked.node, weight))
-
-
-def _numbers(ranked: Ranked) -> bytes:
-    return orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
+    term = comma + orjson.dumps(naming(ranked.node, weight))
+    numbers = orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
+    return _packed(term + _spaces(term)), term, numbers
 
 
 def _spaces(text: bytes) -> bytes:
