@@ -117,7 +117,7 @@ def test_a_decision_says_what_was_done() -> None:
         "topologySpread": "noOwner",
         "nodeAffinity": "none",
     }
-    assert decision.told() == ['PriorityClass "gpu-development" does not exist: the pod keeps its priority']
+    assert decision.told == ['PriorityClass "gpu-development" does not exist: the pod keeps its priority']
     assert decision.placement is not None
     assert decision.placement.reason == "cluster state is not known"
     assert not decision.reserve, "no node was chosen"
@@ -168,7 +168,7 @@ def test_the_profile_of_a_namespace(namespace: str, profile: str, unknown: bool,
     decision = mutated(
         pod(), namespace, cluster=ClusterFacts(namespaces=CLUSTER.namespaces, knows_priority_classes=False)
     )
-    assert (decision.profile, decision.unknown_profile, len(decision.told())) == (profile, unknown, warnings)
+    assert (decision.profile, decision.unknown_profile, len(decision.told)) == (profile, unknown, warnings)
     assert validated(pod(), namespace).profile == profile
 
 
@@ -177,7 +177,7 @@ def test_a_class_that_the_namespace_may_not_have_is_not_given() -> None:
     assert mutated(wanting, "prod").workload == "inference"
     decision = mutated(wanting, "default")
     assert decision.workload == "development"
-    assert decision.told()[0] == 'namespace "default" is not entitled to class inference'
+    assert decision.told[0] == 'namespace "default" is not entitled to class inference'
 
 
 CONFLICT = pod({"name": "a", "image": "b", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}, hostPID=True)
@@ -204,7 +204,7 @@ def test_a_patch_that_does_not_give_the_edited_pod_is_held_back() -> None:
     for elsewhere in (lambda: pod(name="another"), lambda: {"spec": {}, "metadata": None}, dict):
         decision = mutate(request(pod()), POLICY, CLUSTER, elsewhere)
         assert (decision.result, decision.patch, decision.reserve) == ("gated", None, False)
-        assert decision.told() == ["gpu-admission: internal error, the pod was left as it was: please report this"]
+        assert decision.told == ["gpu-admission: internal error, the pod was left as it was: please report this"]
 
 
 # --- validate ---------------------------------------------------------------------------------------------------------
@@ -269,13 +269,13 @@ def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> 
         ("hostNamespaces", "warn", "spec.hostPID"),
     ]
     assert decision.message.startswith('pod "trainer": 3 problems')
-    assert [line.partition(":")[0] for line in decision.told()] == ["hostNamespaces"]
+    assert [line.partition(":")[0] for line in decision.told] == ["hostNamespaces"]
 
 
 def test_warnings_alone_allow() -> None:
     decision = validated(GREEDY, "lenient")
     assert (decision.result, decision.message) == ("allowed", "")
-    assert len(decision.told()) == 1
+    assert len(decision.told) == 1
     assert validated(HOSTILE).result == "allowed"
 
 

@@ -226,7 +226,7 @@ def test_reviews_of_workloads_are_decided_as_a_server_would() -> None:
     before = copy.deepcopy(asked)
     result = run(one(asked), decide_validate, POLICY, load_state(None))
     assert result.decision.result == "allowed"
-    assert result.decision.told(), "its pods will be refused"
+    assert result.decision.told, "its pods will be refused"
     assert asked == before
 
 

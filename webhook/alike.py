@@ -118,7 +118,7 @@ class Alike:
 def _kept(made: Decision, request: Request, policy: Policy, snapshot: Snapshot) -> Plan | Decision | None:
     """What the next pod needs of this decision; None where it has to be made anew."""
     if made.result in ("denied", "ignored"):
-        return made
+        return made if all([outcome.settled for outcome in made.outcomes.values()]) else None
     home = home_of(request.namespace, policy, snapshot)
     return Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
 
@@ -139,11 +139,8 @@ def _told_again(known: Decision, request: Request) -> Decision:
     """A decision without a node, for a pod of another name."""
     if not known.message or request.object is None:
         return known
-    again = Decision(known.result, known.profile, known.workload, unknown_profile=known.unknown_profile)
-    again.warnings, again.findings, again.outcomes = known.warnings, known.findings, known.outcomes
-    again.claim, again.subject = known.claim, admission.subject_of(request.object)
-    again.message = again.subject + known.message[len(known.subject) :]
-    return again
+    subject = admission.subject_of(request.object)
+    return known.like(subject=subject, message=subject + known.message[len(known.subject) :])
 
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:

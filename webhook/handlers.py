@@ -125,7 +125,7 @@ class Handlers:
 def encode(uid: str, decision: Decision) -> bytes:
     """The answer to a decision, as the API server wants it."""
     audit = {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None
-    warnings = decision.told()
+    warnings = decision.told
     if decision.result == "denied":
         return review.denied(uid, decision.message, warnings=warnings, audit=audit)
     if decision.packed is not None:

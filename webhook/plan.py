@@ -65,7 +65,6 @@ class Plan(NamedTuple):
         return self.completed(rank(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
 
     def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
-        first = self.first
         if len(placement.nodes) != len(self.slots):
             return None
         pieces = [_piece(slot, ranked) for slot, ranked in zip(self.slots, placement.nodes, strict=True)]
@@ -73,18 +72,11 @@ class Plan(NamedTuple):
         if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD or not nodes.isascii():
             return None
         terms = b"".join([packed for packed, _, _ in pieces])
-        return Decision(
-            first.result,
-            profile=first.profile,
-            workload=first.workload,
+        return self.first.like(
             packed=self.opening + terms + self.middle + _packed(nodes + self.closing),
-            warnings=first.warnings,
             quoted=self.quoted + nodes,
-            outcomes=first.outcomes,
             placement=placement,
-            claim=first.claim,
             reserve=not dry_run,
-            unknown_profile=first.unknown_profile,
         )
 
 

@@ -351,7 +351,7 @@ def test_who_applies_a_workload_is_told_that_its_pods_will_get_requests() -> Non
     (document,) = offline.documents(orjson.dumps(made), "job.json")
     assert isinstance(document, offline.Document)
     state = objects.state([NODE], max_age=60)
-    told = offline.run(document, offline.decide_validate, policy, state).decision.told()
+    told = offline.run(document, offline.decide_validate, policy, state).decision.told
     assert any(line.startswith("its pods will get:") and "cpuPerGpu" in line for line in told)
     assert not any(line.startswith("cpuPerGpu") for line in told), "the rule sees the pod as it will be"
 
