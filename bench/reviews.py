@@ -7,7 +7,7 @@ one-GPU vLLM pods, about 5 kB each, as the API server sends them: each has a uid
 own; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and reserves it.
 
 `mutate` is for replicas of 500 workloads, `mutate, new` for pods of which no two are alike. The validating hook gets pods
-as the mutating one has left them; `refused` are the same with a theft in them.
+as the mutating one has left them; `refused` are the same with a theft in the place of a harmless variable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rich.table import Table
 from bench.least import command, started
 from bench.load import Outcome, request, run
 from bench.output import stdout
-from bench.samples import cluster, pod, refused, review, stored
+from bench.samples import admitted, cluster, pod, refused, review, stored
 from webhook.alike import MOST
 from webhook.offline import write_certificates
 
@@ -52,7 +52,7 @@ def measure(nodes: int, seconds: float, connections: int, count: int = 1000) -> 
             "mutate": ("/mutate", known),
             # more than are kept at a time
             "mutate, new": ("/mutate", [review(i, pod(i, _UNLIKE)) for i in range(_UNLIKE)]),
-            "validate": ("/validate", [review(i, obj) for i, obj in enumerate(complete)]),
+            "validate": ("/validate", [review(i, admitted(obj)) for i, obj in enumerate(complete)]),
             "validate, refused": ("/validate", [review(i, refused(obj)) for i, obj in enumerate(complete)]),
         }
         serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]

@@ -171,8 +171,18 @@ def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
     return found
 
 
-def refused(obj: dict[str, Any]) -> dict[str, Any]:
-    """The same pod with the commonest theft in it. `obj` stays as it is."""
+def with_env(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    """The same pod with a variable in its container. `obj` stays as it is."""
     found: dict[str, Any] = orjson.loads(orjson.dumps(obj))
-    found["spec"]["containers"][0]["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
+    found["spec"]["containers"][0]["env"].append({"name": name, "value": "all"})
     return found
+
+
+def admitted(obj: dict[str, Any]) -> dict[str, Any]:
+    """As long as the refused one, and harmless."""
+    return with_env(obj, "HUGGINGFACE_HUB_CACHES")
+
+
+def refused(obj: dict[str, Any]) -> dict[str, Any]:
+    """With the commonest theft in it."""
+    return with_env(obj, "NVIDIA_VISIBLE_DEVICES")

@@ -65,6 +65,11 @@ class Decision:
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
 
+    @cached_property
+    def brief(self) -> bytes:
+        """The findings as they stand in the log: rule, action, path. Nothing changes any more."""
+        return orjson.dumps([[rule, action, finding.path] for rule, action, finding in self.findings])
+
     def like(self, **changes: Any) -> Decision:
         """The same with other fields. `dataclasses.replace` calls __init__, which takes five times as long."""
         made = object.__new__(Decision)

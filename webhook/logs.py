@@ -111,7 +111,7 @@ def decided(hook: str, request: Request, decision: Decision, seconds: float) -> 
     if decision.quoted and decision.plain is None and decision.packed is None:
         fields["record"] = orjson.Fragment(decision.record)
     if decision.findings:
-        fields["findings"] = [[rule, action, finding.path] for rule, action, finding in decision.findings]
+        fields["findings"] = orjson.Fragment(decision.brief)
     return _line(fields)
 
 

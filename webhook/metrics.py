@@ -10,21 +10,21 @@ families when it is asked (its own counters cost a microsecond each, and a decis
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from webhook.decision import Decision
+from webhook.decision import Decision, Findings
 from webhook.interface import Outcome
 
 Labels = tuple[str, ...]
 Added = TypeVar("Added", bound=Collector)
 MOST_SERIES = 200
 MOST_SHARED = 2000
-"""Mappings of outcomes that are counted before they are told apart."""
+"""Collections that are counted before they are told apart."""
 _OTHER = "other"
 BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
 """Seconds. A ranking takes about 0.01 ms, a decision 0.05 ms; the API server waits 3 s for a mutation."""
@@ -54,32 +54,33 @@ class Tally(Collector):
         yield family
 
 
-class Injections(Tally):
-    """What injectors did, by name and result. Pods that are alike share one mapping of outcomes: it is counted as one thing,
-    and told apart when somebody asks."""
+class Shared(Tally):
+    """A counter of what decisions hold several of. Pods that are alike share one such collection: it is counted as one thing,
+    and told apart when somebody asks. `labels_of`: what counts for one."""
 
-    def __init__(self, name: str, help_: str) -> None:
-        super().__init__(name, help_, ("injector", "result"))
-        self._shared: dict[int, tuple[Mapping[str, Outcome], list[int]]] = {}
+    def __init__(self, name: str, help_: str, labels: Labels, labels_of: Callable[[Any], Iterable[Labels]]) -> None:
+        super().__init__(name, help_, labels)
+        self._labels_of = labels_of
+        self._shared: dict[int, tuple[Sized, list[int]]] = {}
 
-    def count(self, outcomes: Mapping[str, Outcome]) -> None:
-        """`outcomes` does not change any more."""
-        known = self._shared.get(id(outcomes))
+    def count(self, several: Sized) -> None:
+        """`several` does not change any more."""
+        known = self._shared.get(id(several))
         if known is not None:
             known[1][0] += 1
-        elif outcomes:
+        elif several:
             if len(self._shared) >= MOST_SHARED:
                 self._tell_apart()
-            self._shared[id(outcomes)] = outcomes, [1]
+            self._shared[id(several)] = several, [1]
 
     def collect(self) -> Iterator[Metric]:
         self._tell_apart()
         return super().collect()
 
     def _tell_apart(self) -> None:
-        for outcomes, (count,) in self._shared.values():
-            for name, outcome in outcomes.items():
-                self.add(name, outcome.result, by=count)
+        for several, (count,) in self._shared.values():
+            for values in self._labels_of(several):
+                self.add(*values, by=count)
         self._shared.clear()
 
 
@@ -147,8 +148,12 @@ class Metrics:
             process(registry=self.registry)
         self.reviews = self._timing("review_seconds", "Time to decide, by webhook and result.", "hook", "result")
         self.rankings = self._timing("ranking_seconds", "Time to rank the nodes for one pod, by strategy.", "strategy")
-        self.injections = self._add(Injections(_full("injections"), "What injectors did."))
-        self.findings = self._tally("findings", "Violations found, by rule and action.", "rule", "action")
+        self.injections = self._add(
+            Shared(_full("injections"), "What injectors did.", ("injector", "result"), _injections)
+        )
+        self.findings = self._add(
+            Shared(_full("findings"), "Violations found, by rule and action.", ("rule", "action"), _findings)
+        )
         self.placements = self._tally("placements", "Choices of a node, or why there is none.", "strategy", "result")
         self.unknown_profiles = self._tally("unknown_profile", "Reviews from namespaces whose profile does not exist.")
         self.refused = self._tally("http_refused", "Requests that were answered with an error.", "code")
@@ -163,8 +168,7 @@ class Metrics:
         """Everything that one decision counts. `hook`: `mutate` or `validate`."""
         self.reviews.observe(seconds, hook, decision.result)
         self.injections.count(decision.outcomes)
-        for rule, action, _ in decision.findings:
-            self.findings.add(rule, action)
+        self.findings.count(decision.findings)
         if (placement := decision.placement) is not None:
             self.placements.add(placement.strategy, "chosen" if placement.nodes else placement.reason)
         if decision.unknown_profile:
@@ -193,6 +197,14 @@ class Metrics:
     def _add(self, collector: Added) -> Added:
         self.registry.register(collector)
         return collector
+
+
+def _injections(outcomes: Mapping[str, Outcome]) -> Iterable[Labels]:
+    return [(name, outcome.result) for name, outcome in outcomes.items()]
+
+
+def _findings(found: Findings) -> Iterable[Labels]:
+    return [(rule, action) for rule, action, _ in found]
 
 
 def _full(name: str) -> str:
