@@ -26,6 +26,13 @@ PLAIN = pod(container(gpu=None), name="plain")
 CONFLICT = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}, name="two")
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
 
+TRAINING = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "t"},
+    "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": BAD["spec"]}}}},
+}
+
 
 def call(*arguments: str | Path, stdin: bytes | str = "") -> Result:
     result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, catch_exceptions=False)
@@ -60,8 +67,10 @@ def review(obj: Any) -> dict[str, Any]:
         pytest.param("mutate", [CONFLICT], 1, id="mutate, a conflict"),
         pytest.param("mutate", [GOOD, CONFLICT, GOOD], 1, id="mutate, one conflict among good ones"),
         pytest.param("mutate", [SERVICE], 2, id="mutate, no pod"),
-        pytest.param("mutate", [CONFLICT, SERVICE], 2, id="mutate, refused and then no pod"),
-        pytest.param("mutate", [SERVICE, CONFLICT], 2, id="mutate, no pod and then refused"),
+        pytest.param("mutate", [GOOD, SERVICE], 0, id="mutate, a pod and its Service"),
+        pytest.param("mutate", [CONFLICT, SERVICE], 1, id="mutate, refused and then no pod"),
+        pytest.param("mutate", [SERVICE, CONFLICT], 1, id="mutate, no pod and then refused"),
+        pytest.param("mutate", [SERVICE, CONFLICT, {"kind": "Service"}], 2, id="mutate, an object of no version"),
         pytest.param("validate", [GOOD], 0, id="validate, a good pod"),
         pytest.param("validate", [PLAIN], 0, id="validate, a pod without a GPU"),
         pytest.param("validate", [BAD], 1, id="validate, a bad pod"),
@@ -69,6 +78,7 @@ def review(obj: Any) -> dict[str, Any]:
         pytest.param("validate", [GOOD, BAD], 1, id="validate, one bad pod among good ones"),
         pytest.param("validate", [BAD, {"kind": "Pod"}], 2, id="validate, refused and then misshapen"),
         pytest.param("validate", [review(BAD)], 1, id="validate, a review"),
+        pytest.param("validate", [TRAINING], 1, id="validate, a workload that the policy names"),
     ],
 )
 @pytest.mark.parametrize("form", ["yaml", "json"])
@@ -139,6 +149,22 @@ def test_a_wrong_call_is_status_2(arguments: list[str]) -> None:
 # --- what is printed --------------------------------------------------------------------------------------------------
 
 
+def test_what_no_pods_are_made_from_is_printed_as_it_was_and_named_once(file: Any) -> None:
+    result = call("mutate", file(SERVICE, GOOD, SERVICE))
+    printed = list(yaml.safe_load_all(result.stdout))
+    assert [p["kind"] for p in printed] == ["Service", "Pod", "Service"]
+    assert printed[0] == printed[2] == SERVICE
+    assert result.stderr.splitlines()[-1].endswith(
+        'pods.yaml: left as they are, being neither pods nor workloads that the policy knows: "Service"'
+    )
+
+
+def test_where_there_is_nothing_to_decide_it_says_what_was_seen(file: Any) -> None:
+    result = call("validate", file(SERVICE, SERVICE | {"kind": "ConfigMap"}))
+    assert result.exit_code == 2
+    assert result.stderr.endswith('pods.yaml: no pod, workload or AdmissionReview in it: saw "ConfigMap", "Service"\n')
+
+
 def test_yaml_documents_are_apart_and_are_read_again(file: Any) -> None:
     result = call("mutate", file(GOOD, PLAIN, CONFLICT, GOOD))
     printed = list(yaml.safe_load_all(result.stdout))
@@ -192,7 +218,7 @@ def test_findings_go_to_stderr_with_the_place_of_the_pod(file: Any) -> None:
 
 
 def test_errors_do_not_hide_the_pods_after_them(file: Any) -> None:
-    result = call("mutate", file(SERVICE, GOOD), "-o", "json")
+    result = call("mutate", file({"kind": "Service"}, GOOD), "-o", "json")
     assert json.loads(result.stdout)["metadata"]["name"] == "trainer"
     assert result.stderr.startswith("error: ")
 

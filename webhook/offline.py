@@ -42,7 +42,9 @@ class Document(NamedTuple):
     original: bytes
     """The pod as it was read, as JSON."""
     plain: bool = False
-    """A pod or a workload, not a review: the API server would ask the mutating hook before the validating one."""
+    """An object, not a review: the API server would ask the mutating hook before the validating one."""
+    foreign: bool = False
+    """An object of another kind than pods and the workloads that everybody knows; the policy may name it."""
 
 
 class Result(NamedTuple):
@@ -106,7 +108,7 @@ def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
 
 
 def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
-    """Pods, workloads, Lists of them and AdmissionReviews, JSON or YAML, any number of documents.
+    """Objects, Lists of them and AdmissionReviews, JSON or YAML, any number of documents.
 
     What is none of these comes out as an error in its place, so that one bad document does not hide the others.
     Raises BadInput where the text is neither JSON nor YAML.
@@ -145,10 +147,12 @@ def _document(item: Any, where: str) -> Document:
         body = _json(item)
         request = review.parse(body)
         return Document(where, request, _json(request.object))
-    group = str(item.get("apiVersion") or "").rpartition("/")[0] if isinstance(item, dict) else ""
-    if said != "Pod" and not (isinstance(said, str) and is_workload(group, said)):
+    version = item.get("apiVersion") if isinstance(item, dict) else None
+    version = version if isinstance(version, str) else ""
+    if said != "Pod" and not (isinstance(said, str) and said and version):
         seen = f"kind {quoted(said)}" if isinstance(item, dict) else kind(item)
         raise BadReview(f"wanted a Pod or an AdmissionReview, saw {seen}")
+    group = version.rpartition("/")[0]
     metadata = item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     original = _json(item)
@@ -167,7 +171,7 @@ def _document(item: Any, where: str) -> Document:
         object=orjson.loads(original),
         old=None,
     )
-    return Document(where, request, original, plain=True)
+    return Document(where, request, original, plain=True, foreign=said != "Pod" and not is_workload(group, said))
 
 
 def _json(item: Any) -> bytes:

@@ -14,9 +14,11 @@ import typer
 from rich.console import Console
 
 from webhook import offline
+from webhook.decision import IGNORED
 from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy import Policy
+from webhook.text import listed, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
@@ -38,9 +40,10 @@ def decide_file(
 ) -> None:
     """Decide for every document of a file, print each, and exit with the worst status that was met.
 
-    What cannot be decided does not stop the rest. Nothing is printed of a refused pod but the review of it.
+    What cannot be decided does not stop the rest, and what no pods are made from is printed as it was. Nothing is printed of
+    a refused pod but the review of it.
     """
-    status = 0
+    status, ours, foreign = 0, False, set[str]()
     try:
         loaded = policy_named(policy)
         state = offline.load_state(cluster)
@@ -63,6 +66,10 @@ def decide_file(
             continue
         _report(result)
         decision = result.decision
+        if document.foreign and decision is IGNORED:
+            foreign.add(document.request.kind)
+        else:
+            ours = True
         if decision.result == "denied" or any(action == "foretold" for _, action, _ in decision.findings):
             status = status or REFUSED
         if decision.result == "denied" and output is not Output.review:
@@ -70,6 +77,12 @@ def decide_file(
         if output is not None:
             _print(result, output, printed)
             printed += 1
+    if foreign and (ours or status):
+        said = "left as they are, being neither pods nor workloads that the policy knows"
+        console.print(f"{file}: {said}: {_kinds(foreign)}", markup=False)
+    elif foreign:
+        status = COULD_NOT
+        console.print(f"error: {file}: no pod, workload or AdmissionReview in it: saw {_kinds(foreign)}", markup=False)
     raise typer.Exit(status)
 
 
@@ -82,6 +95,10 @@ def could_not(error: Exception) -> typer.Exit:
     """Says why, and gives the exit to raise."""
     console.print(f"error: {error}", markup=False, style="red")
     return typer.Exit(COULD_NOT)
+
+
+def _kinds(kinds: set[str]) -> str:
+    return listed([quoted(kind) for kind in sorted(kinds)], 10)
 
 
 def _report(result: offline.Result) -> None:
