@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.explain import LONGEST_WARNING
+from webhook.facts import Autoscaler
 from webhook.rules.pdb_missing import PdbMissing
 
 RULE = PdbMissing()
@@ -24,17 +25,23 @@ def template(
     labels: Mapping[str, str] | None = LABELS,
     budgets: Mapping[str, Mapping[str, str]] | None = {},
     rule: PdbMissing | None = None,
+    up_to: int = 0,
 ) -> Case:
-    """Of team-a; `budgets` are known, and there are none, unless told otherwise."""
-    made = pod(container(gpu=gpu), labels=labels, owned_by=owned_by)
-    cluster = replace(TWO_NODES, budgets=budgets)
-    return case(made, template=True, replicas=replicas, workload=workload, cluster=cluster, rule=rule)
+    """Of team-a; `budgets` are known, and there are none, unless told otherwise. `up_to`: scaled to so many."""
+    made = pod(container(gpu=gpu), name="chat", labels=labels, owned_by=owned_by)
+    scaled = {("team-a", "Deployment", "chat"): Autoscaler("chat", up_to)} if up_to else {}
+    cluster = replace(TWO_NODES, budgets=budgets, autoscalers=scaled)
+    return case(
+        made, template=True, template_of="Deployment", replicas=replicas, workload=workload, cluster=cluster, rule=rule
+    )
 
 
 ALLOWED: dict[str, Case] = {
     "one replica": template(1),
     "an unknown number": template(None),
     "scaled to nothing": template(0),
+    "an autoscaler that leaves it at one": template(1, up_to=1),
+    "scaled, with a budget": template(1, up_to=40, budgets={"team-a": {"app": "chat"}}),
     "another class": template(workload="training"),
     "a class that the policy does not name": template(rule=PdbMissing(classes=())),
     "budgets are not known": template(budgets=None),
@@ -61,6 +68,15 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a Deployment": (template(), message("4 replicas")),
     "two replicas of a StatefulSet": (template(2, "StatefulSet"), message("2 replicas")),
     "a ReplicationController": (template(owned_by="ReplicationController"), message("4 replicas")),
+    "one that may be scaled to many": (
+        template(1, up_to=40),
+        message('up to 40 replicas by HorizontalPodAutoscaler "chat"'),
+    ),
+    "one that does not say how many": (
+        template(None, up_to=40),
+        message('up to 40 replicas by HorizontalPodAutoscaler "chat"'),
+    ),
+    "one that says more": (template(50, up_to=40), message("50 replicas")),
     "a budget for other pods": (
         template(budgets={"team-a": {"app": "search"}}),
         message("4 replicas"),

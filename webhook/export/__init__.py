@@ -69,11 +69,11 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
 
 def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> str:
     """The same as text for `kubectl apply -f -`."""
-    left_out = {**mutating.NOT_EXPORTED, **validating.NOT_EXPORTED}
+    left_out = [*mutating.NOT_EXPORTED.items(), *validating.NOT_EXPORTED.items()]
     header = (
         f"# The static part of GPU admission policy {policy.hash}: what the API server can decide by itself.\n"
         "# MutatingAdmissionPolicy wants Kubernetes 1.36 or later. Priority classes that are named here must exist.\n"
-        "# Not in here, and why:\n" + "".join(f"#   {unit}: {why}\n" for unit, why in left_out.items())
+        "# Not in here, and why:\n" + "".join(f"#   {unit}: {why}\n" for unit, why in left_out)
     )
     return header + "---\n".join(map(to_yaml, export(policy, everywhere=everywhere, exclude=exclude)))
 

@@ -2,7 +2,8 @@
 
 Told where a template comes or changes, from the budgets that the cluster has then; where these are not known, nothing.
 
-Fields read:   metadata.labels of a template; the replicas, class and controller of its workload
+Fields read:   metadata.labels of a template; the replicas, class and controller of its workload; the HorizontalPodAutoscaler
+               that scales it, if that is known
 Allowed:       one replica, which no budget can keep; classes that are not named in `classes`; Jobs and custom resources,
                whose controllers add labels that a budget may select by
 Warned about:  no PodDisruptionBudget of the namespace takes pods with the labels of the template
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 
 from webhook.interface import Action, Context, Finding, Rule
 from webhook.pod import Pod, labels_of
-from webhook.text import plural
+from webhook.text import plural, quoted
 
 _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Controllers of the pods; a Deployment's are of its ReplicaSet."""
@@ -29,13 +30,25 @@ class PdbMissing(Rule):
     """The critical classes of workload."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        count, kind = context.replicas or 0, context.owner.kind if context.owner else ""
-        if not context.template or count < 2 or kind not in _KINDS or context.workload.name not in self.classes:
+        owner = context.owner
+        if (
+            not context.template
+            or owner is None
+            or owner.kind not in _KINDS
+            or context.workload.name not in self.classes
+        ):
             return
+        autoscaler = context.cluster.autoscaler_of(context.namespace, context.template_of, owner.name)
+        count = max(context.replicas or 0, autoscaler.max_replicas if autoscaler else 0)
+        if count < 2:
+            return
+        seen = plural(count, "replica")
+        if autoscaler and count > (context.replicas or 0):
+            seen = f"up to {seen} by HorizontalPodAutoscaler {quoted(autoscaler.name)}"
         if context.has_gpu(pod) and context.cluster.budget_covers(context.namespace, labels_of(pod)) is False:
             yield Finding(
                 path="metadata.labels",
-                seen=f"{plural(count, 'replica')} without a PodDisruptionBudget",
+                seen=f"{seen} without a PodDisruptionBudget",
                 wanted="one that selects these labels, with maxUnavailable 1",
                 fix="Create it with the selector of the workload, unless it is applied along with this: "
                 "a drain of nodes may take all replicas at once",
