@@ -59,6 +59,8 @@ class Installed:
             self._apply([self._adjusted(found) for found in objects if found["kind"] not in _HOOKS])
             kubeconfig = self.plane.kubeconfig_for(NAMESPACE, ACCOUNT)
             self._apply([self._adjusted(found) for found in objects if found["kind"] in _HOOKS])
+            if len(self.ports) > 1:
+                self._pretend([found for found in shipped(self.plane) if found["kind"] == "Deployment"])
             self.members = [self._program(number, kubeconfig) for number in range(len(self.ports))]
             for member in self.members:
                 member.start()
@@ -107,6 +109,16 @@ class Installed:
     def set_policy(self, text: str) -> None:
         """Replace the policy in its ConfigMap. The webhook takes it up by its watch."""
         self._apply([_policy_map(text)])
+
+    def _pretend(self, deployments: list[dict[str, Any]]) -> None:
+        """The pods that the replicas would run in: ready, and not for any scheduler. Replicas know each other by them."""
+        template = next(found["spec"]["template"] for found in deployments)
+        for number in range(len(self.ports)):
+            metadata = template["metadata"] | {"name": f"replica-{number}", "namespace": NAMESPACE}
+            spec = template["spec"] | {"schedulerName": "nobody"}
+            self._apply([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}])
+            ready = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+            self.plane.kubectl("patch", "pod", metadata["name"], "-n", NAMESPACE, "--subresource=status", "-p", ready)
 
     def _program(self, number: int, kubeconfig: Path) -> Program:
         command = [sys.executable, "-m", "webhook", "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]

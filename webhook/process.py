@@ -69,7 +69,8 @@ class Process:
         self.metrics = Metrics()
         self.log = logs.configure()
         self.policies = PolicyHolder(self.metrics, self.log)
-        self.state = ClusterState(max_age=math.inf if offline else settings.max_age, replica=settings.replica)
+        max_age = math.inf if offline else settings.max_age
+        self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         self._recorder = _Recorder(self.metrics, self.log)
         handlers = Handlers(self.policies, self.state, self._recorder, time.monotonic)

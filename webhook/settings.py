@@ -49,7 +49,7 @@ class ServeSettings(BaseModel):
     webhook_configuration: str = "gpu-admission"
     """Name of both webhook configurations, whose caBundle is kept right; empty: leave them alone."""
     replica: str = ""
-    """The name of this replica where several choose among equal nodes. In a pod, its name."""
+    """The name of this replica, by which several share out the nodes to fill. In a pod, its name."""
     max_age: float = Field(60.0, gt=0)
     """Seconds without a word from a watch after which the cluster state is too old to choose a node by."""
     prometheus_ca: Path | None = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from webhook.cluster.columns import Columns
 from webhook.cluster.interned import Interned
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
+from webhook.cluster.shares import Shares
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.errors import QuantityError
 from webhook.facts import Taint
@@ -65,21 +65,19 @@ class Nodes:
         """Index into `conditions` by row: the type and status of each condition."""
         self.cordoned: NDArray[np.bool_] = np.zeros(size, bool)
         self.order: NDArray[np.float64] = np.zeros(size, np.float64)
-        """Who goes first among equals: by name, or by a stable hash where several replicas share the choice."""
+        """Who goes first among equals: by name."""
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are told by ResourceSlices."""
         self.reordered = 0
-        """Rises when rows that did not change got another place in `order`."""
+        """Rises when rows that did not change got another place in `order`, or another owner."""
         self.avoided = 0
         """Nodes that GPU metrics advise against."""
         self.count = 0
         """Nodes that are there."""
         self.version = 0
         self.changes = Journal()
-        self.shared = bool(replica)
-        """Whether several replicas choose among these nodes."""
-        self._replica = replica
+        self.shares = Shares(replica, size)
         self._free_rows: list[int] = []
         self._names: list[str] = []
         self._uses: dict[str, NodeUse] = {}
@@ -147,8 +145,7 @@ class Nodes:
         name = columns.name[row]
         columns.name[row] = ""
         del self.row_of[name]
-        if not self._replica:
-            del self._names[bisect_left(self._names, name)]
+        del self._names[bisect_left(self._names, name)]
         self._free_rows.append(row)
 
     def use_seen(self, name: str, use: NodeUse) -> None:
@@ -169,6 +166,12 @@ class Nodes:
             columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now
             columns.changes.add(row)
 
+    def share(self, replicas: Sequence[str]) -> None:
+        """Other replicas than before share the nodes: all rows are to be looked at anew."""
+        self.shares.among(replicas)
+        self.reordered += 1
+        self.columns.changes.add(0)
+
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def _new_row(self, name: str) -> int:
@@ -184,6 +187,7 @@ class Nodes:
             columns.name.append(name)
         self.row_of[name] = row
         self._rank(row, name)
+        self.shares.named(row, name)
         return row
 
     def _grow(self) -> None:
@@ -193,13 +197,10 @@ class Nodes:
         self.condition = np.concatenate([self.condition, np.zeros(more, np.int32)])
         self.cordoned = np.concatenate([self.cordoned, np.zeros(more, bool)])
         self.order = np.concatenate([self.order, np.zeros(more)])
+        self.shares.grow(more)
 
     def _rank(self, row: int, name: str) -> None:
         """Give a new row its place in `order`: between its neighbours by name, so that nobody else moves."""
-        if self._replica:
-            digest = blake2b(name.encode(), key=self._replica.encode()[:64], digest_size=6).digest()
-            self.order[row] = int.from_bytes(digest, "big")
-            return
         names, at = self._names, bisect_left(self._names, name)
         below = self.order[self.row_of[names[at - 1]]] if at else None
         above = self.order[self.row_of[names[at]]] if at < len(names) else None

@@ -30,6 +30,7 @@ from webhook.cluster.pods import (
     promised_nodes,
 )
 from webhook.cluster.priorities import PriorityClasses
+from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
@@ -49,15 +50,22 @@ _FINISHED, _ROW_BITS = frozenset(("Succeeded", "Failed")), 32
 class ClusterState:
     """Fed by arrows, one method each; read through `snapshot`. Not thread safe: one event loop owns it.
 
-    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `fresh` and `Ledger`. `replica`: this
-    replica's name where several share the choice among equal nodes; empty: ties go by node name.
+    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `fresh` and `Ledger`. `replica`,
+    `namespace`: this one's name, and where the pods of all of them are; see `Replicas`.
     """
 
     def __init__(
-        self, *, max_age: float = 60.0, ttl: float = 30.0, unseen_ttl: float = 10.0, replica: str = ""
+        self,
+        *,
+        max_age: float = 60.0,
+        ttl: float = 30.0,
+        unseen_ttl: float = 10.0,
+        replica: str = "",
+        namespace: str = "gpu-admission",
     ) -> None:
         self.max_age = max_age
         self.nodes = Nodes(replica)
+        self.replicas = Replicas(replica, namespace, self.nodes.share)
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
@@ -88,10 +96,8 @@ class ClusterState:
     def node_seen(self, node: Object) -> None:
         known = len(self.nodes.columns.capacity)
         self.nodes.seen(node)
-        capacity = self.nodes.columns.capacity
-        if len(capacity) > known:
-            for resource in list(capacity)[known:]:
-                self.usage.recount(resource, self._holders())
+        for resource in list(self.nodes.columns.capacity)[known:]:
+            self.usage.recount(resource, self._holders())
 
     def node_gone(self, name: str) -> None:
         self.nodes.gone(name)
@@ -107,6 +113,8 @@ class ClusterState:
         if status.get("phase") in _FINISHED:
             self._forget(uid)
             return
+        if metadata.get("namespace") == self.replicas.namespace:
+            self.replicas.seen(uid, pod)
         demand = counted_demand(pod)
         if not is_gpu_like(demand) and DECISION not in annotations_of(pod):
             if node := spec.get("nodeName"):
@@ -115,9 +123,10 @@ class ClusterState:
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod))
         if node := spec.get("nodeName"):
-            if uid not in self._pods and not self.ledger.bound(uid, key, promised_nodes(pod), kind, node):
+            new = uid not in self._pods
+            self._put(uid, node, kind)  # before its promise ends: in between its node would look empty
+            if new and not self.ledger.bound(uid, key, promised_nodes(pod), kind, node):
                 self.history.add(demand, pinned_models(spec))
-            self._put(uid, node, kind)
             return
         nodes = promised_nodes(pod)
         if nodes and self.ledger.seen(uid, key, nodes, kind, now):
@@ -145,6 +154,7 @@ class ClusterState:
             self._lift(before)
         else:
             self.ledger.gone(uid)
+        self.replicas.gone(uid)
 
     def _lift(self, packed: int) -> None:
         self.usage.give_back(packed >> _ROW_BITS, self._kind(packed))
@@ -208,7 +218,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """What there is of a kind, named as `listing.name_of` names it."""
         if kind == "pods":
-            return [*self._pods, *self.ledger.waiting()]
+            return [*self._pods, *self.ledger.waiting(), *self.replicas]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

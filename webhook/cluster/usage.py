@@ -41,9 +41,12 @@ class Usage:
         found = self._kind_of.get((demand, owner))
         return Kind(demand, owner, -1) if found is None else found
 
-    def take(self, row: int, kind: Kind) -> Kind:
-        """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept."""
+    def take(self, row: int, kind: Kind, here: bool | None = None) -> Kind:
+        """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept. `here`: whether this replica
+        promised the row, or another; None: nobody did."""
         kind = self._keep(kind) if kind.number < 0 else kind
+        if self.nodes.shares.several and here is not None and self._untouched(row, kind):
+            self.nodes.shares.took(row, this=here)
         kind.held += 1
         free = self.nodes.columns.free
         for resource, amount in kind.demand.requests:
@@ -70,6 +73,8 @@ class Usage:
                 del rows[row]
                 if not rows:
                     del self.peers[kind.owner]
+        if self.nodes.shares.several and self._untouched(row, kind):
+            self.nodes.shares.emptied(row)
         self.changes.add(row)
         kind.held -= 1
         if not kind.held:
@@ -87,6 +92,17 @@ class Usage:
             if amount:
                 free[row] -= amount
                 self.changes.add(row)
+
+    def _untouched(self, row: int, kind: Kind) -> bool:
+        """Whether nobody has anything of the GPUs that this kind asks for."""
+        columns = self.nodes.columns
+        return bool(kind.gpus) and all(
+            [
+                columns.free[name].item(row) >= columns.capacity[name].item(row)
+                for name, _ in kind.gpus
+                if name in columns.free
+            ]
+        )
 
     def _keep(self, kind: Kind) -> Kind:
         known = self._kind_of.get((kind.demand, kind.owner))

@@ -20,6 +20,7 @@ from webhook.cluster.nodes import Nodes
 from webhook.facts import Ranked
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import fits
+from webhook.placement.others import less, less_of
 from webhook.placement.shapes import Shape
 from webhook.placement.top import Top, best_of, least_of
 
@@ -29,9 +30,6 @@ AVOIDED = 1e6
 _NEVER = -np.inf
 _LAST = np.inf
 _AT_A_TIME = 2048
-_NEAR = 0.05
-"""Where replicas share the choice, scores that differ by less count as equal, so that each replica has nodes of its own
-among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
 _SINGLY = 4
 """So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
@@ -132,8 +130,8 @@ class Scores:
     def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
         ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
         scored: Floats = np.where(ok, self.strategy(nodes.columns, rows, self.demand, view), _NEVER)
-        if nodes.shared:
-            scored = np.round(scored / _NEAR) * _NEAR
+        if nodes.shares.several:
+            scored -= less(nodes, rows, self.demand, self._gpu)
         if nodes.avoided:
             scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
         return scored
@@ -144,6 +142,7 @@ class Scores:
         wanted = dict(self.demand.requests) | {"pods": 1}
         needs = [(columns.free[name].item, amount) for name, amount in wanted.items() if name in columns.free]
         possible, avoid = len(needs) == len(wanted), columns.avoid
+        shares, less_here = nodes.shares, less_of(nodes, self.demand, self._gpu)
 
         def score(row: int) -> float:
             if not possible or not shape.mask.item(row):
@@ -152,8 +151,8 @@ class Scores:
                 if free(row) < amount:
                     return _NEVER
             found = of(row)
-            if nodes.shared:
-                found = round(found / _NEAR) * _NEAR
+            if shares.several:
+                found -= less_here(row)
             if nodes.avoided and avoid.item(row) > 0:
                 found -= AVOIDED
             return found

@@ -1,0 +1,96 @@
+"""Whose a node is to fill, where several replicas choose at once.
+
+A replica learns of another's choice when the pod is in the watch, a tenth of a second later, and in a burst both fill the
+same best node meanwhile: pods that find it full take what was promised to others, and so on. So replicas share the nodes
+out without a word to each other, by a hash of both names (rendezvous: all come to the same answer, and one that comes or
+goes moves no more nodes than it must). Each fills its own, and takes one of another's where that is better by far, or its
+own are full: the one with most room first, for the other fills the fullest first. A node without GPU pods that is taken
+so is from then on the taker's to fill: everybody sees in the watch who promised there first.
+
+Nobody has to believe this. A share is a preference: the ledger and the scheduler see to the rest, and a tenant who pretends
+to be a replica gains that a node is filled a little later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.columns import Floats
+
+Hashes = NDArray[np.uint64]
+_LEAST: Final = 0.25
+"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has; up to twice
+as much, by the hash, so that two who take from a third do not take the same."""
+_FACTORS: Final = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFT: Final = np.uint64(31)
+
+
+class Shares:
+    """The shares of all rows, as one replica sees them."""
+
+    def __init__(self, replica: str, size: int) -> None:
+        self.several = False
+        """Whether there is more than one replica. While there is not, all of this costs nothing."""
+        self.less: Floats = np.zeros(size)
+        """By row, how much less it is worth to this replica; 0 where it is this one's to fill."""
+        self._replica = _hash(replica)
+        self._among: list[np.uint64] = []
+        self._names: Hashes = np.zeros(size, np.uint64)
+        self._by_hash: Floats = np.zeros(size)
+        """`less` of a row without GPU pods."""
+        self._as_others: Floats = np.zeros(size)
+        """`less` of a row that is another's."""
+
+    def named(self, row: int, name: str) -> None:
+        """A row is this node's from now on."""
+        if self._replica:
+            self._names[row] = _hash(name)
+            self._share(slice(row, row + 1))
+
+    def among(self, replicas: Sequence[str]) -> None:
+        """These share the nodes from now on. Who took which from whom is forgotten."""
+        self.several = len(replicas) > 1
+        self._among = [_hash(name) for name in replicas]
+        self._share(slice(0, len(self.less)))
+
+    def took(self, row: int, *, this: bool) -> None:
+        """This replica, or another, promised the first GPUs of a row."""
+        self.less[row] = 0.0 if this else self._as_others[row]
+
+    def emptied(self, row: int) -> None:
+        """All GPUs of a row are free again."""
+        self.less[row] = self._by_hash[row]
+
+    def grow(self, more: int) -> None:
+        self._names = np.concatenate([self._names, np.zeros(more, np.uint64)])
+        self.less, self._by_hash, self._as_others = (
+            np.concatenate([array, np.zeros(more)]) for array in (self.less, self._by_hash, self._as_others)
+        )
+
+    def _share(self, rows: slice) -> None:
+        if not self.several:
+            self.less[rows] = 0.0
+            return
+        names = self._names[rows]
+        this, most = _mixed(names, self._replica), np.max([_mixed(names, other) for other in self._among], axis=0)
+        self._as_others[rows] = _LEAST * (2 - this / 2.0**64)
+        self._by_hash[rows] = np.where(this == most, 0.0, self._as_others[rows])
+        self.less[rows] = self._by_hash[rows]
+
+
+def _hash(name: str) -> np.uint64:
+    """0 for no name."""
+    return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big") if name else 0)
+
+
+def _mixed(names: Hashes, replica: np.uint64) -> Hashes:
+    """One number for each pair, as good as random (the finaliser of splitmix64)."""
+    found = names ^ replica
+    for factor in _FACTORS:
+        found = (found ^ (found >> _SHIFT)) * factor
+    return found ^ (found >> _SHIFT)
