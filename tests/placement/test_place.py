@@ -413,6 +413,28 @@ def test_nodes_that_gpu_metrics_advise_against_come_last(strategy: str) -> None:
     assert placement.nodes[-1].score > -1000
 
 
+@pytest.mark.parametrize("later", [False, True], ids=["before the first choice", "after it"])
+def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) -> None:
+    of = state([node(name) for name in "abc"])
+    if later:
+        assert names(placed(of, pod("p"), "spread")) == ["a", "b", "c"]
+    of.node_seen(node("b", labels={"nvidia.com/gpu.replicas": "4"}))
+    assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
+    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9))
+    assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
+    assert names(placed(of, pod("p", 2), "spread")) == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("known", [{"measured": 8, "idle": 1, "utilisation": 0.9}, None], ids=["metrics", "sharing"])
+def test_metrics_alone_and_shared_gpus_alone_are_looked_at(known: dict[str, Any] | None) -> None:
+    of = state([node(name) for name in "ab"])
+    if known is None:
+        of.node_seen(node("a", labels={"nvidia.com/gpu.replicas": "4"}))
+    else:
+        of.gpu_use_seen("a", UNKNOWN._replace(**known))
+    assert names(placed(of, pod("p"), "spread")) == ["b", "a"]
+
+
 def test_ranked_nodes_say_what_is_free_and_are_weighed_from_100_downwards() -> None:
     of = state([node("a"), node("b")], [pod("x", 3, on="b")])
     placement = placed(of, pod("p", 2))
@@ -420,6 +442,13 @@ def test_ranked_nodes_say_what_is_free_and_are_weighed_from_100_downwards() -> N
     assert placement.weights[0] == 100
     assert list(placement.weights) == sorted(set(placement.weights), reverse=True)
     assert len(placement.weights) >= len(placement.nodes)
+
+
+def test_replicas_share_out_equal_nodes_and_each_keeps_to_its_order() -> None:
+    nodes = [node(f"gpu-{i}") for i in range(50)]
+    one, same, other = (state(nodes, replica=name) for name in ("one", "one", "other"))
+    assert names(placed(one, pod("p"))) == names(placed(same, pod("p")))
+    assert names(placed(one, pod("p"))) != names(placed(other, pod("p")))
 
 
 def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
@@ -446,6 +475,13 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
 def test_a_pod_that_is_not_ours_to_place_is_answered_without_a_look_at_the_cluster() -> None:
     assert ask_of(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
     assert ask_of(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
+
+
+def test_replicas_share_out_nodes_that_are_nearly_equal_too() -> None:
+    nodes = [node(f"gpu-{i}", cpu=str(96 + i / 1000)) for i in range(20)]
+    first = {names(placed(state(nodes, replica=f"replica-{i}"), pod("p")))[0] for i in range(8)}
+    assert len(first) > 2
+    assert len({names(placed(state(nodes), pod("p")))[0] for _ in range(2)}) == 1
 
 
 def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> None:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.cluster.objects import GPU, node, pod, state
 from webhook.cluster.columns import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
-from webhook.placement import ranking, top
+from webhook.placement import blocks, ranking, shapes
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.ranking import Scores
 from webhook.placement.settings import Health
 from webhook.placement.shapes import Shape
-from webhook.placement.top import best_of
+from webhook.placement.top import best_of, together
 
 DEMAND = Demand(((GPU, 1), ("pods", 1)))
 
@@ -59,9 +59,10 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 def _many_blocks() -> Iterator[None]:
     """Few nodes are many blocks here, few changes are many, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in (("BLOCK", 4), ("_KEPT", 6), ("_SMALL", 30)):
+        for name, value in (("BLOCK", 4), ("_KEPT", 6), ("_SMALL", 30), ("_SINGLY", 2), ("_HANDFUL", 4)):
             patched.setattr(ranking, name, value)
-        patched.setattr(top, "_FEW", 3)
+        patched.setattr(blocks, "BLOCK", 4)
+        patched.setattr(shapes, "_FEW", 1)
         yield
 
 
@@ -140,7 +141,6 @@ def test_more_changes_than_are_remembered_are_seen_all_the_same() -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=200), st.integers(1, 12))
 def test_the_best_of_some_rows_is_what_sorting_all_of_them_gives(values: list[int], count: int) -> None:
-    rows = np.arange(len(values), dtype=np.intp)
     order = np.array([(i * 37) % 211 for i in range(len(values))], float)
-    found = best_of(rows, np.array(values, float), order, count)
-    assert found == sorted(rows.tolist(), key=lambda i: (-values[i], order[i]))[:count]
+    found = best_of(together(np.array(values, float), order), count)
+    assert found.tolist() == sorted(range(len(values)), key=lambda i: (-values[i], order[i]))[:count]

@@ -145,6 +145,7 @@ uses = st.lists(
 
 def measure(of: Columns, found: list[tuple[int, int, float, int]]) -> None:
     """GPU metrics of the first rows: measured GPUs, idle ones among them, mean utilisation; and pods that share a GPU."""
+    of.observed = any(measured or sharing != 1 for measured, _, _, sharing in found)
     for row, (measured, idle, load, sharing) in enumerate(found[: of.rows]):
         of.sharing[row] = sharing
         of.measured[row] = measured

@@ -92,8 +92,8 @@ class Columns:
     """
 
     __slots__ = (
-        *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "rows", "sharing"),
-        *("changes", "size", "spare", "utilisation"),
+        *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "observed", "rows"),
+        *("changes", "sharing", "size", "spare", "utilisation"),
     )
 
     def __init__(self) -> None:
@@ -115,6 +115,8 @@ class Columns:
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU product as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
+        self.observed = False
+        """Whether there ever was a node with shared GPUs or with metrics: else `sharing` is 1, and nothing is measured."""
         self.sharing: Floats = np.ones(self.size)
         """Pods that share one GPU of the node by time-slicing or MPS; 1 where each has its own."""
         self.measured: Floats = np.zeros(self.size)

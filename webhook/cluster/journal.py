@@ -39,6 +39,11 @@ def distinct(rows: array[int], size: int) -> NDArray[np.intp]:
     if len(rows) <= _FEW:
         found = sorted(set(rows))
         return np.fromiter(found, np.intp, len(found))
+    return np.flatnonzero(marked(rows, size))
+
+
+def marked(rows: array[int], size: int) -> NDArray[np.bool_]:
+    """By row, whether it is one of `rows`."""
     mark = np.zeros(size, bool)
     mark[np.frombuffer(rows, np.int32)] = True
-    return np.flatnonzero(mark)
+    return mark

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,9 @@ from webhook.cluster.columns import Columns
 from webhook.cluster.interned import Interned
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.shares import Shares
+from webhook.cluster.node import allocatable_of, pods_to_a_gpu
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
-from webhook.errors import QuantityError
 from webhook.facts import Taint
-from webhook.quantity import milli, whole
 
 Conditions = frozenset[tuple[str, str]]
 
@@ -31,21 +30,8 @@ MODEL_LABELS = (
     "karpenter.k8s.aws/instance-gpu-name",
 )
 """Where the name of the GPU model stands: GPU Feature Discovery and its equals of other vendors and clouds."""
-SHARING_LABEL = "nvidia.com/gpu.replicas"
 _SPARE = 256
 _STEPS = 20  # utilisation in steps of 5 %: a smaller change is not worth ranking anew
-_MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
-
-
-def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:
-    """What a node can allocate: CPU in thousandths, all else in whole units. A quantity we cannot read counts as 0."""
-    found = {}
-    for name, quantity in ((node.get("status") or {}).get("allocatable") or {}).items():
-        try:
-            found[name] = min(_MOST, milli(quantity) if name == "cpu" else whole(quantity))
-        except QuantityError:
-            found[name] = 0
-    return found
 
 
 class Nodes:
@@ -65,19 +51,23 @@ class Nodes:
         """Index into `conditions` by row: the type and status of each condition."""
         self.cordoned: NDArray[np.bool_] = np.zeros(size, bool)
         self.order: NDArray[np.float64] = np.zeros(size, np.float64)
-        """Who goes first among equals: by name."""
+        """Who goes first among equals: by name, or by a stable hash where several replicas share the choice."""
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are told by ResourceSlices."""
         self.reordered = 0
-        """Rises when rows that did not change got another place in `order`, or another owner."""
+        """Rises when rows that did not change got another place in `order`."""
         self.avoided = 0
         """Nodes that GPU metrics advise against."""
         self.count = 0
         """Nodes that are there."""
         self.version = 0
         self.changes = Journal()
-        self.shares = Shares(replica, size)
+        self.relabelled = Journal()
+        """The rows that got another node, or other labels: seldom, while all else of a node comes and goes."""
+        self.shared = bool(replica)
+        """Whether several replicas choose among these nodes."""
+        self._replica = replica
         self._free_rows: list[int] = []
         self._names: list[str] = []
         self._uses: dict[str, NodeUse] = {}
@@ -105,10 +95,13 @@ class Nodes:
         allocatable = allocatable_of(node)
         row = self.row(metadata["name"])  # from here on nothing fails: an object that we cannot read changes nothing
         changed = self.labels.put(row, labels) or not columns.alive[row]
+        if changed:
+            self.relabelled.add(row)
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model(model)
-        columns.sharing[row] = _sharing(labels)
+        columns.sharing[row] = sharing = pods_to_a_gpu(labels)
+        columns.observed = columns.observed or sharing != 1
         now = (self.taints.id(taints), self.conditions.id(conditions), bool(spec.get("unschedulable")))
         if now != (self.taint[row], self.condition[row], self.cordoned[row]):
             self.taint[row], self.condition[row], self.cordoned[row] = now
@@ -130,6 +123,7 @@ class Nodes:
         self.columns.alive[row] = False
         self.count -= 1
         self.labels.put(row, {})
+        self.relabelled.add(row)
         self.taint[row] = self.condition[row] = self.columns.model[row] = 0
         self.cordoned[row] = False
         self.columns.sharing[row] = 1
@@ -145,7 +139,8 @@ class Nodes:
         name = columns.name[row]
         columns.name[row] = ""
         del self.row_of[name]
-        del self._names[bisect_left(self._names, name)]
+        if not self._replica:
+            del self._names[bisect_left(self._names, name)]
         self._free_rows.append(row)
 
     def use_seen(self, name: str, use: NodeUse) -> None:
@@ -164,13 +159,8 @@ class Nodes:
         before = (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row])
         if not np.array_equal(before, now, equal_nan=True):
             columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now
+            columns.observed = True
             columns.changes.add(row)
-
-    def share(self, replicas: Sequence[str]) -> None:
-        """Other replicas than before share the nodes: all rows are to be looked at anew."""
-        self.shares.among(replicas)
-        self.reordered += 1
-        self.columns.changes.add(0)
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -187,7 +177,6 @@ class Nodes:
             columns.name.append(name)
         self.row_of[name] = row
         self._rank(row, name)
-        self.shares.named(row, name)
         return row
 
     def _grow(self) -> None:
@@ -197,10 +186,13 @@ class Nodes:
         self.condition = np.concatenate([self.condition, np.zeros(more, np.int32)])
         self.cordoned = np.concatenate([self.cordoned, np.zeros(more, bool)])
         self.order = np.concatenate([self.order, np.zeros(more)])
-        self.shares.grow(more)
 
     def _rank(self, row: int, name: str) -> None:
         """Give a new row its place in `order`: between its neighbours by name, so that nobody else moves."""
+        if self._replica:
+            digest = blake2b(name.encode(), key=self._replica.encode()[:64], digest_size=6).digest()
+            self.order[row] = int.from_bytes(digest, "big")
+            return
         names, at = self._names, bisect_left(self._names, name)
         below = self.order[self.row_of[names[at - 1]]] if at else None
         above = self.order[self.row_of[names[at]]] if at < len(names) else None
@@ -241,9 +233,3 @@ class Nodes:
         self.version += 1
         self.changes.add(row)
         self.columns.changes.add(row)
-
-
-def _sharing(labels: Mapping[str, str]) -> int:
-    """How many pods share one GPU, as GPU Feature Discovery labels it; 1 where it does not, or makes no sense."""
-    said = labels.get(SHARING_LABEL, "")
-    return int(said) if said.isascii() and said.isdigit() and 0 < len(said) < 5 and said != "0" else 1

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from webhook.cluster.columns import Demand, Rows
+from webhook.cluster.columns import Rows
 from webhook.cluster.interned import Interned
 from webhook.cluster.nodes import Conditions, Nodes
 from webhook.facts import Taint
@@ -67,20 +67,49 @@ class Filter:
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` the pod may go to."""
+        return self.up(nodes, rows) & self.named(nodes, rows)
+
+    def up(self, nodes: Nodes, rows: Rows) -> Mask:
+        """As far as it depends on what comes and goes."""
         mask = nodes.columns.alive[rows].copy()
-        for _, passes in self.checks(nodes, rows):
+        for _, passes in self._passing(nodes, rows):
+            mask &= passes
+        return mask & self._healthy.of(nodes.conditions)[nodes.condition[rows]]
+
+    def singly(self, nodes: Nodes) -> Callable[[int], bool]:
+        """As `up`, of one row. Valid until the next event."""
+        alive, cordoned = nodes.columns.alive.item, nodes.cordoned.item
+        condition, ready = nodes.condition.item, self._ready.of(nodes.conditions).item
+        taint, tolerated = nodes.taint.item, self._tolerated.of(nodes.taints).item
+        healthy, tolerate_cordon = self._healthy.of(nodes.conditions).item, self._tolerate_cordon
+
+        def up(row: int) -> bool:
+            if not alive(row) or not tolerated(taint(row)) or (cordoned(row) and not tolerate_cordon):
+                return False
+            found = condition(row)
+            return bool(ready(found) and healthy(found))
+
+        return up
+
+    def named(self, nodes: Nodes, rows: Rows) -> Mask:
+        """As far as it depends on names and labels."""
+        mask = self._labelled(nodes, rows)
+        for _, passes in self._selects(nodes, rows):
             mask &= passes
         return mask
 
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """Each reason with the rows that it does not apply to. Pressure is told by taints, as the scheduler sees it."""
-        condition = nodes.condition[rows]
-        yield "not ready", self._ready.of(nodes.conditions)[condition]
+        yield from self._passing(nodes, rows)
+        yield from self._selects(nodes, rows)
+        healthy = self._healthy.of(nodes.conditions)[nodes.condition[rows]]
+        yield "GPUs are not healthy", healthy & self._labelled(nodes, rows)
+
+    def _passing(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
+        yield "not ready", self._ready.of(nodes.conditions)[nodes.condition[rows]]
         if not self._tolerate_cordon:
             yield "cordoned", ~nodes.cordoned[rows]
         yield _UNTOLERATED, self._tolerated.of(nodes.taints)[nodes.taint[rows]]
-        yield from self._selects(nodes, rows)
-        yield "GPUs are not healthy", self._sound(nodes, rows)
 
     def lasting_checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """As `checks`, without what may pass by itself: a node that is down, cordoned or repaired now."""
@@ -96,8 +125,9 @@ class Filter:
                 mask |= matches(term, nodes, rows)
             yield "node affinity does not match", mask
 
-    def _sound(self, nodes: Nodes, rows: Rows) -> Mask:
-        healthy = self._healthy.of(nodes.conditions)[nodes.condition[rows]]
+    def _labelled(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which rows no label calls unhealthy."""
+        mask = np.ones(nodes.order[rows].shape, bool)
         for key, values in self._health.labels.items():
             column = nodes.labels.column(key)
             if column is not None:
@@ -105,17 +135,5 @@ class Filter:
                 if "*" in values:
                     fine[1:] = False
                 fine[[column.ids[value] for value in values if value in column.ids]] = False
-                healthy &= fine[column.padded(nodes.columns.size)[rows]]
-        return healthy
-
-
-def fits(nodes: Nodes, rows: Rows, demand: Demand) -> Mask:
-    """Which of `rows` have everything free that is asked for (NodeResourcesFit: real requests, zeros ignored)."""
-    free = nodes.columns.free
-    mask: Mask = free["pods"][rows] >= 1
-    for resource, amount in demand.requests:
-        if resource not in free:
-            return np.zeros_like(mask)
-        if resource != "pods":
-            mask &= free[resource][rows] >= amount
-    return mask
+                mask &= fine[column.padded(nodes.columns.size)[rows]]
+        return mask

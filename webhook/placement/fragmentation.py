@@ -31,7 +31,7 @@ _COVERED: Final = 0.99
 _MOST: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
 _DEMANDS: Final = 512
-_FEW: Final = 4
+_FEW: Final = 8
 _SAMPLED: Final = 4096
 """Rows from which prices are estimated, at most: they need not be exact."""
 _NOTHING: Final = 1e-9
@@ -88,14 +88,13 @@ class Outlook:
         numbers = known.of_row[rows]
         table = self._table(known, demand, fullness)
         found: Floats = table[numbers]
-        unknown = np.isnan(found)
-        if unknown.any():
-            new = np.zeros(len(table), bool)
-            new[numbers[unknown]] = True
-            which = np.flatnonzero(new)
+        unknown = np.isnan(found).nonzero()[0]
+        if len(unknown):
+            which = list(set(numbers[unknown].tolist()))
             if len(which) <= _FEW:
                 asked, weights = self._weighed(demand, fullness)
-                table[which] = [self._plain.cost(state, asked, weights) for state in known.amounts[:, which].T.tolist()]
+                for number in which:
+                    table[number] = self._plain.cost(known.amounts[:, number].tolist(), asked, weights)
             else:
                 table[which] = self._cost(known.amounts[:, which], demand, fullness)
             found = table[numbers]

@@ -6,6 +6,7 @@ One state takes a tenth of the time so: numpy needs thirty calls for it, whateve
 from __future__ import annotations
 
 from math import inf
+from operator import mul, sub
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from webhook.cluster.columns import Floats
 
 ALMOST: Final = 1 - 1e-5
 """A whole part, but for what rounding takes off."""
+_NODES: Final = 4096
 EMPTY: Final = 1e-3
 """What stands for a demand of nothing, and for nothing free: any row holds nothing, and nothing is divided by zero."""
 
@@ -31,27 +33,42 @@ class Plain:
         self._eaches: list[float] = each[:, 0, 0].tolist()
         self._units: list[float] = left[:gpus, 0].tolist()
         self._reach = reach
+        self._able: dict[tuple[int, ...], list[int]] = {}
+        """The demands that a node could hold when empty, by what it has in all and its model."""
 
     def cost(self, state: list[int], asked: list[int], weights: list[float]) -> float:
         """Of one state, as `States.amounts`. `asked`, `weights`: by resource, what the pod takes, and what a unit costs that
         stays free."""
         kinds = len(asked)
-        free, model = state[:kinds], state[-1]
-        after = [amount - taken for amount, taken in zip(free, asked, strict=True)]
+        free = state[:kinds]
+        after = list(map(sub, free, asked))
         cost = 0.0
-        for amount, weight in zip(after, weights, strict=True):
-            cost += amount * weight
+        for part in map(mul, after, weights):
+            cost += part
         if self._gpus and self._demands:
-            empty = self._parts(state[kinds:-1])
-            able = [number for number, part in enumerate(empty) if part >= ALMOST and self._reach.item(number, model)]
+            able = self._able_of(tuple(state[kinds:]))
             for before_worth, after_worth in zip(self._worth(free, able), self._worth(after, able), strict=True):
                 cost = cost + before_worth - after_worth
         return cost
 
+    def _able_of(self, node: tuple[int, ...]) -> list[int]:
+        found = self._able.get(node)
+        if found is None:
+            if len(self._able) >= _NODES:
+                self._able.clear()
+            *capacity, model = node
+            have = [max(amount, EMPTY) for amount in capacity]
+            found = self._able[node] = [
+                number
+                for number, pers in enumerate(self._demands)
+                if min(map(mul, pers, have)) >= ALMOST and self._reach.item(number, model)
+            ]
+        return found
+
     def _worth(self, amounts: list[int], able: list[int]) -> list[float]:
         """For each GPU resource, what such a state is worth. `able`: the demands that the node could hold when empty."""
-        parts, have = self._parts(amounts), [max(amount, EMPTY) for amount in amounts]
-        held = [(number, min(parts[number], 1.0) * min(parts[number], 1.0)) for number in able]
+        have, demands = [max(amount, EMPTY) for amount in amounts], self._demands
+        parts = [min(1.0, *map(mul, demands[number], have)) for number in able]
         gpus, rest = 0.0, inf
         for amount, left in zip(have, self._units, strict=False):
             gpus += amount * left
@@ -61,12 +78,7 @@ class Plain:
         worths = []
         for price, amount in zip(self._prices, have, strict=False):
             total = 0.0
-            for number, part in held:
-                total += part * price[number]
+            for number, part in zip(able, parts, strict=True):
+                total += part * part * price[number]
             worths.append(total * (fed * amount))
         return worths
-
-    def _parts(self, amounts: list[int]) -> list[float]:
-        """For each demand, how much of it these amounts could hold."""
-        have = [max(amount, EMPTY) for amount in amounts]
-        return [min([per * amount for per, amount in zip(pers, have, strict=True)]) for pers in self._demands]

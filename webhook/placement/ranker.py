@@ -21,6 +21,7 @@ from webhook.placement.ranking import AVOIDED, Scores
 from webhook.placement.refusals import Refusals
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shapes import Shape
+from webhook.placement.states import follow
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.wishes import NOTHING, Granted
 from webhook.pod import Pod
@@ -29,7 +30,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _BUDGET = 64 << 20  # bytes for scores; shapes are written by tenants
-_BYTES_PER_ROW = 9
+_BYTES_PER_ROW = 10
 _FEWEST, _MOST = 64, 512
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
@@ -64,6 +65,7 @@ class Ranker:
             asked = next(iter(self._gpus.among([name for name, _ in demand.requests])), None)
             scores = Scores(shape, demand, STRATEGIES[strategy], asked)
             _keep(self._scores, key, scores, self._limit())
+        follow(nodes.columns)
         scores.refresh(nodes, self._current_view())
         peers = usage.peers.get(ask.owner, _NO_PEERS)
         rows = self._ordered(ask, scores, peers)

@@ -1,8 +1,7 @@
 """Scores of all nodes for one pod shape, kept up to date by what changed, and the best of them.
 
-Rows are cut into blocks of 64. Each block knows its best row, so a changed row costs one block, and the k best rows of
-all are in the k blocks whose best rows are best: nothing else is looked at, however many nodes tie. The best few are kept
-as a list, which a row that changed leaves and enters again: most choices are read from its beginning.
+The best few are kept as a list (`top`), which a row that changed leaves and enters again: most choices are read from its
+beginning. Where it is used up, the best are looked for again (`blocks`).
 """
 
 from __future__ import annotations
@@ -15,25 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Demand, Floats, Rows, Strategy, View
-from webhook.cluster.journal import distinct
+from webhook.cluster.journal import marked
 from webhook.cluster.nodes import Nodes
 from webhook.facts import Ranked
+from webhook.placement.blocks import BLOCK, Blocks
 from webhook.placement.constraints import Mask
-from webhook.placement.filters import fits
-from webhook.placement.others import less, less_of
 from webhook.placement.shapes import Shape
-from webhook.placement.top import Top, best_of, least_of
+from webhook.placement.top import Top, best_of, together
 
-BLOCK = 64  # divides the size of the columns, which is a power of two from 64 upwards
 AVOIDED = 1e6
 """Taken off the score of nodes that GPU metrics advise against. Scores themselves are far smaller."""
 _NEVER = -np.inf
-_LAST = np.inf
 _AT_A_TIME = 2048
+_NEAR = 0.05
+"""Where replicas share the choice, scores that differ by less count as equal, so that each replica has nodes of its own
+among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
-_SINGLY = 4
+_SINGLY = 12
 """So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
+_MANY = 64  # changes that are worth a look at how many rows they are of
 _KEPT = 48
+_HANDFUL = 64  # rows that are sorted sooner one by one
 _SMALL = 2048
 """So many rows are looked through as quickly as their blocks."""
 
@@ -47,18 +48,18 @@ class Scores:
         self.strategy = strategy
         self._gpu = gpu
         """The resource whose free amount is told; None: nothing is."""
+        needs = dict(demand.requests) | {"pods": 1}
+        self._needs = sorted(needs.items(), key=lambda need: need[0] != gpu)
+        """What must be free, the scarcest first."""
         self.score: Floats = np.zeros(0)
-        self._best: Floats = np.zeros(0)
-        self._first: Floats = np.zeros(0)
-        self._stale: NDArray[np.bool_] = np.zeros(0, bool)
-        """Blocks whose best row is to be found again."""
+        self._blocks = Blocks(0)
         self._top = Top()
         self._ranked: dict[int, Ranked] = {}
         """What is told of a row: see `ranked`. Those that did not change since."""
         self._read_to = -1
         self._seen: View | None = None
         self._view: object = None
-        self._order, self._pending = -1, 0
+        self._order, self._pending, self._listed = -1, 0, _KEPT
         self._single: Callable[[int], float] = self.score.item
 
     def refresh(self, nodes: Nodes, view: View) -> None:
@@ -72,26 +73,26 @@ class Scores:
         view_changed = view is not self._seen and self._saw(nodes, view)
         if view_changed or before != self._read_to:
             changed = self._changed(nodes, before)
-            if changed is None or (view_changed and nodes.columns.rows <= _AT_A_TIME):
+            few = () if changed is None or len(changed) > _MANY else set(changed)
+            many = changed is None or len(few or changed) > _SINGLY
+            if changed is None or ((many or view_changed) and nodes.columns.rows <= _SMALL):
                 self._compute_all(nodes, view)
                 return
             if view_changed:
                 self._pending = 0
-            if len(changed) > _SINGLY:
-                self._recompute(nodes, distinct(changed, nodes.columns.size), view)
-            else:
-                for row in set(changed):
+            if not many:
+                for row in few:
                     self.score[row] = score = self._single(row)
-                    self._stale[row // BLOCK] = True
+                    self._blocks.stale[row // BLOCK] = True
                     self._ranked.pop(row, None)
                     self._top.move(row, score, nodes.order.item(row))
+            else:
+                self._recompute(nodes, marked(changed, nodes.columns.size), view)
         if self._pending < nodes.columns.rows:
             start, self._pending = self._pending, self._pending + _AT_A_TIME
-            some = slice(start, min(_blocks(nodes) * BLOCK, self._pending))
-            self.score[some] = self._scored(nodes, some, view)
-            self._stale[some.start // BLOCK : some.stop // BLOCK] = True
-            self._top.forget()
-            self._ranked.clear()
+            mark = np.zeros(nodes.columns.size, bool)
+            mark[start : self._pending] = True
+            self._recompute(nodes, mark, view)
 
     def _saw(self, nodes: Nodes, view: View) -> bool:
         """Take note of a new view. Whether scores change by it."""
@@ -99,13 +100,18 @@ class Scores:
         before, self._view = self._view, self.strategy.sees(view)
         return before != self._view
 
-    def _recompute(self, nodes: Nodes, rows: NDArray[np.intp], view: View) -> None:
-        """Some rows. Those among the best leave the list of these, and enter it again."""
-        self.score[rows] = scores = self._scored(nodes, rows, view)
-        self._stale[rows // BLOCK] = True
-        for row in self._ranked.keys() & set(rows.tolist()):
-            del self._ranked[row]
-        self._top.move_many(rows, scores, nodes.order[rows])
+    def _recompute(self, nodes: Nodes, mark: Mask, view: View) -> None:
+        """The rows with a `mark`."""
+        rows = mark.nonzero()[0]
+        able, scores = self._scored(nodes, rows, view)
+        self.score[rows] = _NEVER
+        self.score[able] = scores
+        self._blocks.stale[rows // BLOCK] = True
+        self._ranked.clear()
+        if self._top.known:
+            listed = np.array(self._top.rows, np.intp)
+            near = np.concatenate([listed[~mark[listed]], able[scores >= self._top.least]])
+            self._top.renew(near, self.score[near], nodes.order[near], self._listed)
 
     def _changed(self, nodes: Nodes, before: int) -> array[int] | None:
         """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
@@ -115,34 +121,41 @@ class Scores:
         return None if changed is None or len(changed) > nodes.columns.rows // _DEARER else changed
 
     def _compute_all(self, nodes: Nodes, view: View) -> None:
-        size, used = nodes.columns.size, _blocks(nodes)
-        every = slice(0, used * BLOCK)
+        size = nodes.columns.size
         if size != len(self.score):
-            self.score, self._stale = np.full(size, _NEVER), np.zeros(size // BLOCK, bool)
-            self._best, self._first = np.full(size // BLOCK, _NEVER), np.full(size // BLOCK, _LAST)
+            self.score, self._blocks = np.full(size, _NEVER), Blocks(size)
             self._single = self._singly(nodes, view)
-        self.score[every] = self._scored(nodes, every, view)
-        self._stale[:used] = True
-        self._top.forget()
+        able, scores = self._scored(nodes, None, view)
+        self.score.fill(_NEVER)
+        self.score[able] = scores
+        self._blocks.stale[:] = True
         self._ranked.clear()
+        if nodes.columns.rows <= _SMALL:
+            self._top.fill(able, scores, nodes.order[able], self._listed)
+        else:
+            self._top.forget()
         self._order, self._pending = nodes.reordered, size
 
-    def _scored(self, nodes: Nodes, rows: Rows, view: View) -> Floats:
-        ok = self.shape.mask[rows] & fits(nodes, rows, self.demand)
-        scored: Floats = np.where(ok, self.strategy(nodes.columns, rows, self.demand, view), _NEVER)
-        if nodes.shares.several:
-            scored -= less(nodes, rows, self.demand, self._gpu)
+    def _scored(self, nodes: Nodes, rows: NDArray[np.intp] | None, view: View) -> tuple[NDArray[np.intp], Floats]:
+        """Those of `rows` (of all where None) that the pod fits, and their scores."""
+        mask, free = self.shape.mask, nodes.columns.free
+        rows = mask.nonzero()[0] if rows is None else rows[mask[rows]]
+        for resource, amount in self._needs:
+            rows = rows[free[resource][rows] >= amount] if resource in free else rows[:0]
+        if not len(rows):
+            return rows, np.zeros(0)
+        found = self.strategy(nodes.columns, rows, self.demand, view)
+        if nodes.shared:
+            found = np.round(found / _NEAR) * _NEAR
         if nodes.avoided:
-            scored -= AVOIDED * (nodes.columns.avoid[rows] > 0)
-        return scored
+            found = found - AVOIDED * (nodes.columns.avoid[rows] > 0)
+        return rows, found
 
     def _singly(self, nodes: Nodes, view: View) -> Callable[[int], float]:
         """As `_scored`, of one row. Valid until all is computed again, or the view changes."""
         columns, shape, of = nodes.columns, self.shape, self.strategy.single(nodes.columns, self.demand, view)
-        wanted = dict(self.demand.requests) | {"pods": 1}
-        needs = [(columns.free[name].item, amount) for name, amount in wanted.items() if name in columns.free]
-        possible, avoid = len(needs) == len(wanted), columns.avoid
-        shares, less_here = nodes.shares, less_of(nodes, self.demand, self._gpu)
+        needs = [(columns.free[name].item, amount) for name, amount in self._needs if name in columns.free]
+        possible, avoid = len(needs) == len(self._needs), columns.avoid
 
         def score(row: int) -> float:
             if not possible or not shape.mask.item(row):
@@ -151,8 +164,8 @@ class Scores:
                 if free(row) < amount:
                     return _NEVER
             found = of(row)
-            if shares.several:
-                found -= less_here(row)
+            if nodes.shared:
+                found = round(found / _NEAR) * _NEAR
             if nodes.avoided and avoid.item(row) > 0:
                 found -= AVOIDED
             return found
@@ -178,7 +191,7 @@ class Scores:
     ) -> list[int]:
         """As `best`, of some rows. `member`: by row, whether it is one of them; None: every row that fits is."""
         scores = self.score[rows]
-        if len(scores) <= BLOCK and not isinstance(rows, slice):
+        if len(scores) <= _HANDFUL and not isinstance(rows, slice):
             places = [
                 (-score, nodes.order.item(row), row)
                 for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
@@ -197,7 +210,8 @@ class Scores:
         fitting = np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask]
         left = [row for row in fitting.tolist() if row not in apart] if apart else fitting
         left = np.array(left, np.intp)
-        return best_of(left, self.score[left], nodes.order[left], count)
+        best: list[int] = left[best_of(together(self.score[left], nodes.order[left]), count)].tolist()
+        return best
 
     def ranked(self, nodes: Nodes, rows: list[int], peers: Mapping[int, int]) -> tuple[Ranked, ...]:
         """What is told of `rows`. `peers`: pods of the same owner by row."""
@@ -215,34 +229,9 @@ class Scores:
 
     def _list(self, nodes: Nodes, count: int) -> None:
         """List the best rows anew, so many of them."""
-        rows = self._best_rows(nodes, count)
-        scores, orders = self.score[rows].tolist(), nodes.order[rows].tolist()
-        self._top.fill(rows, scores, orders, whole=len(rows) < count)
-
-    def _best_rows(self, nodes: Nodes, count: int) -> list[int]:
-        used = _blocks(nodes)
+        self._listed = count
         if nodes.columns.rows <= _SMALL:
-            scores = self.score[: nodes.columns.rows]
-            near = np.flatnonzero(scores >= least_of(scores, count))
-            return best_of(near, scores[near], nodes.order[near], count)
-        self._index(nodes, np.flatnonzero(self._stale))
-        blocks = np.lexsort((self._first[:used], -self._best[:used]))[:count]
-        least = self._best[blocks[-1]] if len(blocks) == count else _NEVER
-        scores = self.score.reshape(-1, BLOCK)[blocks].ravel()
-        among = np.nonzero(scores >= least if least > _NEVER else scores > _NEVER)[0]
-        rows = blocks[among // BLOCK] * BLOCK + among % BLOCK
-        return best_of(rows, scores[among], nodes.order[rows], count)
-
-    def _index(self, nodes: Nodes, blocks: NDArray[np.intp]) -> None:
-        """Find the best row of these blocks again: its score, and its place in the order of nodes."""
-        scores = self.score.reshape(-1, BLOCK)[blocks]
-        best = scores.max(axis=1)
-        order = nodes.order.reshape(-1, BLOCK)[blocks]
-        self._best[blocks] = best
-        self._first[blocks] = np.where(scores == best[:, None], order, _LAST).min(axis=1)
-        self._stale[blocks] = False
-
-
-def _blocks(nodes: Nodes) -> int:
-    """How many blocks have rows."""
-    return -(-nodes.columns.rows // BLOCK)
+            rows = (self.score > _NEVER).nonzero()[0]
+        else:
+            rows = self._blocks.near(self.score, nodes.order, count)
+        self._top.fill(rows, self.score[rows], nodes.order[rows], count)

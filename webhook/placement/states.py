@@ -6,17 +6,21 @@ back to what it was. Most clusters have few kinds of nodes and few sizes of pods
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.columns import Columns, Integers
+from webhook.cluster.journal import distinct
 
 _SPARE: Final = 4096
-_MANY: Final = 256  # changed rows: from here on all are numbered anew, as arrays
+_DEARER: Final = 2  # a row by itself costs so many times what it costs among all
+_MANY: Final = 16  # changed rows that are read as arrays
 _SALT: Final = np.int64(0x9E3779B97F4A7C15 - (1 << 64))
 _KEPT: Final = 4
+_NONE: Final[dict[tuple[str, ...], States]] = {}
 
 
 class States:
@@ -31,6 +35,8 @@ class States:
         self.epoch = 0
         """Rises when states are numbered anew."""
         self._ids: dict[tuple[int, ...], int] = {}
+        self._read: list[Callable[[int], int]] = []
+        """The arrays, a row at a time. Valid until the columns grow."""
         self._read_to = -1
 
     def refresh(self, columns: Columns) -> None:
@@ -40,26 +46,35 @@ class States:
             return
         changed = changes.since(self._read_to) if len(self.of_row) == columns.size else None
         self._read_to = changes.position
-        if changed is None or len(changed) > _MANY or len(self._ids) > 2 * columns.rows + _SPARE:
+        if changed is None or len(self._ids) > 2 * columns.rows + _SPARE:
             self._number_all(columns)
-            return
-        read = [array.item for array in self._arrays(columns)]
-        ids = self._ids
-        for row in set(changed):
-            state = tuple([item(row) for item in read])
-            number = ids.get(state)
-            if number is None:
-                number = ids[state] = len(ids)
-                if number >= self.amounts.shape[1]:
-                    self.amounts = np.concatenate([self.amounts, np.zeros_like(self.amounts)], axis=1)
-                self.amounts[:, number] = state
-            self.of_row[row] = number
+        elif len(changed) <= _MANY:
+            read = self._read
+            for row in set(changed):
+                self.of_row[row] = self._number(tuple([item(row) for item in read]))
+        else:
+            rows = distinct(changed, columns.size)
+            if len(rows) > columns.rows // _DEARER:
+                self._number_all(columns)
+            else:
+                found = [array[rows].tolist() for array in self._arrays(columns)]
+                self.of_row[rows] = [self._number(state) for state in zip(*found, strict=True)]
+
+    def _number(self, state: tuple[int, ...]) -> int:
+        number = self._ids.get(state)
+        if number is None:
+            number = self._ids[state] = len(self._ids)
+            if number >= self.amounts.shape[1]:
+                self.amounts = np.concatenate([self.amounts, np.zeros_like(self.amounts)], axis=1)
+            self.amounts[:, number] = state
+        return number
 
     def _arrays(self, columns: Columns) -> list[NDArray[np.int64] | NDArray[np.int32]]:
         free = [columns.free[name] for name in self.resources]
         return [*free, *[columns.capacity[name] for name in self.resources], columns.model]
 
     def _number_all(self, columns: Columns) -> None:
+        self._read = [array.item for array in self._arrays(columns)]
         amounts: Integers = np.array(self._arrays(columns), np.int64)
         mixed = np.zeros(columns.size, np.int64)
         for array in amounts:
@@ -77,6 +92,12 @@ class States:
         self._ids = {tuple(state): number for number, state in enumerate(distinct.T.tolist())}
         self.amounts = np.concatenate([distinct, np.zeros_like(distinct)], axis=1)
         self.epoch += 1
+
+
+def follow(columns: Columns) -> None:
+    """Look at what changed, so that it is little each time: for choices that do without."""
+    for found in columns.spare.get(__name__, _NONE).values():
+        found.refresh(columns)
 
 
 def states(columns: Columns, resources: tuple[str, ...]) -> States:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.columns import Columns, Demand, Floats, Rows, Strategy, View
+from webhook.cluster.columns import Columns, Demand, Floats, Integers, Rows, Strategy, View
 from webhook.placement.fragmentation import outlook
 
 WEIGHTS: Final = (100, 35, 12, 8, 7, 6, 5, 4, 3, 2)
@@ -41,6 +41,8 @@ class Spread:
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         free, capacity = _gpus(columns, rows, demand, view)
+        if not columns.observed:
+            return free - (1 - free / np.maximum(capacity, 1)) / 2
         free = free / columns.sharing[rows]  # a slot of a GPU that four pods share is a quarter of one
         capacity = capacity / columns.sharing[rows]
         allocated = 1 - free / np.maximum(capacity, 1)
@@ -114,11 +116,11 @@ STRATEGIES: Final[dict[str, Strategy]] = {"apart": Apart(), "spread": Spread(), 
 """By their names in the policy."""
 
 
-def _gpus(columns: Columns, rows: Rows, demand: Demand, view: View) -> tuple[Floats, Floats]:
+def _gpus(columns: Columns, rows: Rows, demand: Demand, view: View) -> tuple[Floats | Integers, Floats | Integers]:
     """Free and allocatable GPUs of the resources that the demand asks for."""
     names = _counted(columns, demand, view)
     if len(names) == 1:
-        return columns.free[names[0]][rows].astype(float), columns.capacity[names[0]][rows].astype(float)
+        return columns.free[names[0]][rows], columns.capacity[names[0]][rows]
     free = np.zeros(columns.free["cpu"][rows].shape)
     capacity = np.zeros_like(free)
     for name in names:

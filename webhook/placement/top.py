@@ -1,9 +1,8 @@
-"""The best rows of all, kept in order while single rows change: most choices are read from its beginning."""
+"""The best rows of all, kept in order while rows change: most choices are read from its beginning."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
 from math import inf
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Floats
 
 _LONGEST = 2048
-_FEW = 32
+_LOWEST = float(np.finfo(float).min)
 Place = tuple[float, float, int]
 """Of a row among all: its score below zero, its place in the order of nodes, its number. The best one is the least."""
 _START: Place = (-inf, 0.0, 0)
@@ -22,7 +21,7 @@ _END: Place = (inf, inf, 0)
 class Top:
     """All rows that come before `reach`. Rows that the pod does not fit are not among them."""
 
-    __slots__ = ("_placed", "_places", "reach", "rows")
+    __slots__ = ("_listed", "_placed", "_places", "reach", "rows")
 
     def __init__(self) -> None:
         self.forget()
@@ -31,6 +30,8 @@ class Top:
         """Nothing is known."""
         self.rows: list[int] = []
         self.reach = _START
+        self._listed: NDArray[np.complex128] | None = None
+        """The places of `rows`, until one of them moves."""
         self._places: list[Place] = []
         self._placed: dict[int, Place] = {}
 
@@ -39,15 +40,53 @@ class Top:
         """Whether there are no others."""
         return self.reach == _END
 
-    def fill(self, rows: list[int], scores: Iterable[float], orders: Iterable[float], *, whole: bool) -> None:
-        """These rows, in order, are the best. `whole`: and there are no others."""
-        self.rows = rows
-        self._places = [(-score, order, row) for score, order, row in zip(scores, orders, rows, strict=True)]
-        self._placed = dict(zip(rows, self._places, strict=True))
-        self.reach = _END if whole else self._places[-1]
+    @property
+    def known(self) -> bool:
+        """Whether anything is."""
+        return self.reach != _START
+
+    @property
+    def least(self) -> float:
+        """Rows with a lower score are not listed."""
+        return max(-self.reach[0], _LOWEST)
+
+    def fill(self, rows: NDArray[np.intp], scores: Floats, orders: Floats, count: int) -> None:
+        """The `count` best of `rows` are the best of all. All of them fit; where they are fewer there are no others."""
+        self.reach = _END
+        self.renew(rows, scores, orders, count)
+        if len(self.rows) == count:
+            self.reach = self._last()
+
+    def renew(self, rows: NDArray[np.intp], scores: Floats, orders: Floats, most: int) -> None:
+        """Many rows changed, and those that come before `reach` now are all in `rows`. So many of the best are kept."""
+        places = together(scores, orders)
+        best = best_of(places, most)
+        self.rows, self._listed = rows[best].tolist(), places[best]
+        if self.rows and self._last() > self.reach:
+            self._spread_out()
+            within = bisect_right(self._places, self.reach)
+            for row in self.rows[within:]:
+                del self._placed[row]
+            del self.rows[within:], self._places[within:]
+        elif len(self.rows) < len(rows):
+            self.reach = self._last()
+
+    def _last(self) -> Place:
+        """The place of the last of `rows`, which are `_listed`."""
+        assert self._listed is not None
+        last = self._listed.item(-1)
+        return last.real, last.imag, self.rows[-1]
+
+    def _spread_out(self) -> None:
+        """Know the places one by one."""
+        if self._listed is not None:
+            self._places = list(zip(self._listed.real.tolist(), self._listed.imag.tolist(), self.rows, strict=True))
+            self._placed = dict(zip(self.rows, self._places, strict=True))
+            self._listed = None
 
     def move(self, row: int, score: float, order: float) -> None:
         """This row changed. `score`: -inf where the pod does not fit."""
+        self._spread_out()
         before = self._placed.pop(row, None)
         if before is not None:
             at = bisect_left(self._places, before)
@@ -61,16 +100,6 @@ class Top:
             if len(self.rows) > _LONGEST:
                 self._shorten()
 
-    def move_many(self, rows: NDArray[np.intp], scores: Floats, orders: Floats) -> None:
-        """As `move`. Most of many rows are not among the best, neither before nor now."""
-        first, second, _ = self.reach
-        near = (-scores < first) | ((-scores == first) & (orders <= second))
-        for row, score, order in zip(rows[near].tolist(), scores[near].tolist(), orders[near].tolist(), strict=True):
-            self.move(row, score, order)
-        if not near.all():
-            for row in self._placed.keys() & set(rows[~near].tolist()):
-                self.move(row, -inf, 0.0)
-
     def _shorten(self) -> None:
         for row in self.rows[_LONGEST // 2 :]:
             del self._placed[row]
@@ -78,21 +107,17 @@ class Top:
         self.reach = self._places[-1]
 
 
-def least_of(scores: Floats, count: int) -> float:
-    """A score that the `count` best ones reach; of rows that fit, where they are fewer."""
-    least = np.partition(scores, len(scores) - count)[len(scores) - count] if len(scores) > count else -inf
-    return max(float(least), float(np.finfo(float).min))
+def together(scores: Floats, orders: Floats) -> NDArray[np.complex128]:
+    """Places as numbers that sort as they do: by their real parts, equal ones by the other."""
+    both = np.empty(len(scores), complex)
+    np.negative(scores, out=both.real)
+    both.imag = orders
+    return both
 
 
-def best_of(rows: NDArray[np.intp], scores: Floats, order: Floats, count: int) -> list[int]:
-    """The best of `rows`, as `ranking.Scores.best`. All of them fit."""
-    if count and len(rows) > max(count, _FEW):
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        above, ties = np.nonzero(scores > least)[0], np.nonzero(scores == least)[0]
-        wanted = count - len(above)
-        if len(ties) > wanted:
-            ties = ties[np.argpartition(order[ties], wanted - 1)[:wanted]]
-        kept = np.concatenate([above, ties])
-        rows, scores, order = rows[kept], scores[kept], order[kept]
-    found: list[int] = rows[np.lexsort((order, -scores))][:count].tolist()
-    return found
+def best_of(places: NDArray[np.complex128], count: int) -> NDArray[np.intp]:
+    """Where the `count` first ones are, in order."""
+    if len(places) <= count:
+        return places.argsort()
+    best = places.argpartition(count - 1)[:count]
+    return best[places[best].argsort()]
