@@ -444,13 +444,6 @@ def test_ranked_nodes_say_what_is_free_and_are_weighed_from_100_downwards() -> N
     assert len(placement.weights) >= len(placement.nodes)
 
 
-def test_replicas_share_out_equal_nodes_and_each_keeps_to_its_order() -> None:
-    nodes = [node(f"gpu-{i}") for i in range(50)]
-    one, same, other = (state(nodes, replica=name) for name in ("one", "one", "other"))
-    assert names(placed(one, pod("p"))) == names(placed(same, pod("p")))
-    assert names(placed(one, pod("p"))) != names(placed(other, pod("p")))
-
-
 def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
     def fed() -> ClusterState:
         return state([node(f"gpu-{i}", labels={"zone": "ab"[i % 2]}) for i in range(6)])
@@ -475,13 +468,6 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
 def test_a_pod_that_is_not_ours_to_place_is_answered_without_a_look_at_the_cluster() -> None:
     assert ask_of(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
     assert ask_of(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
-
-
-def test_replicas_share_out_nodes_that_are_nearly_equal_too() -> None:
-    nodes = [node(f"gpu-{i}", cpu=str(96 + i / 1000)) for i in range(20)]
-    first = {names(placed(state(nodes, replica=f"replica-{i}"), pod("p")))[0] for i in range(8)}
-    assert len(first) > 2
-    assert len({names(placed(state(nodes), pod("p")))[0] for _ in range(2)}) == 1
 
 
 def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> None:

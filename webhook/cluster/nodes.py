@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from webhook.cluster.interned import Interned
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import allocatable_of, pods_to_a_gpu
+from webhook.cluster.shares import Shares
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.facts import Taint
 
@@ -51,12 +51,12 @@ class Nodes:
         """Index into `conditions` by row: the type and status of each condition."""
         self.cordoned: NDArray[np.bool_] = np.zeros(size, bool)
         self.order: NDArray[np.float64] = np.zeros(size, np.float64)
-        """Who goes first among equals: by name, or by a stable hash where several replicas share the choice."""
+        """Who goes first among equals: by name."""
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are told by ResourceSlices."""
         self.reordered = 0
-        """Rises when rows that did not change got another place in `order`."""
+        """Rises when rows that did not change got another place in `order`, or another owner."""
         self.avoided = 0
         """Nodes that GPU metrics advise against."""
         self.count = 0
@@ -65,9 +65,7 @@ class Nodes:
         self.changes = Journal()
         self.relabelled = Journal()
         """The rows that got another node, or other labels: seldom, while all else of a node comes and goes."""
-        self.shared = bool(replica)
-        """Whether several replicas choose among these nodes."""
-        self._replica = replica
+        self.shares = Shares(replica, size)
         self._free_rows: list[int] = []
         self._names: list[str] = []
         self._uses: dict[str, NodeUse] = {}
@@ -139,8 +137,7 @@ class Nodes:
         name = columns.name[row]
         columns.name[row] = ""
         del self.row_of[name]
-        if not self._replica:
-            del self._names[bisect_left(self._names, name)]
+        del self._names[bisect_left(self._names, name)]
         self._free_rows.append(row)
 
     def use_seen(self, name: str, use: NodeUse) -> None:
@@ -162,6 +159,12 @@ class Nodes:
             columns.observed = True
             columns.changes.add(row)
 
+    def share(self, replicas: Sequence[str]) -> None:
+        """Other replicas than before share the nodes: all rows are to be looked at anew."""
+        self.shares.among(replicas)
+        self.reordered += 1
+        self.columns.changes.add(0)
+
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def _new_row(self, name: str) -> int:
@@ -177,6 +180,7 @@ class Nodes:
             columns.name.append(name)
         self.row_of[name] = row
         self._rank(row, name)
+        self.shares.named(row, name)
         return row
 
     def _grow(self) -> None:
@@ -186,13 +190,10 @@ class Nodes:
         self.condition = np.concatenate([self.condition, np.zeros(more, np.int32)])
         self.cordoned = np.concatenate([self.cordoned, np.zeros(more, bool)])
         self.order = np.concatenate([self.order, np.zeros(more)])
+        self.shares.grow(more)
 
     def _rank(self, row: int, name: str) -> None:
         """Give a new row its place in `order`: between its neighbours by name, so that nobody else moves."""
-        if self._replica:
-            digest = blake2b(name.encode(), key=self._replica.encode()[:64], digest_size=6).digest()
-            self.order[row] = int.from_bytes(digest, "big")
-            return
         names, at = self._names, bisect_left(self._names, name)
         below = self.order[self.row_of[names[at - 1]]] if at else None
         above = self.order[self.row_of[names[at]]] if at < len(names) else None

@@ -19,6 +19,7 @@ from webhook.cluster.nodes import Nodes
 from webhook.facts import Ranked
 from webhook.placement.blocks import BLOCK, Blocks
 from webhook.placement.constraints import Mask
+from webhook.placement.others import less, less_of
 from webhook.placement.shapes import Shape
 from webhook.placement.top import Top, best_of, together
 
@@ -26,9 +27,6 @@ AVOIDED = 1e6
 """Taken off the score of nodes that GPU metrics advise against. Scores themselves are far smaller."""
 _NEVER = -np.inf
 _AT_A_TIME = 2048
-_NEAR = 0.05
-"""Where replicas share the choice, scores that differ by less count as equal, so that each replica has nodes of its own
-among them and two do not race for the same one."""
 _DEARER = 4  # a row by itself costs so many times what it costs among all
 _SINGLY = 12
 """So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
@@ -145,8 +143,8 @@ class Scores:
         if not len(rows):
             return rows, np.zeros(0)
         found = self.strategy(nodes.columns, rows, self.demand, view)
-        if nodes.shared:
-            found = np.round(found / _NEAR) * _NEAR
+        if nodes.shares.several:
+            found = found - less(nodes, rows, self.demand, self._gpu)
         if nodes.avoided:
             found = found - AVOIDED * (nodes.columns.avoid[rows] > 0)
         return rows, found
@@ -156,6 +154,7 @@ class Scores:
         columns, shape, of = nodes.columns, self.shape, self.strategy.single(nodes.columns, self.demand, view)
         needs = [(columns.free[name].item, amount) for name, amount in self._needs if name in columns.free]
         possible, avoid = len(needs) == len(self._needs), columns.avoid
+        shares, less_here = nodes.shares, less_of(nodes, self.demand, self._gpu)
 
         def score(row: int) -> float:
             if not possible or not shape.mask.item(row):
@@ -164,8 +163,8 @@ class Scores:
                 if free(row) < amount:
                     return _NEVER
             found = of(row)
-            if nodes.shared:
-                found = round(found / _NEAR) * _NEAR
+            if shares.several:
+                found -= less_here(row)
             if nodes.avoided and avoid.item(row) > 0:
                 found -= AVOIDED
             return found
