@@ -23,11 +23,14 @@ from webhook.injectors.node_affinity import naming
 from webhook.placement import Ask, Rank
 from webhook.placement.settings import PlacementSettings
 
+_MOST = 2048
+"""Nodes with their numbers, kept for each place in the order."""
+
 
 class Plan(NamedTuple):
     first: Decision
-    slots: tuple[tuple[bytes, int], ...]
-    """For each ranked node the comma before its term, and the weight."""
+    slots: tuple[_Slot, ...]
+    """One for each ranked node, best first."""
     ask: Ask
     settings: PlacementSettings
     gpus: Gpus
@@ -47,8 +50,8 @@ class Plan(NamedTuple):
         if first.ask is None or first.claim is None or placement is None or patch is None or TOKEN in patch:
             return None
         weights = placement.weights[: len(placement.nodes)]
-        slots = tuple([(b"," if number else b"", weight) for number, weight in enumerate(weights)])
-        pieces = [_piece(*each) for each in zip(slots, placement.nodes, strict=True)]
+        slots = tuple([_slot(number, weight) for number, weight in enumerate(weights)])
+        pieces = [slot.piece(ranked) for slot, ranked in zip(slots, placement.nodes, strict=True)]
         terms = b"".join([term for _, term, _ in pieces])
         nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
         before, found, after = patch.partition(terms)
@@ -67,7 +70,10 @@ class Plan(NamedTuple):
     def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
         if len(placement.nodes) != len(self.slots):
             return None
-        pieces = [_piece(slot, ranked) for slot, ranked in zip(self.slots, placement.nodes, strict=True)]
+        pieces = [
+            slot.known.get(ranked) or slot.piece(ranked)
+            for slot, ranked in zip(self.slots, placement.nodes, strict=True)
+        ]
         nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
         if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD or not nodes.isascii():
             return None
@@ -80,13 +86,28 @@ class Plan(NamedTuple):
         )
 
 
-@lru_cache(maxsize=1 << 14)
-def _piece(slot: tuple[bytes, int], ranked: Ranked) -> tuple[bytes, bytes, bytes]:
-    """What a patch says of a node, in base64 and as it is, and what the record does, as a part of a JSON string."""
-    comma, weight = slot
-    term = comma + orjson.dumps(naming(ranked.node, weight))
-    numbers = orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
-    return _packed(term + _spaces(term)), term, numbers
+class _Slot:
+    """A place in the order of nodes, with what was said of nodes that stood there: it goes into every answer ten times."""
+
+    __slots__ = ("_comma", "_weight", "known")
+
+    def __init__(self, comma: bytes, weight: int) -> None:
+        self._comma, self._weight = comma, weight
+        self.known: dict[Ranked, tuple[bytes, bytes, bytes]] = {}
+
+    def piece(self, ranked: Ranked) -> tuple[bytes, bytes, bytes]:
+        """What a patch says of a node, in base64 and as it is, and what the record does, as a part of a JSON string."""
+        term = self._comma + orjson.dumps(naming(ranked.node, self._weight))
+        numbers = orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
+        if len(self.known) >= _MOST:
+            self.known.clear()
+        self.known[ranked] = found = _packed(term + _spaces(term)), term, numbers
+        return found
+
+
+@lru_cache(maxsize=128)
+def _slot(number: int, weight: int) -> _Slot:
+    return _Slot(b"," if number else b"", weight)
 
 
 def _spaces(text: bytes) -> bytes:
