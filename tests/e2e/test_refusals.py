@@ -13,13 +13,18 @@ from hypothesis import strategies as st
 from tests.builders import Case, case
 from tests.controlplane.api import Api, ApiError, Object
 from tests.e2e.conftest import Sides
-from tests.installed import opt_in
+from tests.installed import Installed, opt_in
 from tests.rules.test_pod_form import ALLOWED, REFUSED
 from webhook.rules.pod_form import PodForm
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def afresh(installed: Installed) -> None:
+    installed.forget()
 
 
 async def tried(api: Api, pod: Json, namespace: str) -> Object:
