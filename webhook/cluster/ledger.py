@@ -112,6 +112,10 @@ class Ledger:
         self._seen[uid] = held
         return new
 
+    def waits(self, uid: int | str) -> bool:
+        """Whether the pod was seen, and not yet bound."""
+        return uid in self._seen
+
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
         held = self._seen.get(uid)

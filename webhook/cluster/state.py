@@ -122,13 +122,13 @@ class ClusterState:
             return
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod))
+        new = uid not in self._pods
+        nodes = promised_nodes(pod) if new and not self.ledger.waits(uid) else ()  # read once: it is a third of an event
         if node := spec.get("nodeName"):
-            new = uid not in self._pods
             self._put(uid, node, kind)  # before its promise ends: in between its node would look empty
-            if new and not self.ledger.bound(uid, key, promised_nodes(pod), kind, node):
+            if new and not self.ledger.bound(uid, key, nodes, kind, node):
                 self.history.add(demand, pinned_models(spec))
             return
-        nodes = promised_nodes(pod)
         if nodes and self.ledger.seen(uid, key, nodes, kind, now):
             self.history.add(demand, pinned_models(spec))
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
