@@ -136,6 +136,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--gpu-pods-only", action="store_true", help="pods without GPUs are left to the scheduler, as the webhook does"
     )
+    parser.add_argument(
+        "--replicas", type=int, default=1, help="of the webhook, with --burst: who ranks a pod is random"
+    )
+    parser.add_argument(
+        "--unseen", type=int, default=16, metavar="N", help="a replica does not see where others sent the last N pods"
+    )
     parser.add_argument("--out", type=Path, help="folder for placement.json and placement.svg")
     return parser
 
@@ -148,7 +154,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (TraceError, OSError) as error:
         progress.print(f"bench.placement: {error}", style="red", markup=False)
         return 2
-    options = Options(given.burst, given.load, given.lifetimes, given.images, given.sampled, not given.gpu_pods_only)
+    every = not given.gpu_pods_only
+    options = Options(
+        *(given.burst, given.load, given.lifetimes, given.images, given.sampled, every, given.replicas, given.unseen)
+    )
     names = [name.strip() for name in given.policies.split(";") if name.strip()] or list(POLICIES)
     if unknown := [name for name in names if name not in POLICIES]:
         progress.print(f"bench.placement: saw policy {unknown[0]!r}, wanted one of {', '.join(POLICIES)}", markup=False)
@@ -162,6 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     published = dict(zip(CHECKED, PUBLISHED[known], strict=True)) if known else {}
     title = f"{given.pods.stem}{', whole GPUs' if given.whole_gpu else ''}, mean of {given.seeds} seeds"
     title += f", bursts of {given.burst}" if given.burst > 1 else ""
+    title += f", {given.replicas} replicas, {given.unseen} pods unseen" if given.replicas > 1 else ""
     title += f", load {given.load:g}" if given.load is not None else ""
     title += f", images on {given.images:.0%} of the nodes" if given.images else ""
     title += ", a part of the nodes sampled" if given.sampled else ""

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 
 from bench.simulator import Fleet
+from bench.simulator_ours import Ours, Ranking
 from bench.simulator_published import BestFit, Fragmentation, Random
-from bench.simulator_scheduler import AtOnce, Ours, Policy, Ranking, Scheduler, Stock
+from bench.simulator_scheduler import AtOnce, Policy, Scheduler, Stock
 from bench.traces import Shape, Trace, arrivals, draws
 
 INFLATED: Final = 1.3
@@ -30,6 +31,8 @@ class Options:
     images: float = 0.0
     sampled: bool = False
     every: bool = True
+    replicas: int = 1
+    unseen: int = 16
 
 
 @dataclass(slots=True)
@@ -52,7 +55,8 @@ Make = Callable[[Fleet, Trace, Sequence[Shape], np.random.Generator, Options], P
 
 def _ours(exact: bool) -> Make:
     def make(fleet: Fleet, trace: Trace, shapes: Sequence[Shape], rng: np.random.Generator, options: Options) -> Policy:
-        return Ours(Ranking(fleet, shapes, every=options.every), _scheduler(fleet, rng, options), exact=exact)
+        rankings = [Ranking(fleet, shapes, every=options.every, replica=number) for number in range(options.replicas)]
+        return Ours(rankings, _scheduler(fleet, rng, options), exact=exact, unseen=options.unseen)
 
     return make
 
@@ -76,7 +80,7 @@ def replay(trace: Trace, make: Make, seed: int, options: Options) -> Result:
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(trace.nodes))
     shared = any(pod.gpus and not pod.whole for pod in trace.pods)
-    fleet = Fleet([trace.nodes[place] for place in order], shared)
+    fleet = Fleet([trace.nodes[place] for place in order], shared, options.replicas)
     run = _fill if options.load is None else _flow
     return run(fleet, trace, make, rng, options)
 

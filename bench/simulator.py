@@ -30,9 +30,9 @@ def demand_of(shape: Shape, shared: bool) -> Demand:
 
 
 class Fleet:
-    """`shared`: pods may ask for parts of a device."""
+    """`shared`: pods may ask for parts of a device. `watchers`: how many look at it, each with columns of its own."""
 
-    def __init__(self, nodes: Sequence[Node], shared: bool) -> None:
+    def __init__(self, nodes: Sequence[Node], shared: bool, watchers: int = 1) -> None:
         self.nodes, self.shared = tuple(nodes), shared
         self.count = len(nodes)
         self.names = [node.name for node in nodes]
@@ -55,7 +55,7 @@ class Fleet:
         self.milli = gpus * MILLI
         self.total = int(self.milli.sum())
         self.used = 0
-        self.columns = self._columns(gpus)
+        self.views = [self._columns(gpus) for _ in range(watchers)]
         self._allowed: dict[tuple[str, ...], NDArray[np.bool_]] = {}
 
     def _columns(self, gpus: NDArray[np.int64]) -> Columns:
@@ -73,6 +73,11 @@ class Fleet:
             columns.capacity[name][: self.count] = values
             columns.free[name][: self.count] = values
         return columns
+
+    @property
+    def columns(self) -> Columns:
+        """What the first of those who look at it sees."""
+        return self.views[0]
 
     def allowed(self, models: tuple[str, ...]) -> NDArray[np.bool_]:
         """Nodes of one of these models."""
@@ -122,12 +127,13 @@ class Fleet:
             self.most[row] = devices.max()
             self.milli[row] -= sign * shape.amount
             self.used += sign * shape.amount
-        free = self.columns.free
-        free["cpu"][row] -= sign * shape.cpu
-        free["memory"][row] -= sign * shape.memory * _MIB
-        free["pods"][row] -= sign
-        if self.shared:
-            free[SHARE][row] -= sign * shape.amount
-        else:
-            free[WHOLE][row] -= sign * shape.gpus
-        self.columns.changes.add(row)
+        for columns in self.views:
+            free = columns.free
+            free["cpu"][row] -= sign * shape.cpu
+            free["memory"][row] -= sign * shape.memory * _MIB
+            free["pods"][row] -= sign
+            if self.shared:
+                free[SHARE][row] -= sign * shape.amount
+            else:
+                free[WHOLE][row] -= sign * shape.gpus
+            columns.changes.add(row)

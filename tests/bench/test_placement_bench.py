@@ -56,6 +56,7 @@ def test_what_a_pod_took_is_free_again_when_it_leaves(trace: Trace) -> None:
     [
         pytest.param(Options(), id="one by one"),
         pytest.param(Options(burst=64), id="in bursts"),
+        pytest.param(Options(burst=64, replicas=2), id="in bursts, by two replicas"),
         pytest.param(Options(load=0.9, lifetimes=4), id="with departures"),
         pytest.param(Options(images=0.1), id="where some nodes have the image"),
     ],
@@ -64,6 +65,18 @@ def test_what_a_pod_took_is_free_again_when_it_leaves(trace: Trace) -> None:
 def test_ours_refuses_no_more_large_pods_than_the_stock_scheduler(trace: Trace, policy: str, options: Options) -> None:
     whole = trace.whole_gpu()
     assert run(whole, policy, options)[1] <= run(whole, "stock", options)[1]
+
+
+def test_one_by_one_and_with_one_replica_there_is_nothing_that_is_not_seen(trace: Trace) -> None:
+    whole, ours = trace.whole_gpu(), POLICIES["ours, scheduler"]
+    assert replay(whole, ours, 0, Options(burst=64, unseen=0)) == replay(whole, ours, 0, Options(burst=64, unseen=16))
+    assert replay(whole, ours, 0, Options(replicas=2)).first == 100
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_replicas_that_do_not_see_each_other_hardly_ever_choose_the_same_node(trace: Trace, replicas: int) -> None:
+    found = replay(trace.whole_gpu(), POLICIES["ours, scheduler"], 0, Options(burst=64, replicas=replicas, unseen=8))
+    assert found.first > 95
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -13,28 +13,28 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.columns import Demand, Floats, Rows
-from webhook.cluster.nodes import Nodes
+from webhook.cluster.columns import Columns, Demand, Floats, Rows
+from webhook.cluster.shares import Shares
 
 _ENOUGH: Final = 8
 """Pods like this one that still fit beside it: with so many there is no hurry."""
 
 
-def less(nodes: Nodes, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
+def less(shares: Shares, columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
     """By row; 0 where the node is this replica's. `gpu`: the resource of the GPUs that the pod asks for."""
-    shares: Floats = nodes.shares.less[rows]
-    if gpu not in nodes.columns.free:
-        return shares
-    missing = _ENOUGH + 1 - nodes.columns.free[gpu][rows] // demand.amount(gpu)
-    return np.where(shares > 0, shares + np.maximum(missing, 0), 0.0)
+    found: Floats = shares.less[rows]
+    if gpu not in columns.free:
+        return found
+    missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
+    return np.where(found > 0, found + np.maximum(missing, 0), 0.0)
 
 
-def less_of(nodes: Nodes, demand: Demand, gpu: str | None) -> Callable[[int], float]:
+def less_of(shares: Shares, columns: Columns, demand: Demand, gpu: str | None) -> Callable[[int], float]:
     """The same to the bit, of one row at a time. Valid while the columns do not grow."""
-    share_of = nodes.shares.less.item
-    if gpu not in nodes.columns.free:
+    share_of = shares.less.item
+    if gpu not in columns.free:
         return share_of
-    free_of, asked = nodes.columns.free[gpu].item, demand.amount(gpu)
+    free_of, asked = columns.free[gpu].item, demand.amount(gpu)
 
     def found(row: int) -> float:
         share = share_of(row)

@@ -144,7 +144,7 @@ class Scores:
             return rows, np.zeros(0)
         found = self.strategy(nodes.columns, rows, self.demand, view)
         if nodes.shares.several:
-            found = found - less(nodes, rows, self.demand, self._gpu)
+            found = found - less(nodes.shares, nodes.columns, rows, self.demand, self._gpu)
         if nodes.avoided:
             found = found - AVOIDED * (nodes.columns.avoid[rows] > 0)
         return rows, found
@@ -154,7 +154,7 @@ class Scores:
         columns, shape, of = nodes.columns, self.shape, self.strategy.single(nodes.columns, self.demand, view)
         needs = [(columns.free[name].item, amount) for name, amount in self._needs if name in columns.free]
         possible, avoid = len(needs) == len(self._needs), columns.avoid
-        shares, less_here = nodes.shares, less_of(nodes, self.demand, self._gpu)
+        shares, less_here = nodes.shares, less_of(nodes.shares, columns, self.demand, self._gpu)
 
         def score(row: int) -> float:
             if not possible or not shape.mask.item(row):
