@@ -18,7 +18,11 @@ from tests.strategies import pods
 from webhook import admission, alike, form
 from webhook.admission import mutate, validate
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
+from webhook.facts import Ranked
+from webhook.placement import answer
+from webhook.plan import _MOST, Plan, _slot
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
 from webhook.review import Request, object_of, parse
@@ -248,6 +252,53 @@ def test_replicas_are_decided_once_and_sent_to_a_node_each(namespace: str, monke
     assert asked.count == 1
     assert set(chosen) == {"gpu-a1", "gpu-a2", "gpu-b1"}
     assert facts(server.state) == facts(alone.state), "the same is promised"
+
+
+def _named(length: int, count: int = 12) -> ClusterState:
+    """A cluster of nodes with names of so many letters and up to two more."""
+    made = cluster()
+    for name in [n["metadata"]["name"] for n in NODES]:
+        made.node_gone(name)
+    for number in range(count):
+        made.node_seen(node(f"gpu-{number:02d}-" + "x" * (length - 7 + number % 3), taints=[GPU_TAINT]))
+    return made
+
+
+@pytest.mark.parametrize("length", [7, 40, 130, 200, 250])
+def test_names_of_any_length_are_told(length: int) -> None:
+    """Of long ones the record does not hold all, and each pod is decided by itself."""
+    server, alone = Server(_named(length)), Server(_named(length))
+    alone.handlers._alike = Forgetful()  # type: ignore[assignment]
+    for letters in ("abcde", "fghij", "k2345"):
+        assert server.mutate(replica(letters)) == alone.mutate(replica(letters))
+
+
+def test_a_record_that_grows_too_long_is_made_anew() -> None:
+    short, long = _named(100), _named(160)
+    server, alone = Server(short), Server(short)
+    alone.handlers._alike = Forgetful()  # type: ignore[assignment]
+    (first,) = [server.mutate(replica("abcde"))]
+    plan = next(iter(server.handlers._alike._mutated.values()))
+    assert isinstance(plan, Plan)
+    assert first["allowed"]
+    assert plan.again(short.snapshot(NOW), answer, dry_run=True) is not None
+    assert plan.again(long.snapshot(NOW), answer, dry_run=True) is None
+
+
+def test_a_patch_that_names_the_token_is_made_anew() -> None:
+    """A label that happens to be the name of the volume goes into the selector of the spread."""
+    server, alone = Server(), forgetful()
+    for letters in ("abcde", "fghij"):
+        obj = replica(letters, labels={"app": f"kube-api-access-{letters}"}, controller=None)
+        del obj["metadata"]["ownerReferences"]
+        assert server.mutate(obj) == alone.mutate(obj)
+
+
+def test_what_is_kept_of_nodes_is_bounded() -> None:
+    slot = _slot(0, 100)
+    for number in range(_MOST + 1):
+        slot.piece(Ranked("gpu-a1", number, 0, 0.0))
+    assert len(slot.known) <= _MOST
 
 
 def test_the_next_one_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,8 @@ STRANGERS = [
     pytest.param(FIRST.replace(b'"jane"', b'"john"'), id="another user"),
     pytest.param(FIRST.replace(b'"team"', b'"beam"'), id="another namespace"),
     pytest.param(FIRST[:-1] + b" ", id="another last byte"),
+    pytest.param(FIRST + b"x", id="more bytes"),
+    pytest.param(FIRST[:-1], id="fewer bytes"),
 ]
 NO_FORMS = [
     pytest.param(b"", id="nothing"),

@@ -1,18 +1,19 @@
 """When two pods are alike: the same bytes for pods that differ in nothing that a decision depends on.
 
 Nothing is left out without a trace, so that no pod can be made to look like another: what is known to differ by its form
-becomes a NUL, which JSON never holds, wherever it stands.
+becomes a NUL, which JSON never holds.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import orjson
 
 from webhook.form import LARGEST, LETTERS, TOKEN
-from webhook.pod import DECISION, PREFERRED, Pod
+from webhook.pod import CONTAINER_LISTS, DECISION, PREFERRED, Pod
 
 _APART: Final = frozenset(("uid", "creationTimestamp", "managedFields", "resourceVersion", "generation", "selfLink"))
 """What differs between pods that are alike, and no unit reads."""
@@ -21,7 +22,7 @@ _NAMED: Final = re.compile(rb'"key":"metadata\.name","operator":"In","values":\[
 
 
 def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
-    """The same bytes for pods that are alike; None for large ones. `who`: what else counts.
+    """The same bytes for pods that are alike; None for large ones, and for odd ones. `who`: what else counts.
 
     `bound`: the pod has been through our mutating hook, and has its name: what is known to differ there does not count.
     Raises TypeError and the like for what is no pod.
@@ -41,12 +42,20 @@ def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
             blank = named.sub(mark, orjson.dumps(terms)).decode()
             spec = {**spec, "affinity": {**affinity, "nodeAffinity": {**nodes, PREFERRED: blank}}}
     text = orjson.dumps((who, decided, metadata, spec))
-    return _unlettered(text) if len(text) <= LARGEST else None
+    return _unlettered(text, spec) if len(text) <= LARGEST else None
 
 
-def _unlettered(text: bytes) -> bytes:
-    """The name of the token's volume becomes a NUL wherever it stands."""
-    at = text.find(b'"' + TOKEN) + 1
-    name = text[at : at + len(TOKEN) + LETTERS]
-    named = at and name[-LETTERS:].isalnum() and text[at + len(name) : at + len(name) + 1] == b'"'
-    return text.replace(name, b"\0") if named else text
+def _unlettered(text: bytes, spec: Mapping[str, Any]) -> bytes | None:
+    """The name of the token's volume becomes a NUL. None where it stands anywhere else: there its letters say something."""
+    count = text.count(TOKEN)
+    if not count:
+        return text
+    named = list(spec.get("volumes") or ())
+    for kind in CONTAINER_LISTS:
+        for container in spec.get(kind) or ():
+            named += container.get("volumeMounts") or ()
+    names = [name for each in named if (name := each.get("name", "").encode()).startswith(TOKEN)]
+    letters = names[0][len(TOKEN) :] if names else b""
+    if len(names) != count or len({*names}) != 1 or len(letters) != LETTERS or not letters.isalnum():
+        return None
+    return text.replace(names[0], b"\0")

@@ -75,7 +75,7 @@ class Plan(NamedTuple):
             for slot, ranked in zip(self.slots, placement.nodes, strict=True)
         ]
         nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
-        if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD or not nodes.isascii():
+        if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD:
             return None
         terms = b"".join([packed for packed, _, _ in pieces])
         return self.first.like(
