@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cluster.objects import GPU, node, pod, state
 from webhook.cluster.columns import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
-from webhook.placement import blocks, ranking, shapes
+from webhook.placement import ranking, shapes
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.ranking import Scores
@@ -56,12 +56,18 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _many_blocks() -> Iterator[None]:
-    """Few nodes are many blocks here, few changes are many, and the list of the best is soon used up."""
+def _many() -> Iterator[None]:
+    """Few nodes are many here, and so are few changes, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in (("BLOCK", 4), ("_KEPT", 6), ("_SMALL", 30), ("_SINGLY", 2), ("_HANDFUL", 4)):
+        for name, value in (
+            ("_KEPT", 6),
+            ("_MOST", 12),
+            ("_SMALL", 30),
+            ("_SAMPLED", 8),
+            ("_SINGLY", 2),
+            ("_HANDFUL", 4),
+        ):
             patched.setattr(ranking, name, value)
-        patched.setattr(blocks, "BLOCK", 4)
         patched.setattr(shapes, "_FEW", 1)
         yield
 

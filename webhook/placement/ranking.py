@@ -1,7 +1,7 @@
 """Scores of all nodes for one pod shape, kept up to date by what changed, and the best of them.
 
 The best few are kept as a list (`top`), which a row that changed leaves and enters again: most choices are read from its
-beginning. Where it is used up, the best are looked for again (`blocks`).
+beginning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from webhook.cluster.columns import Demand, Floats, Rows, Strategy, View
 from webhook.cluster.journal import marked
 from webhook.cluster.nodes import Nodes
 from webhook.facts import Ranked
-from webhook.placement.blocks import BLOCK, Blocks
 from webhook.placement.constraints import Mask
 from webhook.placement.others import less, less_of
 from webhook.placement.shapes import Shape
@@ -31,10 +30,12 @@ _DEARER = 4  # a row by itself costs so many times what it costs among all
 _SINGLY = 12
 """So many rows are scored one at a time: numpy takes as long for one as for a few dozen."""
 _MANY = 64  # changes that are worth a look at how many rows they are of
-_KEPT = 48
+_KEPT, _MOST = 48, 192
+"""So many of the best are listed at first, and where these are too few but for a moment."""
 _HANDFUL = 64  # rows that are sorted sooner one by one
 _SMALL = 2048
-"""So many rows are looked through as quickly as their blocks."""
+"""So many rows are all computed as quickly as some of them."""
+_SAMPLED = 1024
 
 
 class Scores:
@@ -50,7 +51,6 @@ class Scores:
         self._needs = sorted(needs.items(), key=lambda need: need[0] != gpu)
         """What must be free, the scarcest first."""
         self.score: Floats = np.zeros(0)
-        self._blocks = Blocks(0)
         self._top = Top()
         self._ranked: dict[int, Ranked] = {}
         """What is told of a row: see `ranked`. Those that did not change since."""
@@ -81,7 +81,6 @@ class Scores:
             if not many:
                 for row in few:
                     self.score[row] = score = self._single(row)
-                    self._blocks.stale[row // BLOCK] = True
                     self._ranked.pop(row, None)
                     self._top.move(row, score, nodes.order.item(row))
             else:
@@ -104,7 +103,6 @@ class Scores:
         able, scores = self._scored(nodes, rows, view)
         self.score[rows] = _NEVER
         self.score[able] = scores
-        self._blocks.stale[rows // BLOCK] = True
         self._ranked.clear()
         if self._top.known:
             listed = np.array(self._top.rows, np.intp)
@@ -121,12 +119,11 @@ class Scores:
     def _compute_all(self, nodes: Nodes, view: View) -> None:
         size = nodes.columns.size
         if size != len(self.score):
-            self.score, self._blocks = np.full(size, _NEVER), Blocks(size)
+            self.score = np.full(size, _NEVER)
             self._single = self._singly(nodes, view)
         able, scores = self._scored(nodes, None, view)
         self.score.fill(_NEVER)
         self.score[able] = scores
-        self._blocks.stale[:] = True
         self._ranked.clear()
         if nodes.columns.rows <= _SMALL:
             self._top.fill(able, scores, nodes.order[able], self._listed)
@@ -182,7 +179,7 @@ class Scores:
                 found = list(islice((row for row in top.rows if row not in apart), count))
             if len(found) == count or top.whole:
                 return found
-            wanted = max(_KEPT, 2 * wanted, 2 * len(top.rows))
+            wanted = max(self._listed, 2 * wanted, 2 * len(top.rows))
             self._list(nodes, wanted)
 
     def best_within(
@@ -199,7 +196,7 @@ class Scores:
             return [row for _, _, row in sorted(places)[:count]]
         if member is not None:  # the best of all come first, and many of them may be of a large domain
             is_one, top = member.item, self._top
-            for listed in (0, 4 * _KEPT):
+            for listed in (0, _MOST):
                 if listed > len(top.rows) and not top.whole:
                     self._list(nodes, listed)
                 found = list(islice((row for row in top.rows if is_one(row) and row not in apart), count))
@@ -228,9 +225,19 @@ class Scores:
 
     def _list(self, nodes: Nodes, count: int) -> None:
         """List the best rows anew, so many of them."""
-        self._listed = count
-        if nodes.columns.rows <= _SMALL:
-            rows = (self.score > _NEVER).nonzero()[0]
-        else:
-            rows = self._blocks.near(self.score, nodes.order, count)
+        self._listed = min(count, _MOST)
+        rows = self._near(nodes.columns.rows, count)
         self._top.fill(rows, self.score[rows], nodes.order[rows], count)
+
+    def _near(self, used: int, count: int) -> NDArray[np.intp]:
+        """Rows among which the `count` best ones are: those that reach a score which a sample lets expect."""
+        scores = self.score[:used]
+        if used > _SMALL:
+            some = scores[:: used // _SAMPLED | 1]  # an odd step: nodes of a kind often come at even ones
+            enough = len(some) - 4 - 2 * count * len(some) // used
+            while enough > 0 and (least := np.partition(some, enough)[enough]) > _NEVER:
+                rows = (scores >= least).nonzero()[0]
+                if len(rows) >= count:
+                    return np.asarray(rows)
+                enough -= 3 * (len(some) - enough)
+        return (scores > _NEVER).nonzero()[0]
