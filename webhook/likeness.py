@@ -47,15 +47,15 @@ def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
 
 def _unlettered(text: bytes, spec: Mapping[str, Any]) -> bytes | None:
     """The name of the token's volume becomes a NUL. None where it stands anywhere else: there its letters say something."""
-    count = text.count(TOKEN)
-    if not count:
+    before, *others = text.split(TOKEN)
+    if not others:
         return text
-    named = list(spec.get("volumes") or ())
+    letters = others[0][:LETTERS]
+    name = (TOKEN + letters).decode(errors="replace")
+    found = [volume for volume in spec.get("volumes") or () if volume.get("name") == name]
     for kind in CONTAINER_LISTS:
         for container in spec.get(kind) or ():
-            named += container.get("volumeMounts") or ()
-    names = [name for each in named if (name := each.get("name", "").encode()).startswith(TOKEN)]
-    letters = names[0][len(TOKEN) :] if names else b""
-    if len(names) != count or len({*names}) != 1 or len(letters) != LETTERS or not letters.isalnum():
+            found += [mount for mount in container.get("volumeMounts") or () if mount.get("name") == name]
+    if len(others) != len(found) or not letters.isalnum():
         return None
-    return text.replace(names[0], b"\0")
+    return b"\0".join([before, *[each[LETTERS:] for each in others]])
