@@ -70,11 +70,14 @@ class Ranking:
             if self.history.version != self.view.version:
                 self.view = View(self.history.version, self.view.gpus, self.history.popular(self.models))
 
-    def promise(self, row: int, number: int, *, here: bool = True) -> None:
+    def promise(self, row: int, number: int) -> None:
         """Enter a pick into the ledger: one of this replica, or what is heard of another's."""
-        if self.shares.several and self.shapes[number].gpus and self._untouched(row):
-            self.shares.took(row, this=here)
         self._take(row, number, 1)
+
+    def claimed(self, row: int, number: int, *, this: bool) -> None:
+        """The pod of such a pick is in the watch."""
+        if self.shares.several and self.shapes[number].gpus and self.shares.took(row, this=this):
+            self.log.append(row)
 
     def kept(self, row: int, number: int) -> None:
         """Take it out again. Its pod is bound at once, so that no node is empty in between."""
@@ -149,13 +152,14 @@ class Ours:
         return ranked
 
     def _tell(self, unseen: int) -> None:
-        """Everybody hears of all choices but the last ones."""
+        """The pods of all choices but the last ones are in the watch, of all replicas."""
         while len(self._told) > unseen:
             where, row, number = self._told.popleft()
             for ranking in self.rankings:
                 if ranking is not where:
-                    ranking.promise(row, number, here=False)
+                    ranking.promise(row, number)
                     ranking.seen(number)
+                ranking.claimed(row, number, this=ranking is where)
 
     def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
         self._tell(0)

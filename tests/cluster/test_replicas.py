@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import admitted, node, pod, state
+from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.facts import Placement, Ranked
 
@@ -28,7 +29,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 def own(of: ClusterState) -> set[str]:
     """The nodes that are this replica's to fill."""
-    return {name for name, row in of.nodes.row_of.items() if not of.nodes.shares.less[row]}
+    return {name for name, row in of.nodes.row_of.items() if of.nodes.shares.less[row] < OTHERS}
 
 
 def everything() -> set[str]:
@@ -116,12 +117,11 @@ def hold(of: ClusterState, name: str, on: str, gpus: int = 1) -> dict[str, Any]:
     return made
 
 
-def test_a_node_is_for_who_promised_there_first_until_it_is_empty_again() -> None:
+def test_a_node_is_for_who_put_a_pod_there_first_until_it_is_empty_again() -> None:
     here, there = shared("a", "b"), shared("b", "a")
     taken = min(own(there))
     made = hold(here, "p", taken)
-    assert taken in own(here)
-    assert taken in own(there)  # which has not heard of it
+    assert (taken in own(here), taken in own(there)) == (False, True)
     for of in (here, there):
         of.pod_seen(made, 0)
     assert (taken in own(here), taken in own(there)) == (True, False)
@@ -133,18 +133,18 @@ def test_a_node_is_for_who_promised_there_first_until_it_is_empty_again() -> Non
     assert (taken in own(here), taken in own(there)) == (False, True)
 
 
-def test_who_comes_second_leaves_a_node_as_it_was() -> None:
+def test_of_two_that_choose_a_node_at_once_it_is_for_the_one_whose_pod_is_first_in_the_watch() -> None:
     here, there = shared("a", "b"), shared("b", "a")
     one = min(own(there))
+    mine, yours = hold(here, "p", one), hold(there, "q", one)
     for of in (here, there):
-        of.pod_seen(pod("q", on=one), 0)  # nobody promised this
-        of.pod_seen(pod("r", promised=[one]), 0)
-    hold(here, "p", one)
-    assert (one in own(here), one in own(there)) == (False, True)
+        of.pod_seen(mine, 0)
+        of.pod_seen(yours, 0)
+    assert (one in own(here), one in own(there)) == (True, False)
 
 
 def test_a_pod_without_gpus_takes_no_node_from_anybody() -> None:
     here = shared("a", "b")
     other = min(everything() - own(here))
-    hold(here, "p", other, gpus=0)
+    here.pod_seen(hold(here, "p", other, gpus=0), 0)
     assert other not in own(here)

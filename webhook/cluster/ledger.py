@@ -79,7 +79,7 @@ class Ledger:
 
     def reserve(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> None:
         """Admitted here, with these ranked nodes."""
-        held = self._hold(_key(pod, nodes, kind), nodes, kind, now + self.unseen_ttl, here=True)
+        held = self._hold(_key(pod, nodes, kind), nodes, kind, now + self.unseen_ttl)
         self._unseen.append(held)
         alike = self._reserved.get(held.key)
         if alike is None:
@@ -102,10 +102,11 @@ class Ledger:
         held = self._use_up(key)
         new = held is None
         if held is None:
-            held = self._hold(key, nodes, kind, now, here=False)
+            held = self._hold(key, nodes, kind, now)
         elif held.kind is not kind:
             before, held.kind = held.kind, self._usage.take(held.row, kind)
             self._usage.give_back(held.row, before)
+        self._usage.claimed(held.row, kind, this=not new)
         held.until = now + self.ttl
         self._waiting.append(held)
         self._counts[1] += 1
@@ -172,9 +173,9 @@ class Ledger:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, until: float, *, here: bool) -> _Held:
+    def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, until: float) -> _Held:
         row = self._usage.nodes.row(nodes[0])
-        return _Held(key, nodes, row, self._usage.take(row, kind, here), until)
+        return _Held(key, nodes, row, self._usage.take(row, kind), until)
 
     def _let_go(self, held: _Held) -> None:
         if held.row >= 0:

@@ -1,11 +1,12 @@
 """Whose a node is to fill, where several replicas choose at once.
 
 A replica learns of another's choice when the pod is in the watch, a tenth of a second later, and in a burst both fill the
-same best node meanwhile: pods that find it full take what was promised to others, and so on. So replicas share the nodes
-out without a word to each other, by a hash of both names (rendezvous: all come to the same answer, and one that comes or
-goes moves no more nodes than it must). Each fills its own, and takes one of another's where that is better by far, or its
-own are full: the one with most room first, for the other fills the fullest first. A node without GPU pods that is taken
-so is from then on the taker's to fill: everybody sees in the watch who promised there first.
+same best node meanwhile: a pod that finds it full takes what was promised to another, and so on. So replicas share the
+nodes out without a word to each other, by a hash of both names (rendezvous: all come to the same answer, and one that comes
+or goes moves no more nodes than it must). Each fills its own, and takes one of another's where that is better by far, or its
+own are full: the one with most room first, for the other fills the fullest first, and of equal ones the one that the other
+fills last. Such a node is from then on the taker's to fill, if the pod that it went there with is the first in the watch,
+where all replicas see the same order; and again its owner's when its GPUs are free.
 
 Nobody has to believe this. A share is a preference: the ledger and the scheduler see to the rest, and a tenant who pretends
 to be a replica gains that a node is filled a little later.
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Floats
 
 Hashes = NDArray[np.uint64]
-_LEAST: Final = 0.25
-"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has; up to twice
-as much, by the hash, so that two who take from a third do not take the same."""
+OTHERS: Final = 0.25
+"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has."""
+_BETWEEN_EQUALS: Final = 1e-3
+"""So much, and less, decides in which order equal nodes are filled by their owner, and taken by others: from both ends."""
 _FACTORS: Final = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT: Final = np.uint64(31)
 
@@ -37,14 +39,15 @@ class Shares:
         self.several = False
         """Whether there is more than one replica. While there is not, all of this costs nothing."""
         self.less: Floats = np.zeros(size)
-        """By row, how much less it is worth to this replica; 0 where it is this one's to fill."""
+        """By row, how much less it is worth to this replica: below OTHERS where it is this one's to fill."""
         self._replica = _hash(replica)
         self._among: list[np.uint64] = []
         self._names: Hashes = np.zeros(size, np.uint64)
         self._by_hash: Floats = np.zeros(size)
-        """`less` of a row without GPU pods."""
-        self._as_others: Floats = np.zeros(size)
-        """`less` of a row that is another's."""
+        """`less` of a row that nobody took."""
+        self._order: Floats = np.zeros(size)
+        """0 to `_BETWEEN_EQUALS`: which row its owner fills first, the same to all replicas."""
+        self._taken: NDArray[np.bool_] = np.zeros(size, bool)
 
     def named(self, row: int, name: str) -> None:
         """A row is this node's from now on."""
@@ -58,28 +61,36 @@ class Shares:
         self._among = [_hash(name) for name in replicas]
         self._share(slice(0, len(self.less)))
 
-    def took(self, row: int, *, this: bool) -> None:
-        """This replica, or another, promised the first GPUs of a row."""
-        self.less[row] = 0.0 if this else self._as_others[row]
+    def took(self, row: int, *, this: bool) -> bool:
+        """This replica, or another, has put a pod with GPUs on a row. Whether nobody had since it was empty."""
+        if self._taken[row]:
+            return False
+        self._taken[row] = True
+        self.less[row] = self._order[row] if this else OTHERS + _BETWEEN_EQUALS - self._order[row]
+        return True
 
     def emptied(self, row: int) -> None:
         """All GPUs of a row are free again."""
+        self._taken[row] = False
         self.less[row] = self._by_hash[row]
 
     def grow(self, more: int) -> None:
         self._names = np.concatenate([self._names, np.zeros(more, np.uint64)])
-        self.less, self._by_hash, self._as_others = (
-            np.concatenate([array, np.zeros(more)]) for array in (self.less, self._by_hash, self._as_others)
+        self._taken = np.concatenate([self._taken, np.zeros(more, bool)])
+        self.less, self._by_hash, self._order = (
+            np.concatenate([array, np.zeros(more)]) for array in (self.less, self._by_hash, self._order)
         )
 
     def _share(self, rows: slice) -> None:
+        self._taken[rows] = False
         if not self.several:
             self.less[rows] = 0.0
             return
         names = self._names[rows]
         this, most = _mixed(names, self._replica), np.max([_mixed(names, other) for other in self._among], axis=0)
-        self._as_others[rows] = _LEAST * (2 - this / 2.0**64)
-        self._by_hash[rows] = np.where(this == most, 0.0, self._as_others[rows])
+        order = names * (_BETWEEN_EQUALS / 2.0**64)
+        self._order[rows] = order
+        self._by_hash[rows] = np.where(this == most, order, OTHERS + _BETWEEN_EQUALS - order)
         self.less[rows] = self._by_hash[rows]
 
 

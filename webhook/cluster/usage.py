@@ -41,12 +41,9 @@ class Usage:
         found = self._kind_of.get((demand, owner))
         return Kind(demand, owner, -1) if found is None else found
 
-    def take(self, row: int, kind: Kind, here: bool | None = None) -> Kind:
-        """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept. `here`: whether this replica
-        promised the row, or another; None: nobody did."""
+    def take(self, row: int, kind: Kind) -> Kind:
+        """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept."""
         kind = self._keep(kind) if kind.number < 0 else kind
-        if self.nodes.shares.several and here is not None and self._untouched(row, kind):
-            self.nodes.shares.took(row, this=here)
         kind.held += 1
         free = self.nodes.columns.free
         for resource, amount in kind.demand.requests:
@@ -83,6 +80,11 @@ class Usage:
             self._free_numbers.append(kind.number)
             kind.number = -1
         self.nodes.drop_if_unused(row)
+
+    def claimed(self, row: int, kind: Kind, *, this: bool) -> None:
+        """A pod of this kind is in the watch, and was promised the row by this replica or by another."""
+        if self.nodes.shares.several and row >= 0 and kind.gpus and self.nodes.shares.took(row, this=this):
+            self.changes.add(row)
 
     def recount(self, resource: str, holders: Iterable[tuple[int, Kind]]) -> None:
         """Some node has a resource for the first time: take off what pods hold of it already."""

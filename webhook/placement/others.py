@@ -14,19 +14,19 @@ from typing import Final
 import numpy as np
 
 from webhook.cluster.columns import Columns, Demand, Floats, Rows
-from webhook.cluster.shares import Shares
+from webhook.cluster.shares import OTHERS, Shares
 
-_ENOUGH: Final = 8
+_ENOUGH: Final = 6
 """Pods like this one that still fit beside it: with so many there is no hurry."""
 
 
 def less(shares: Shares, columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
-    """By row; 0 where the node is this replica's. `gpu`: the resource of the GPUs that the pod asks for."""
+    """By row; next to nothing where the node is this replica's. `gpu`: the resource of the GPUs that the pod asks for."""
     found: Floats = shares.less[rows]
     if gpu not in columns.free:
         return found
     missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-    return np.where(found > 0, found + np.maximum(missing, 0), 0.0)
+    return np.where(found >= OTHERS, found + np.maximum(missing, 0), found)
 
 
 def less_of(shares: Shares, columns: Columns, demand: Demand, gpu: str | None) -> Callable[[int], float]:
@@ -38,6 +38,6 @@ def less_of(shares: Shares, columns: Columns, demand: Demand, gpu: str | None) -
 
     def found(row: int) -> float:
         share = share_of(row)
-        return share + max(_ENOUGH + 1 - free_of(row) // asked, 0) if share else 0.0
+        return share + max(_ENOUGH + 1 - free_of(row) // asked, 0) if share >= OTHERS else share
 
     return found
