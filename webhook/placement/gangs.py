@@ -93,7 +93,7 @@ def homes(
     `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `size`: of the whole
     gang; 1 where it is not known.
     """
-    missing = max(1, size - sum(peers.values()))
+    missing = 1 if size == 1 else max(1, size - sum(peers.values()))
     if not peers and missing == 1:
         return []
     found = []

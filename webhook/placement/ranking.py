@@ -18,6 +18,7 @@ from webhook.cluster.journal import marked
 from webhook.cluster.nodes import Nodes
 from webhook.facts import Ranked
 from webhook.placement.constraints import Mask
+from webhook.placement.filters import fitting
 from webhook.placement.others import less, less_of
 from webhook.placement.shapes import Shape
 from webhook.placement.top import Top, best_of, together
@@ -69,6 +70,8 @@ class Scores:
         self.shape.refresh(nodes)
         before, self._read_to = self._read_to, nodes.columns.changes.position
         view_changed = view is not self._seen and self._saw(nodes, view)
+        if view_changed:
+            self._pending = 0
         if view_changed or before != self._read_to:
             changed = self._changed(nodes, before)
             few = () if changed is None or len(changed) > _MANY else set(changed)
@@ -76,20 +79,19 @@ class Scores:
             if changed is None or ((many or view_changed) and nodes.columns.rows <= _SMALL):
                 self._compute_all(nodes, view)
                 return
-            if view_changed:
-                self._pending = 0
             if not many:
                 for row in few:
                     self.score[row] = score = self._single(row)
                     self._ranked.pop(row, None)
                     self._top.move(row, score, nodes.order.item(row))
             else:
-                self._recompute(nodes, marked(changed, nodes.columns.size), view)
+                mark = marked(changed, nodes.columns.size)
+                self._recompute(nodes, mark.nonzero()[0], mark, view)
         if self._pending < nodes.columns.rows:
             start, self._pending = self._pending, self._pending + _AT_A_TIME
-            mark = np.zeros(nodes.columns.size, bool)
-            mark[start : self._pending] = True
-            self._recompute(nodes, mark, view)
+            mark, rows = np.zeros(nodes.columns.size, bool), slice(start, self._pending)
+            mark[rows] = True
+            self._recompute(nodes, rows, mark, view)
 
     def _saw(self, nodes: Nodes, view: View) -> bool:
         """Take note of a new view. Whether scores change by it."""
@@ -97,9 +99,8 @@ class Scores:
         before, self._view = self._view, self.strategy.sees(view)
         return before != self._view
 
-    def _recompute(self, nodes: Nodes, mark: Mask, view: View) -> None:
-        """The rows with a `mark`."""
-        rows = mark.nonzero()[0]
+    def _recompute(self, nodes: Nodes, rows: Rows, mark: Mask, view: View) -> None:
+        """Some rows, which are those with a `mark`."""
         able, scores = self._scored(nodes, rows, view)
         self.score[rows] = _NEVER
         self.score[able] = scores
@@ -113,15 +114,16 @@ class Scores:
         """The rows that changed; None where it is no longer known, or so many that all are as cheap."""
         if len(self.score) != nodes.columns.size or nodes.reordered != self._order:
             return None
-        changed = nodes.columns.changes.since(before)
-        return None if changed is None or len(changed) > nodes.columns.rows // _DEARER else changed
+        used = nodes.columns.rows
+        many = _MANY if used <= _SMALL else used if self._pending >= used else used // _DEARER
+        return None if self._read_to - before > many else nodes.columns.changes.since(before)
 
     def _compute_all(self, nodes: Nodes, view: View) -> None:
         size = nodes.columns.size
         if size != len(self.score):
             self.score = np.full(size, _NEVER)
             self._single = self._singly(nodes, view)
-        able, scores = self._scored(nodes, None, view)
+        able, scores = self._scored(nodes, slice(0, size), view)
         self.score.fill(_NEVER)
         self.score[able] = scores
         self._ranked.clear()
@@ -131,20 +133,17 @@ class Scores:
             self._top.forget()
         self._order, self._pending = nodes.reordered, size
 
-    def _scored(self, nodes: Nodes, rows: NDArray[np.intp] | None, view: View) -> tuple[NDArray[np.intp], Floats]:
-        """Those of `rows` (of all where None) that the pod fits, and their scores."""
-        mask, free = self.shape.mask, nodes.columns.free
-        rows = mask.nonzero()[0] if rows is None else rows[mask[rows]]
-        for resource, amount in self._needs:
-            rows = rows[free[resource][rows] >= amount] if resource in free else rows[:0]
-        if not len(rows):
-            return rows, np.zeros(0)
-        found = self.strategy(nodes.columns, rows, self.demand, view)
+    def _scored(self, nodes: Nodes, rows: Rows, view: View) -> tuple[NDArray[np.intp], Floats]:
+        """Those of `rows` that the pod fits, and their scores."""
+        able = fitting(nodes.columns, self.shape.mask, rows, self._needs)
+        if not len(able):
+            return able, np.zeros(0)
+        found = self.strategy(nodes.columns, able, self.demand, view)
         if nodes.shares.several:
-            found = found - less(nodes.shares, nodes.columns, rows, self.demand, self._gpu)
+            found = found - less(nodes.shares, nodes.columns, able, self.demand, self._gpu)
         if nodes.avoided:
-            found = found - AVOIDED * (nodes.columns.avoid[rows] > 0)
-        return rows, found
+            found = found - AVOIDED * (nodes.columns.avoid[able] > 0)
+        return able, found
 
     def _singly(self, nodes: Nodes, view: View) -> Callable[[int], float]:
         """As `_scored`, of one row. Valid until all is computed again, or the view changes."""
