@@ -76,6 +76,27 @@ def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
     assert of.history.popular({}) == ()
 
 
+@pytest.mark.parametrize("seen_first", [True, False], ids=["seen, then bound", "seen bound at once"])
+def test_a_pod_that_is_bound_where_it_was_promised_changes_nothing_there(*, seen_first: bool) -> None:
+    of = reserved(pod("p", owner="o"), A)
+    position, peers = of.usage.changes.position, {"o": dict(of.usage.peers["o"])}
+    if seen_first:
+        of.pod_seen(pod("p", owner="o", promised=[A]), 1)
+    of.pod_seen(pod("p", owner="o", promised=[A], on=A), 2)
+    assert (of.usage.changes.position, of.usage.peers) == (position, peers)
+    assert (gpus(of), of.ledger.counts) == ((7, 8, 8), Counts(0, 0))
+    of.expire(100)
+    assert gpus(of) == (7, 8, 8)
+    of.pod_gone(pod("p", owner="o", on=A), 101)
+    assert (gpus(of), of.usage.peers, of.usage.kinds) == ((8, 8, 8), {}, [None])
+
+
+def test_a_pod_that_asks_for_more_cpu_once_it_is_bound_holds_that() -> None:
+    of = reserved(pod("p", owner="o"), A)
+    of.pod_seen(pod("p", owner="o", promised=[A], on=A, asks={"cpu": "5"}), 1)
+    assert (free_cpu(of, A), gpus(of), of.ledger.counts) == (91_000, (7, 8, 8), Counts(0, 0))
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "null", "[]", '{"nodes":null}', '{"nodes":7}', '{"nodes":[[]]}', '{"nodes":[null]}', "x" * 100_000],

@@ -26,12 +26,14 @@ be bound.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from webhook.cluster.pods import PodKey
 from webhook.cluster.usage import Kind, Usage
 
 Key = tuple[PodKey, str, tuple[tuple[str, int], ...]]
+Bound = Literal["unpromised", "promised", "counted"]
+"""Of a pod that is bound: nothing was promised to it; something was; and what was held is the pod's, so it counts already."""
 
 
 class _Held:
@@ -103,9 +105,8 @@ class Ledger:
         new = held is None
         if held is None:
             held = self._hold(key, nodes, kind, now)
-        elif held.kind is not kind:
-            before, held.kind = held.kind, self._usage.take(held.row, kind)
-            self._usage.give_back(held.row, before)
+        else:
+            self._becomes(held, kind)
         self._usage.claimed(held.row, kind, this=not new)
         held.until = now + self.ttl
         self._waiting.append(held)
@@ -125,8 +126,8 @@ class Ledger:
             self.ended["unschedulable"] += 1
             self._let_go(held)
 
-    def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, node: str) -> bool:
-        """The pod is on a node: the caller counts it there, what was held is given back. False: nothing was held."""
+    def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, node: str) -> Bound:
+        """The pod is on a node: what was held there counts as the pod's now, what was held elsewhere is given back."""
         held = self._seen.pop(uid, None)
         if held is not None:
             if held.row >= 0:
@@ -134,12 +135,16 @@ class Ledger:
         else:
             held = self._use_up(_key(pod, nodes, kind)) if nodes else None
             if held is None:
-                return False
+                return "unpromised"
         where = "first" if node == held.nodes[0] else "ranked" if node in held.nodes else "other"
         self.honoured[where] += 1
         self.ended["bound"] += 1
+        if held.row >= 0 and held.row == self._usage.nodes.row_of.get(node):
+            self._becomes(held, kind)
+            held.row = -1
+            return "counted"
         self._let_go(held)
-        return True
+        return "promised"
 
     def gone(self, uid: int | str) -> None:
         """The pod was deleted, or finished, before it was bound."""
@@ -176,6 +181,12 @@ class Ledger:
     def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, until: float) -> _Held:
         row = self._usage.nodes.row(nodes[0])
         return _Held(key, nodes, row, self._usage.take(row, kind), until)
+
+    def _becomes(self, held: _Held, kind: Kind) -> None:
+        """The pod asks for something else than what was promised."""
+        if held.kind is not kind:
+            before, held.kind = held.kind, self._usage.take(held.row, kind)
+            self._usage.give_back(held.row, before)
 
     def _let_go(self, held: _Held) -> None:
         if held.row >= 0:

@@ -123,11 +123,12 @@ class ClusterState:
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod))
         new = uid not in self._pods
-        nodes = promised_nodes(pod) if new and not self.ledger.waits(uid) else ()  # read once: it is a third of an event
+        nodes = promised_nodes(pod) if new and not self.ledger.waits(uid) else ()  # once: it is a third of an event
         if node := spec.get("nodeName"):
-            self._put(uid, node, kind)  # before its promise ends: in between its node would look empty
-            if new and not self.ledger.bound(uid, key, nodes, kind, node):
+            ended = self.ledger.bound(uid, key, nodes, kind, node) if new else "promised"
+            if ended == "unpromised":
                 self.history.add(demand, pinned_models(spec))
+            self._put(uid, node, kind, counted=ended == "counted")
             return
         if nodes and self.ledger.seen(uid, key, nodes, kind, now):
             self.history.add(demand, pinned_models(spec))
@@ -137,7 +138,7 @@ class ClusterState:
     def pod_gone(self, pod: Object, now: float) -> None:
         self._forget(pod_id(pod["metadata"]))
 
-    def _put(self, uid: int | str, node: str, kind: Kind) -> None:
+    def _put(self, uid: int | str, node: str, kind: Kind, *, counted: bool = False) -> None:
         before = self._pods.get(uid)
         row = self.nodes.row(node)
         if before is not None:
@@ -145,7 +146,7 @@ class ClusterState:
                 return
             self._lift(before)
             row = self.nodes.row(node)
-        kind = self.usage.take(row, kind)
+        kind = kind if counted else self.usage.take(row, kind)
         self._pods[uid] = row << _ROW_BITS | kind.number
 
     def _forget(self, uid: int | str) -> None:
