@@ -2,8 +2,9 @@
 
 The other fills the fullest node that a pod fits, and what it put there in the last tenth of a second is not known. So a
 node of another's is worth less the less room there is: each pod like this one that would no longer fit beside it counts,
-up to `_ENOUGH`. With two replicas in a burst 83 % of the pods went to their first choice before, and nearly all do now;
-in a model of bursts (`python -m bench.placement --replicas 2`) a tenth of the 8-GPU pods was refused, and none is.
+up to `_ENOUGH`. With two replicas in a burst 81 % of the pods went to their first choice before, and all but one in a
+thousand do now; in the model (`python -m bench.placement --burst 256 --replicas 2`) a tenth of the 8-GPU pods was refused,
+and now it is as with one replica.
 """
 
 from __future__ import annotations
