@@ -11,6 +11,7 @@ import yaml
 
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
 from webhook import offline
+from webhook.cluster.state import ClusterState
 from webhook.decision import PROFILE_LABEL
 from webhook.feeds.policy import KEY
 from webhook.policy import Policy, PolicyFile
@@ -142,6 +143,26 @@ def test_names_are_those_that_the_program_looks_for() -> None:
     assert only("Service")["metadata"]["name"] == DEFAULTS.service
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         assert only(kind)["metadata"]["name"] == DEFAULTS.webhook_configuration
+
+
+def test_replicas_know_each_other_by_the_pods_of_the_shipped_deployment() -> None:
+    server = only("Deployment")
+    template = server["spec"]["template"]
+    assert server["spec"]["replicas"] == 2
+    pods: list[Json] = [
+        {
+            "metadata": {**template["metadata"], "name": name, "namespace": server["metadata"]["namespace"]},
+            "spec": template["spec"],
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for name in ("one", "two")
+    ]
+    of = ClusterState(replica="one", namespace=DEFAULTS.namespace)
+    for pod in pods:
+        of.pod_seen(pod, 0)
+    assert of.replicas.names == ("one", "two")
+    (named,) = [variable for variable in CONTAINER["env"] if variable["name"] == "GPU_ADMISSION_REPLICA"]
+    assert named["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
 
 
 def test_every_object_is_in_our_namespace_or_in_none() -> None:
