@@ -80,10 +80,12 @@ class Scores:
                 self._compute_all(nodes, view)
                 return
             if not many:
+                scores, single, top, order, told = self.score, self._single, self._top, nodes.order.item, self._ranked
                 for row in few:
-                    self.score[row] = score = self._single(row)
-                    self._ranked.pop(row, None)
-                    self._top.move(row, score, nodes.order.item(row))
+                    scores[row] = score = single(row)
+                    top.move(row, score, order(row))
+                    if row in told:
+                        del told[row]
             else:
                 mark = marked(changed, nodes.columns.size)
                 self._recompute(nodes, mark.nonzero()[0], mark, view)
@@ -211,16 +213,17 @@ class Scores:
     def ranked(self, nodes: Nodes, rows: list[int], peers: Mapping[int, int]) -> tuple[Ranked, ...]:
         """What is told of `rows`. `peers`: pods of the same owner by row."""
         known = self._ranked
-        for row in rows:
-            if row not in known:
-                score = self.score.item(row)
-                score += AVOIDED if score < -AVOIDED / 2 else 0.0
-                free = nodes.columns.free[self._gpu].item(row) if self._gpu is not None else 0
-                known[row] = Ranked(nodes.columns.name[row], free, 0, score)
-        found = [known[row] for row in rows]
+        found = [known.get(row) or self._tell(nodes, row) for row in rows]
         if not peers.keys().isdisjoint(rows):
             found = [Ranked(r.node, r.free, peers.get(row, 0), r.score) for row, r in zip(rows, found, strict=True)]
         return tuple(found)
+
+    def _tell(self, nodes: Nodes, row: int) -> Ranked:
+        score = self.score.item(row)
+        score += AVOIDED if score < -AVOIDED / 2 else 0.0
+        free = nodes.columns.free[self._gpu].item(row) if self._gpu is not None else 0
+        found = self._ranked[row] = Ranked(nodes.columns.name[row], free, 0, score)
+        return found
 
     def _list(self, nodes: Nodes, count: int) -> None:
         """List the best rows anew, so many of them."""

@@ -17,7 +17,7 @@ from webhook.cluster.journal import distinct
 
 _SPARE: Final = 4096
 _DEARER: Final = 2  # a row by itself costs so many times what it costs among all
-_MANY: Final = 16  # changed rows that are read as arrays
+_HANDFUL, _MANY = 8, 16  # changes: worth a look, and from then on read as arrays
 _SALT: Final = np.int64(0x9E3779B97F4A7C15 - (1 << 64))
 _KEPT: Final = 4
 _NONE: Final[dict[tuple[str, ...], States]] = {}
@@ -38,6 +38,10 @@ class States:
         self._read: list[Callable[[int], int]] = []
         """The arrays, a row at a time. Valid until the columns grow."""
         self._read_to = -1
+
+    def catch_up(self, columns: Columns) -> None:
+        if columns.changes.position - self._read_to >= _HANDFUL:
+            self.refresh(columns)
 
     def refresh(self, columns: Columns) -> None:
         """Look again at the rows that changed."""
@@ -95,9 +99,9 @@ class States:
 
 
 def follow(columns: Columns) -> None:
-    """Look at what changed, so that it is little each time: for choices that do without."""
+    """Look at what changed once it is a handful, so that it never is much: for choices that do without."""
     for found in columns.spare.get(__name__, _NONE).values():
-        found.refresh(columns)
+        found.catch_up(columns)
 
 
 def states(columns: Columns, resources: tuple[str, ...]) -> States:

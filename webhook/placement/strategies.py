@@ -59,15 +59,17 @@ class Spread:
 
     def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
         names = _counted(columns, demand, view)
-        amounts = [(columns.free[name], columns.capacity[name]) for name in names]
+        amounts = [(columns.free[name].item, columns.capacity[name].item) for name in names]
         sharing, measured = columns.sharing, columns.measured
         idle_of, load_of = columns.idle, columns.utilisation
 
         def score(row: int) -> float:
             free = capacity = 0.0
             for free_of, capacity_of in amounts:
-                free += free_of.item(row)
-                capacity += capacity_of.item(row)
+                free += free_of(row)
+                capacity += capacity_of(row)
+            if not columns.observed:
+                return free - (1 - free / max(capacity, 1.0)) / 2
             share = sharing.item(row)
             free /= share
             capacity /= share

@@ -86,7 +86,8 @@ class Top:
 
     def move(self, row: int, score: float, order: float) -> None:
         """This row changed. `score`: -inf where the pod does not fit."""
-        self._spread_out()
+        if self._listed is not None:
+            self._spread_out()
         before = self._placed.pop(row, None)
         if before is not None:
             at = bisect_left(self._places, before)
