@@ -120,17 +120,18 @@ def hold(of: ClusterState, name: str, on: str, gpus: int = 1) -> dict[str, Any]:
 def test_a_node_is_for_who_put_a_pod_there_first_until_it_is_empty_again() -> None:
     here, there = shared("a", "b"), shared("b", "a")
     taken = min(own(there))
-    made = hold(here, "p", taken)
-    assert (taken in own(here), taken in own(there)) == (False, True)
-    for of in (here, there):
-        of.pod_seen(made, 0)
-    assert (taken in own(here), taken in own(there)) == (True, False)
-    for of in (here, there):
-        of.pod_seen({**made, "spec": {**made["spec"], "nodeName": taken}}, 0)
-    assert (taken in own(here), taken in own(there)) == (True, False)
-    for of in (here, there):
-        of.pod_gone(made, 0)
-    assert (taken in own(here), taken in own(there)) == (False, True)
+    for name in ("first", "later"):
+        made = hold(here, name, taken)
+        assert (taken in own(here), taken in own(there)) == (False, True)
+        for of in (here, there):
+            of.pod_seen(made, 0)
+        assert (taken in own(here), taken in own(there)) == (True, False)
+        for of in (here, there):
+            of.pod_seen({**made, "spec": {**made["spec"], "nodeName": taken}}, 0)
+        assert (taken in own(here), taken in own(there)) == (True, False)
+        for of in (here, there):
+            of.pod_gone(made, 0)
+        assert (taken in own(here), taken in own(there)) == (False, True)
 
 
 def test_of_two_that_choose_a_node_at_once_it_is_for_the_one_whose_pod_is_first_in_the_watch() -> None:

@@ -15,7 +15,7 @@ from webhook.cluster.columns import Demand, View
 from webhook.cluster.pods import HOSTNAME
 from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
-from webhook.facts import Placement
+from webhook.facts import Placement, Ranked
 from webhook.placement import place
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
@@ -122,18 +122,23 @@ def test_scores_that_were_kept_equal_new_ones_to_the_bit_whoever_comes_and_takes
     number = data.draw(st.integers(1, 80))
     of = state([node(f"n{i:02}") for i in range(number)], replica="a")
     kept, view = scores(gpus), View(1, (GPU,))
-    known = sorted(of.nodes.row_of)
-    for step in range(data.draw(st.integers(1, 10))):
+    known, waiting = sorted(of.nodes.row_of), list[Object]()
+    for step in range(data.draw(st.integers(1, 12))):
         name = data.draw(st.sampled_from(known))
-        what = data.draw(st.integers(0, 4))
+        what = data.draw(st.integers(0, 5))
         if what == 0:
             of.nodes.share(("a", *data.draw(st.lists(st.sampled_from("bcd"), unique=True, max_size=2))))
         elif what == 1:
             of.node_seen(node(f"m{step}"))
         elif what == 2:
             of.pod_gone(pod(f"p{data.draw(st.integers(0, 9))}"), 0)
+        elif what == 3:
+            waiting.append(pod(f"w{step}", data.draw(st.integers(1, 8)), promised=[name]))
+            of.reserve(admitted(waiting[-1]), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
+        elif what == 4 and waiting:
+            of.pod_seen(waiting.pop(), 0)
         else:
-            promised = [name] if what == 3 else []
+            promised = [name] if data.draw(st.booleans()) else []
             on = name if data.draw(st.booleans()) else None
             of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), promised=promised, on=on), 0)
         kept.refresh(of.nodes, view)
