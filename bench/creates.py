@@ -34,7 +34,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.installed import Installed, opt_in
-from webhook.offline import write_certificates
+from webhook.tls.files import write_certificates
 
 SIDES = {"plain": "no webhook", "again": "no webhook, again", "least": "webhooks without a decision", "ours": "with us"}
 PLAIN, AGAIN, LEAST, OURS = SIDES

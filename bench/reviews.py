@@ -29,7 +29,7 @@ from bench.load import Outcome, request, run
 from bench.output import stdout
 from bench.samples import admitted, cluster, pod, refused, review, stored
 from webhook.alike import MOST
-from webhook.offline import write_certificates
+from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)
 _UNLIKE = 3 * MOST

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from webhook.offline import (
     load_policy,
     load_state,
     run,
-    write_certificates,
 )
 
 POLICY = load_policy()
@@ -292,12 +290,3 @@ def test_a_file_is_always_fresh(tmp_path: Path) -> None:
     made = load_state(file)
     assert made.snapshot(1e12).fresh
     assert free(made, "gpu-a1") == 8
-
-
-def test_certificates_are_for_their_owner_only_and_replace_older_ones(tmp_path: Path) -> None:
-    folder = tmp_path / "a" / "b"
-    written = write_certificates(folder, ["localhost", "127.0.0.1"])
-    assert [path.name for path in written] == ["ca.pem", "tls.pem", "tls-key.pem"]
-    before = [path.read_bytes() for path in written]
-    assert [stat.S_IMODE(path.stat().st_mode) for path in written] == [0o600] * 3
-    assert [path.read_bytes() for path in write_certificates(folder, ["localhost"])] != before

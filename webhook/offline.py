@@ -5,9 +5,8 @@ Pods are decided one after another against one state, each choice reserved befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,13 +21,12 @@ from webhook.decision import IGNORED, Decision
 from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
-from webhook.feeds.policy import KEY
 from webhook.handlers import encode
 from webhook.policy import Policy
+from webhook.policy_file import KEY
 from webhook.shape import check
 from webhook.templates import is_workload
 from webhook.text import kind, quoted
-from webhook.tls.issue import make_ca, make_leaf
 
 _REVIEW = "AdmissionReview"
 _DEFAULT_NAMESPACE = "default"
@@ -89,22 +87,6 @@ def load_state(cluster: Path | None) -> ClusterState:
     if cluster is not None:
         fill(state, cluster, 0.0)
     return state
-
-
-def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
-    """A development CA and leaf as ca.pem, tls.pem and tls-key.pem, readable by their owner only. Existing ones go."""
-    now = datetime.now(UTC)
-    ca = make_ca(now)
-    leaf = make_leaf(ca, names, now)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, pem in (("ca.pem", ca.certificate), ("tls.pem", leaf.certificate), ("tls-key.pem", leaf.key)):
-        path = folder / name
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_bytes(pem)
-        written.append(path)
-    return written
 
 
 def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:

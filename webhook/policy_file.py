@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,8 @@ from webhook.text import bare, kind, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
+KEY: Final = "policy.yaml"
+"""Where a ConfigMap holds the policy."""
 _LARGEST = 1 << 18
 """Ten times the shipped policy with its comments. A ConfigMap holds four times as much, which would take seconds to read."""
 _MOST_PROFILES = 100

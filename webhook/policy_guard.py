@@ -11,10 +11,10 @@ from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
 from webhook.facts import Cluster
 from webhook.policy import Policy, Profile
+from webhook.policy_file import KEY
 from webhook.review import Request
 from webhook.text import bare, listed, nearest, plural, quoted
 
-KEY = "policy.yaml"
 _MOST_PROBLEMS = 20
 
 

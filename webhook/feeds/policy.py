@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
@@ -14,8 +14,7 @@ from webhook.feeds.watch import Pages
 from webhook.logs import Logger
 from webhook.metrics import Metrics
 from webhook.policy import Policy
-
-KEY: Final = "policy.yaml"
+from webhook.policy_file import KEY
 
 
 class PolicyHolder:
