@@ -82,7 +82,7 @@ SILENT = {
 def test_nothing_is_said_or_done_about(request_: Request, under: Policy, cluster: ClusterFacts) -> None:
     assert mutated(request_, under, cluster).result == "ignored"
     decision = validated(request_, under, cluster)
-    assert (decision.result, decision.told()) == ("ignored", [])
+    assert (decision.result, decision.told) == ("ignored", [])
 
 
 @pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
@@ -115,7 +115,7 @@ def test_a_profile_in_shadow_repairs_and_refuses_nothing_and_says_what_it_would_
 
 
 def test_a_limit_in_the_template_is_not_called_a_change_of_its_pods() -> None:
-    (told,) = [text for text in validated(asked(deployment()), policy()).told() if "will get" in text]
+    (told,) = [text for text in validated(asked(deployment()), policy()).told if "will get" in text]
     assert "gpuResources" not in told
 
 
@@ -208,7 +208,7 @@ def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store()
 
 
 def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promised() -> None:
-    told = validated(asked(deployment(**THIEF)), policy()).told()
+    told = validated(asked(deployment(**THIEF)), policy()).told
     assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
     assert not any("will get" in text for text in told)
 
@@ -224,7 +224,7 @@ BRIEF = {
 
 @pytest.mark.parametrize(("fields", "told"), BRIEF.values(), ids=BRIEF)
 def test_a_line_of_warning_names_the_field_or_the_container(fields: Json, told: str) -> None:
-    assert validated(asked(deployment(**fields)), policy()).told()[0].startswith(told)
+    assert validated(asked(deployment(**fields)), policy()).told[0].startswith(told)
 
 
 def test_the_field_of_a_line_is_that_of_the_pod() -> None:
@@ -232,7 +232,7 @@ def test_the_field_of_a_line_is_that_of_the_pod() -> None:
     obj["spec"]["template"]["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
     assert (
         validated(asked(obj), policy())
-        .told()[0]
+        .told[0]
         .startswith(
             'deviceAnnotations: its pods will be refused: annotations[cdi.k8s.io/a] "nvidia.com/gpu=all"; wanted no such'
         )
@@ -240,7 +240,7 @@ def test_the_field_of_a_line_is_that_of_the_pod() -> None:
 
 
 def test_what_the_pod_hook_would_change_is_said() -> None:
-    told = validated(asked(deployment()), policy()).told()
+    told = validated(asked(deployment()), policy()).told
     assert "its pods will get: tolerations, priorityClass, topologySpread" in told
 
 
@@ -250,12 +250,12 @@ def test_that_a_class_is_not_for_this_namespace_is_said() -> None:
         {"class": "development"},
     ]
     file = PolicyFile.model_validate({"classes": classes})
-    told = validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)).told()
+    told = validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)).told
     assert 'namespace "team-a" is not entitled to class training' in told
 
 
 def test_a_rule_about_new_pods_is_asked_about_a_template_that_changes_too() -> None:
-    told = validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()).told()
+    told = validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()).told
     assert told[0].startswith("nodeName: its pods will be refused: ")
 
 
@@ -288,7 +288,7 @@ def spread_of(told: list[str]) -> list[str]:
 
 
 def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
-    assert spread_of(validated(asked(deployment(replicas=1)), policy(), SCALED).told()) == []
+    assert spread_of(validated(asked(deployment(replicas=1)), policy(), SCALED).told) == []
 
 
 def test_a_kind_of_another_group_is_not_what_an_autoscaler_of_that_name_scales() -> None:
@@ -298,12 +298,12 @@ def test_a_kind_of_another_group_is_not_what_an_autoscaler_of_that_name_scales()
         asked(deployment(replicas=1), group="example.com"),
         Policy.of(PolicyFile.model_validate({"profiles": under})),
         SCALED,
-    ).told()
+    ).told
     assert spread_of(told) == []
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_where_no_spread_is_added_a_workload_is_told_how_far_it_is_scaled(kind: str) -> None:
     obj = {**deployment(replicas=1), "kind": kind}
-    (told,) = spread_of(validated(asked(obj), policy(**NO_SPREAD), SCALED).told())
+    (told,) = spread_of(validated(asked(obj), policy(**NO_SPREAD), SCALED).told)
     assert told.startswith(FORETOLD)
