@@ -353,11 +353,35 @@ def test_a_dry_run_promises_nothing_whoever_came_before() -> None:
     assert facts(server.state) != before
 
 
-def test_pods_that_fit_nowhere_any_more_are_told_so() -> None:
+@pytest.mark.parametrize("namespace", ["default", "pinned", "pools"])
+def test_pods_that_fit_nowhere_any_more_are_told_so(namespace: str) -> None:
+    """20 GPUs are free at first; then a node comes back, and is filled again."""
     server, alone = Server(), forgetful()
-    for number in range(24):
+    for number in range(50):
         obj = replica(f"{number:05d}")
-        assert server.mutate(obj) == alone.mutate(obj)
+        assert server.mutate(obj, namespace=namespace) == alone.mutate(obj, namespace=namespace)
+        if number == 30:
+            for each in (server, alone):
+                each.state.node_seen(node("gpu-c1", taints=[GPU_TAINT]))
+
+
+def test_pods_that_fit_nowhere_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node has the CPU for one of them. Why they do not fit is counted for each: small ones take the GPUs meanwhile."""
+    server, alone = Server(), forgetful()
+
+    def answers(of: Server) -> list[dict[str, Any]]:
+        found = []
+        for number in range(11):
+            large, small = replica(f"{number:05d}"), replica(f"{number:05d}", labels={"app": "small"})
+            large["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "90"}
+            found += [of.mutate(large), *[of.mutate(small) for _ in range(2)]]
+        return found
+
+    wanted, asked = answers(alone), Asked(monkeypatch)
+    assert answers(server) == wanted
+    records = [orjson.loads(answer["auditAnnotations"]["decision"]) for answer in wanted]
+    assert asked.count == len({(at % 3 == 0, len(record.get("nodes", ()))) for at, record in enumerate(records)})
+    assert len({str(record["rejected"]) for record in records[9::3]}) > 1
 
 
 @given(

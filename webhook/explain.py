@@ -13,11 +13,12 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from webhook.facts import Placement, Ranked
+from webhook.facts import Placement, Ranked, Rejected
 from webhook.interface import Finding, Outcome
 from webhook.pod import DECISION, Pod, annotations_of
 
@@ -62,6 +63,13 @@ def quoted_nodes(entries: Iterable[bytes], total: int) -> bytes:
     """The end of a record that is a JSON string: the nodes, with the comma before them and all that closes after them.
     `entries`: `numbers` of each, as a part of a JSON string."""
     return b',\\"nodes\\":[%b],\\"of\\":%d}"' % (b",".join(entries), total)
+
+
+@lru_cache(maxsize=256)
+def quoted_reason(reason: str, rejected: Rejected) -> bytes:
+    """As `quoted_nodes`, where there are none."""
+    found = {"why": reason} | ({"rejected": rejected} if rejected else {})
+    return orjson.dumps("," + orjson.dumps(found)[1:].decode())[1:]
 
 
 def encoded(found: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""How to decide for pods like one that was patched and sent to a node: the same, but for the nodes.
+"""How to decide for pods like one that was patched: the same, but for the nodes, or for why there are none.
 
 The patch and the record are kept as they go out, the one in base64, the other as a JSON string, and in pieces: what holds for
 all pods of the template, and what is said of one node, which nine of ten times was said of it before. Spaces make the length
@@ -23,6 +23,8 @@ from webhook.injectors.node_affinity import naming
 from webhook.placement import Ask, Rank
 from webhook.placement.settings import PlacementSettings
 
+_Piece = tuple[bytes, bytes, bytes]
+"""What a patch says of a node, in base64 and as it is, and what the record does, as a part of a JSON string."""
 _MOST = 2048
 """Nodes with their numbers, kept for each place in the order."""
 
@@ -31,15 +33,17 @@ class Plan(NamedTuple):
     first: Decision
     slots: tuple[_Slot, ...]
     """One for each ranked node, best first."""
+    reason: str
+    """Why there are none; units see no more than that, the numbers are for the record."""
     ask: Ask
     settings: PlacementSettings
     gpus: Gpus
     opening: bytes
-    """The patch up to the first node, in base64."""
+    """The patch up to the first node, in base64; nothing where there are none."""
     middle: bytes
-    """The patch from the last node to the record, and that as far as its nodes, in base64."""
+    """The patch from the last node to the record, and that up to what differs, in base64."""
     quoted: bytes
-    """The record as far as its nodes, as the beginning of a JSON string."""
+    """The record up to what differs, as the beginning of a JSON string."""
     closing: bytes
     """What follows the record in the patch."""
 
@@ -47,43 +51,51 @@ class Plan(NamedTuple):
     def of(cls, first: Decision, settings: PlacementSettings, gpus: Gpus) -> Plan | None:
         """None where the nodes stand in the patch or in the record otherwise than we know."""
         placement, patch = first.placement, first.patch
-        if first.ask is None or first.claim is None or placement is None or patch is None or TOKEN in patch:
+        if first.ask is None or placement is None or patch is None or TOKEN in patch:
             return None
         weights = placement.weights[: len(placement.nodes)]
         slots = tuple([_slot(number, weight) for number, weight in enumerate(weights)])
         pieces = [slot.piece(ranked) for slot, ranked in zip(slots, placement.nodes, strict=True)]
-        terms = b"".join([term for _, term, _ in pieces])
-        nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
-        before, found, after = patch.partition(terms)
+        before, terms, after = (
+            patch.partition(b"".join([term for _, term, _ in pieces])) if pieces else (b"", b"", patch)
+        )
         between, recorded, closing = after.partition(first.quoted)
-        if not placement.nodes or not found or not recorded or terms in after or not recorded.endswith(nodes):
+        ending = _ending(placement, pieces)
+        if bool(pieces) != bool(terms) or not recorded or not recorded.endswith(ending):
             return None
-        quoted = recorded[: -len(nodes)]
+        quoted = recorded[: -len(ending)]
         middle = between + quoted
         opening, middle = _packed(before + _spaces(before)), _packed(_spaces(middle) + middle)
-        return cls(first, slots, first.ask, settings, gpus, opening, middle, quoted, closing)
+        return cls(first, slots, placement.reason, first.ask, settings, gpus, opening, middle, quoted, closing)
 
     def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
         return self.completed(rank(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
 
     def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
-        if len(placement.nodes) != len(self.slots):
+        if len(placement.nodes) != len(self.slots) or placement.reason != self.reason:
             return None
         pieces = [
             slot.known.get(ranked) or slot.piece(ranked)
             for slot, ranked in zip(self.slots, placement.nodes, strict=True)
         ]
-        nodes = explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
-        if len(self.quoted) + len(nodes) > explain.LARGEST_RECORD:
+        ending = _ending(placement, pieces)
+        if len(self.quoted) + len(ending) > explain.LARGEST_RECORD:
             return None
         terms = b"".join([packed for packed, _, _ in pieces])
         return self.first.like(
-            packed=self.opening + terms + self.middle + _packed(nodes + self.closing),
-            quoted=self.quoted + nodes,
+            packed=self.opening + terms + self.middle + _packed(ending + self.closing),
+            quoted=self.quoted + ending,
             placement=placement,
-            reserve=not dry_run,
+            reserve=bool(pieces) and not dry_run,
         )
+
+
+def _ending(placement: Placement, pieces: list[_Piece]) -> bytes:
+    """The end of the record, as that of a JSON string."""
+    if not pieces:
+        return explain.quoted_reason(placement.reason, placement.rejected)
+    return explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
 
 
 class _Slot:
@@ -93,10 +105,9 @@ class _Slot:
 
     def __init__(self, comma: bytes, weight: int) -> None:
         self._comma, self._weight = comma, weight
-        self.known: dict[Ranked, tuple[bytes, bytes, bytes]] = {}
+        self.known: dict[Ranked, _Piece] = {}
 
-    def piece(self, ranked: Ranked) -> tuple[bytes, bytes, bytes]:
-        """What a patch says of a node, in base64 and as it is, and what the record does, as a part of a JSON string."""
+    def piece(self, ranked: Ranked) -> _Piece:
         term = self._comma + orjson.dumps(naming(ranked.node, self._weight))
         numbers = orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
         if len(self.known) >= _MOST:
