@@ -365,23 +365,26 @@ def test_pods_that_fit_nowhere_any_more_are_told_so(namespace: str) -> None:
                 each.state.node_seen(node("gpu-c1", taints=[GPU_TAINT]))
 
 
+def _asking(number: int, gpus: int, cpu: str) -> Pod:
+    obj = replica(f"{number:05d}", labels={"app": cpu})
+    obj["spec"]["containers"][0]["resources"] = {"limits": {GPU: gpus}, "requests": {"cpu": cpu}}
+    return obj
+
+
 def test_pods_that_fit_nowhere_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each node has the CPU for one of them. Why they do not fit is counted for each: small ones take the GPUs meanwhile."""
+    """Two nodes take a large one each. The third has too few GPUs for them; small ones take its CPU, and then that is why."""
     server, alone = Server(), forgetful()
-
-    def answers(of: Server) -> list[dict[str, Any]]:
-        found = []
-        for number in range(11):
-            large, small = replica(f"{number:05d}"), replica(f"{number:05d}", labels={"app": "small"})
-            large["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "90"}
-            found += [of.mutate(large), *[of.mutate(small) for _ in range(2)]]
-        return found
-
-    wanted, asked = answers(alone), Asked(monkeypatch)
-    assert answers(server) == wanted
+    sizes = [(8, "60")] * 3 + [(1, "20"), (8, "60")] * 4
+    pods_of_all = [_asking(number, *size) for number, size in enumerate(sizes)]
+    wanted, asked = [alone.mutate(obj) for obj in pods_of_all], Asked(monkeypatch)
+    assert [server.mutate(obj) for obj in pods_of_all] == wanted
     records = [orjson.loads(answer["auditAnnotations"]["decision"]) for answer in wanted]
-    assert asked.count == len({(at % 3 == 0, len(record.get("nodes", ()))) for at, record in enumerate(records)})
-    assert len({str(record["rejected"]) for record in records[9::3]}) > 1
+    places = [(size, len(record.get("nodes", ()))) for size, record in zip(sizes, records, strict=True)]
+    assert asked.count == len({*places}), places
+    assert {str(record["rejected"]) for record in records if "rejected" in record} == {
+        "[['too little CPU', 2], ['too few free GPUs', 1]]",
+        "[['too little CPU', 3]]",
+    }
 
 
 @given(
