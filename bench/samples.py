@@ -15,9 +15,9 @@ from webhook.patch import apply
 
 
 def node(number: int) -> dict[str, Any]:
-    """A GPU node that never fills up."""
+    """A node with so many GPUs that a thousand of them do not fill up within the ten seconds that a promise lasts."""
     name = f"gpu-{number:05d}"
-    amount = {"cpu": "4M", "memory": "64Pi", "pods": "1000000", "nvidia.com/gpu": "1000000"}
+    amount = {"cpu": "2048", "memory": "16Ti", "pods": "1000", "nvidia.com/gpu": "128"}
     labels = {
         "kubernetes.io/hostname": name,
         "topology.kubernetes.io/zone": f"zone-{number % 3}",

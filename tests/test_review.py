@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Any
 
 import orjson
@@ -196,7 +197,7 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="allowed with warnings and audit annotations",
         ),
         pytest.param(
-            patched("u-1", b"W10="),
+            patched("u-1", b"[]"),
             b'"allowed":true,"patchType":"JSONPatch","patch":"W10="}}',
             id="patched: both patch and patchType",
         ),
@@ -220,6 +221,11 @@ def test_the_whole_answer(answer: bytes, want: bytes) -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128))
 def test_the_uid_comes_back_as_it_was(uid: str) -> None:
     assert orjson.loads(allowed(parse(body(uid=uid)).uid))["response"]["uid"] == uid
+
+
+@given(st.binary())
+def test_a_patch_comes_back_as_it_was(patch: bytes) -> None:
+    assert b64decode(orjson.loads(patched("u", patch))["response"]["patch"]) == patch
 
 
 # --- whatever is sent -------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from binascii import a2b_base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -40,10 +39,8 @@ class Decision:
     result: str
     profile: str = ""
     workload: str = ""
-    plain: bytes | None = None
-    """The JSON Patch, where it is not `packed`."""
-    packed: bytes | None = None
-    """The JSON Patch, in base64."""
+    patch: bytes | None = None
+    """A JSON Patch; None where the pod is left as it is."""
     message: str = ""
     subject: str = ""
     """What the message is about, and begins with."""
@@ -76,15 +73,6 @@ class Decision:
         made.__dict__ = known = self.__dict__.copy()
         known.update(changes)
         return made
-
-    @property
-    def patch(self) -> bytes | None:
-        """The JSON Patch; None where the pod is left as it is."""
-        return self.plain if self.packed is None else a2b_base64(self.packed)
-
-    @patch.setter
-    def patch(self, patch: bytes | None) -> None:
-        self.plain, self.packed = patch, None
 
     @property
     def record(self) -> str:

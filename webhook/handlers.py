@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from binascii import b2a_base64
 from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
@@ -128,8 +127,6 @@ def encode(uid: str, decision: Decision) -> bytes:
     warnings = decision.told
     if decision.result == "denied":
         return review.denied(uid, decision.message, warnings=warnings, audit=audit)
-    if decision.packed is not None:
-        return review.patched(uid, decision.packed, warnings, audit)
-    if decision.plain is not None:
-        return review.patched(uid, b2a_base64(decision.plain, newline=False), warnings, audit)
+    if decision.patch is not None:
+        return review.patched(uid, decision.patch, warnings, audit)
     return review.allowed(uid, warnings, audit)

@@ -108,7 +108,7 @@ def decided(hook: str, request: Request, decision: Decision, seconds: float) -> 
         fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
     if request.dry_run:
         fields["dryRun"] = True
-    if decision.quoted and decision.plain is None and decision.packed is None:
+    if decision.quoted and decision.patch is None:
         fields["record"] = orjson.Fragment(decision.record)
     if decision.findings:
         fields["findings"] = orjson.Fragment(decision.brief)

@@ -1,14 +1,12 @@
 """How to decide for pods like one that was patched: the same, but for the nodes, or for why there are none.
 
-The patch and the record are kept as they go out, the one in base64, the other as a JSON string, and in pieces: what holds for
-all pods of the template, and what is said of one node, which nine of ten times was said of it before. Spaces make the length
-of each piece a multiple of three bytes, so that its base64 stands by itself.
+Patch and record are kept in pieces: what holds for all pods of the template, and what is said of one node, which nine of ten
+times was said of it before.
 """
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
@@ -23,8 +21,8 @@ from webhook.injectors.node_affinity import naming
 from webhook.placement import Ask, Rank
 from webhook.placement.settings import PlacementSettings
 
-_Piece = tuple[bytes, bytes, bytes]
-"""What a patch says of a node, in base64 and as it is, and what the record does, as a part of a JSON string."""
+_Piece = tuple[bytes, bytes]
+"""What a patch says of a node, and what the record does, as a part of a JSON string."""
 _MOST = 2048
 """Nodes with their numbers, kept for each place in the order."""
 
@@ -39,9 +37,9 @@ class Plan(NamedTuple):
     settings: PlacementSettings
     gpus: Gpus
     opening: bytes
-    """The patch up to the first node, in base64; nothing where there are none."""
+    """The patch up to the first node; nothing where there are none."""
     middle: bytes
-    """The patch from the last node to the record, and that up to what differs, in base64."""
+    """The patch from the last node to the record."""
     quoted: bytes
     """The record up to what differs, as the beginning of a JSON string."""
     closing: bytes
@@ -56,17 +54,13 @@ class Plan(NamedTuple):
         weights = placement.weights[: len(placement.nodes)]
         slots = tuple([_slot(number, weight) for number, weight in enumerate(weights)])
         pieces = [slot.piece(ranked) for slot, ranked in zip(slots, placement.nodes, strict=True)]
-        before, terms, after = (
-            patch.partition(b"".join([term for _, term, _ in pieces])) if pieces else (b"", b"", patch)
-        )
+        before, terms, after = patch.partition(b"".join([term for term, _ in pieces])) if pieces else (b"", b"", patch)
         between, recorded, closing = after.partition(first.quoted)
         ending = _ending(placement, pieces)
         if bool(pieces) != bool(terms) or not recorded or not recorded.endswith(ending):
             return None
         quoted = recorded[: -len(ending)]
-        middle = between + quoted
-        opening, middle = _packed(before + _spaces(before)), _packed(_spaces(middle) + middle)
-        return cls(first, slots, placement.reason, first.ask, settings, gpus, opening, middle, quoted, closing)
+        return cls(first, slots, placement.reason, first.ask, settings, gpus, before, between, quoted, closing)
 
     def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
@@ -82,10 +76,10 @@ class Plan(NamedTuple):
         ending = _ending(placement, pieces)
         if len(self.quoted) + len(ending) > explain.LARGEST_RECORD:
             return None
-        terms = b"".join([packed for packed, _, _ in pieces])
+        quoted = self.quoted + ending
         return self.first.like(
-            packed=self.opening + terms + self.middle + _packed(ending + self.closing),
-            quoted=self.quoted + ending,
+            patch=b"".join([self.opening, *[term for term, _ in pieces], self.middle, quoted, self.closing]),
+            quoted=quoted,
             placement=placement,
             reserve=bool(pieces) and not dry_run,
         )
@@ -95,7 +89,7 @@ def _ending(placement: Placement, pieces: list[_Piece]) -> bytes:
     """The end of the record, as that of a JSON string."""
     if not pieces:
         return explain.quoted_reason(placement.reason, placement.rejected)
-    return explain.quoted_nodes([numbers for _, _, numbers in pieces], placement.total)
+    return explain.quoted_nodes([numbers for _, numbers in pieces], placement.total)
 
 
 class _Slot:
@@ -112,17 +106,10 @@ class _Slot:
         numbers = orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
         if len(self.known) >= _MOST:
             self.known.clear()
-        self.known[ranked] = found = _packed(term + _spaces(term)), term, numbers
+        self.known[ranked] = found = term, numbers
         return found
 
 
 @lru_cache(maxsize=128)
 def _slot(number: int, weight: int) -> _Slot:
     return _Slot(b"," if number else b"", weight)
-
-
-def _spaces(text: bytes) -> bytes:
-    return b" " * (-len(text) % 3)
-
-
-_packed = partial(b2a_base64, newline=False)

@@ -6,6 +6,7 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -124,13 +125,13 @@ def allowed(uid: str, warnings: list[str] | None = None, audit: Audit = None) ->
     return _answer({"uid": uid, "allowed": True}, warnings, audit)
 
 
-def patched(uid: str, packed: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
-    """Allowed with a JSON Patch, in base64. Not for an empty one: the API server wants patch and patchType both or neither."""
+def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
+    """Allowed with a JSON Patch. Not for an empty one: the API server wants patch and patchType both or neither."""
     response = {
         "uid": uid,
         "allowed": True,
         "patchType": "JSONPatch",
-        "patch": orjson.Fragment(b'"%b"' % packed),
+        "patch": orjson.Fragment(b'"%b"' % b2a_base64(patch, newline=False)),
     }
     return _answer(response, warnings, audit)
 

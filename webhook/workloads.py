@@ -45,7 +45,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
             return _judged(request, found, policy, cluster, home, deny=True, early=early)
     if not operations:
         return IGNORED
-    return Decision("patched", home.profile, plain=b"[%b]" % b",".join(operations))
+    return Decision("patched", home.profile, patch=b"[%b]" % b",".join(operations))
 
 
 def _with_limits(template: Template, policy: Policy) -> list[bytes]:
