@@ -69,7 +69,7 @@ class Ledger:
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
         """How promises ended."""
         self._usage = usage
-        self._reserved: dict[Key, deque[_Held]] = {}
+        self._reserved: dict[Key, list[_Held]] = {}
         self._seen: dict[int | str, _Held] = {}
         self._unseen: deque[_Held] = deque()
         self._waiting: deque[_Held] = deque()
@@ -83,10 +83,10 @@ class Ledger:
         """Admitted here, with these ranked nodes."""
         held = self._hold(_key(pod, nodes, kind), nodes, kind, now + self.unseen_ttl)
         self._unseen.append(held)
-        alike = self._reserved.get(held.key)
-        if alike is None:
-            alike = self._reserved[held.key] = deque()
-        alike.append(held)
+        if held.key in self._reserved:
+            self._reserved[held.key].append(held)
+        else:
+            self._reserved[held.key] = [held]  # a deque takes ten times as much, and there is one for nearly each pod
         self._counts[0] += 1
 
     def release(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> None:
@@ -198,7 +198,7 @@ class Ledger:
         reserved = self._reserved.get(key)
         if not reserved:
             return None
-        held = reserved.popleft()
+        held = reserved.pop(0)
         if not reserved:
             del self._reserved[key]
         self._counts[0] -= 1
