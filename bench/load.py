@@ -1,4 +1,8 @@
-"""A load over kept-alive TLS connections that costs little itself: requests are made beforehand, answers only counted."""
+"""A load over kept-alive TLS connections that costs little itself: requests are made beforehand, answers only counted.
+
+Two kinds: as much as the server takes, and so many requests a second. CPU time of servers is compared under the second: one
+that is slower under the first makes its client wait for each answer, and then pays for waking it up again and again.
+"""
 
 from __future__ import annotations
 
@@ -50,21 +54,35 @@ def request(path: str, body: bytes) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next request as soon as the last one is answered."""
+    """Sends the next request as soon as the last one is answered; with `idle`, becomes one of these."""
 
-    def __init__(self, requests: list[bytes], turn: int, stop_at: list[float], outcome: Outcome) -> None:
+    def __init__(
+        self,
+        requests: list[bytes],
+        turn: int,
+        stop_at: list[float],
+        outcome: Outcome,
+        idle: list[_Connection] | None,
+    ) -> None:
         self._requests = requests
         self._turn = turn
         self._stop_at = stop_at
         self._outcome = outcome
+        self._idle = idle
         self._buffer = b""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._send()
+        self._next()
 
-    def _send(self) -> None:
+    def _next(self) -> None:
+        if self._idle is None:
+            self.send()
+        else:
+            self._idle.append(self)
+
+    def send(self) -> None:
         self._turn = (self._turn + 1) % len(self._requests)
         self._sent = time.perf_counter()
         self._transport.write(self._requests[self._turn])
@@ -85,10 +103,14 @@ class _Connection(asyncio.Protocol):
             self._outcome.failed += 1
         self._buffer = b""
         if now < self._stop_at[0]:
-            self._send()
+            self._next()
         else:
             self._transport.close()
             self.done.set_result(None)
+
+    def close(self) -> None:
+        self.done.cancel()
+        self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
@@ -97,35 +119,57 @@ class _Connection(asyncio.Protocol):
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    """User and system time of a process so far, to the nanosecond."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
-def run(port: int, pid: int, requests: list[bytes], seconds: float, connections: int) -> Outcome:
-    """Load the server on `port` and watch what its process `pid` spends."""
-    return uvloop.run(_run(port, pid, requests, seconds, connections))
+def run(
+    port: int, pid: int, requests: list[bytes], seconds: float, connections: int, rate: float | None = None
+) -> Outcome:
+    """Load the server on `port` and watch what its process `pid` spends. `rate`: requests a second; None: all it takes."""
+    return uvloop.run(_run(port, pid, requests, seconds, connections, rate))
 
 
-async def _run(port: int, pid: int, requests: list[bytes], seconds: float, connections: int) -> Outcome:
+async def _run(
+    port: int, pid: int, requests: list[bytes], seconds: float, connections: int, rate: float | None
+) -> Outcome:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     loop = asyncio.get_running_loop()
     outcome = Outcome()
     stop_at = [time.perf_counter() + 3600]
     step = max(1, len(requests) // connections)
+    idle: list[_Connection] | None = None if rate is None else []
     made = []
     for number in range(connections):
         turn = number * step % len(requests)
         _, protocol = await loop.create_connection(
-            lambda turn=turn: _Connection(requests, turn, stop_at, outcome), "127.0.0.1", port, ssl=context
+            lambda turn=turn: _Connection(requests, turn, stop_at, outcome, idle), "127.0.0.1", port, ssl=context
         )
         made.append(protocol)
+    pace = None if idle is None or rate is None else loop.create_task(_pace(idle, rate))
     await asyncio.sleep(min(1.0, seconds / 4))  # warm
     outcome.latencies.clear()
     outcome.failed = 0
     started, before = time.perf_counter(), cpu_seconds(pid)
-    stop_at[0] = started + seconds
-    await asyncio.gather(*(protocol.done for protocol in made))
+    if pace is None:
+        stop_at[0] = started + seconds
+        await asyncio.gather(*(protocol.done for protocol in made))
+    else:
+        await asyncio.sleep(seconds)
+        pace.cancel()
+        for protocol in made:
+            protocol.close()
     outcome.wall, outcome.cpu = time.perf_counter() - started, cpu_seconds(pid) - before
     return outcome
+
+
+async def _pace(idle: list[_Connection], rate: float) -> None:
+    """Let so many connections a second send. What is due while all of them wait is sent later."""
+    started, sent = time.perf_counter(), 0
+    while True:
+        due = int((time.perf_counter() - started) * rate)
+        while sent < due and idle:
+            idle.pop(0).send()
+            sent += 1
+        await asyncio.sleep(1 / rate)
