@@ -224,8 +224,6 @@ class ClusterState:
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]
 
-    # --- lists --------------------------------------------------------------------------------------------------------
-
     def replace(self, kind: ListKind, objects: Iterable[dict[str, Any]], now: float) -> None:
         """A full list: what it does not name is gone."""
         listing = Listing(self, kind)
