@@ -34,7 +34,7 @@ def request(**changes: Any) -> review.Request:
 
 
 def line(decision: Decision, **changes: Any) -> Any:
-    (found,) = logs.decided("mutate", request(**changes), decision, 0.000123).splitlines()
+    (found,) = logs.decided(logs.told("mutate", request(**changes), decision, 0.000123)).splitlines()
     return orjson.loads(found)
 
 
@@ -80,7 +80,7 @@ def test_a_refusal_names_rule_action_and_field() -> None:
 
 
 def test_what_is_none_of_our_business_is_no_line() -> None:
-    assert logs.decided("mutate", request(), Decision("ignored"), 0.1) == b""
+    assert logs.decided(logs.told("mutate", request(), Decision("ignored"), 0.1)) == b""
 
 
 def test_a_dry_run_is_told_apart() -> None:
@@ -128,3 +128,8 @@ def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
     assert (first["level"], first["source"], len(first["event"])) == ("error", "asyncio", 500)
     assert (second["event"], second["error"]) == ("Unhandled", "KeyError")
     assert SECRET not in out.getvalue().decode()
+
+
+def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
+    found = line(Decision("allowed"), name="x" * 1_000_000, namespace="y" * 1_000_000)
+    assert len(found["pod"]) + len(found["namespace"]) <= 1000

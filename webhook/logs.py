@@ -14,7 +14,8 @@ import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, Protocol
+from time import time
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import orjson
 import structlog
@@ -32,7 +33,7 @@ class Logger(structlog.typing.FilteringBoundLogger, Protocol):
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _LONGEST = 500
-"""Characters of a message that another library wrote: its text may quote what a stranger sent."""
+"""Characters of a name, of which no object has so many, and of a message that another library wrote: both may be a stranger's."""
 
 
 def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logger:
@@ -61,11 +62,11 @@ def _wrapper(level: int) -> type[Any]:
 
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
     """The one processor."""
-    return _line({**_begun(level, event.pop("event")), **event})
+    return _line({**_begun(level, event.pop("event"), time()), **event})
 
 
-def _begun(level: str, event: str) -> dict[str, Any]:
-    return {"time": datetime.now(UTC), "level": level, "event": event}
+def _begun(level: str, event: str, at: float) -> dict[str, Any]:
+    return {"time": datetime.fromtimestamp(at, UTC), "level": level, "event": event}
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -93,20 +94,39 @@ def cause(error: BaseException) -> Mapping[str, Any]:
     }
 
 
-def decided(hook: str, request: Request, decision: Decision, seconds: float) -> bytes:
+class Told(NamedTuple):
+    """What the line of a decision needs. Not the request: its object may be megabytes."""
+
+    time: float
+    hook: str
+    uid: str
+    namespace: str
+    pod: str
+    dry_run: bool
+    decision: Decision
+    seconds: float
+
+
+def told(hook: str, request: Request, decision: Decision, seconds: float) -> Told:
+    namespace, name = request.namespace[:_LONGEST], _name(request)[:_LONGEST]
+    return Told(time(), hook, request.uid, namespace, name, request.dry_run, decision, seconds)
+
+
+def decided(told: Told) -> bytes:
     """The one line of a decision; b"" where it was none of our business."""
+    decision = told.decision
     if decision.result == "ignored":
         return b""
-    fields = _begun("info", decision.result)
-    fields["hook"] = hook
-    fields["uid"] = request.uid
-    fields["namespace"] = request.namespace
-    fields["pod"] = _name(request)
+    fields = _begun("info", decision.result, told.time)
+    fields["hook"] = told.hook
+    fields["uid"] = told.uid
+    fields["namespace"] = told.namespace
+    fields["pod"] = told.pod
     fields["profile"] = decision.profile
-    fields["us"] = round(seconds * 1e6)
+    fields["us"] = round(told.seconds * 1e6)
     if (placement := decision.placement) is not None:
         fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
-    if request.dry_run:
+    if told.dry_run:
         fields["dryRun"] = True
     if decision.quoted and decision.patch is None:
         fields["record"] = orjson.Fragment(decision.record)

@@ -144,6 +144,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.before_reading: Callable[[], None] = lambda: None
+        """Called before anybody reads: what is counted later is counted now."""
         for process in (ProcessCollector, PlatformCollector, GCCollector):
             process(registry=self.registry)
         self.reviews = self._timing("review_seconds", "Time to decide, by webhook and result.", "hook", "result")
@@ -186,6 +188,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """The exposition format of Prometheus."""
+        self.before_reading()
         return generate_latest(self.registry)
 
     def _tally(self, name: str, help_: str, *labels: str) -> Tally:

@@ -28,30 +28,33 @@ STOP_SECONDS: Final = 2.0
 """For requests that are under way when we close."""
 
 
-_LINES_WAIT: Final = 0.05
+_WAIT: Final = 0.05
 """Seconds. A crash loses the lines of the decisions since; a write for each of them would take a tenth of all our time."""
+_MOST_WAITING: Final = 256
 
 
 class _Recorder:
-    """What becomes of a decision: counters, and one line."""
+    """What becomes of a decision: counters, and one line. Many are told at once: what that takes is in the caches then."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
         self._log = log
-        self._lines: list[bytes] = []
+        self._waiting: list[logs.Told] = []
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
-        self._metrics.decided(hook, decision, seconds)
-        if line := logs.decided(hook, request, decision, seconds):
-            self._lines.append(line)
-            if len(self._lines) == 1:
-                asyncio.get_running_loop().call_later(_LINES_WAIT, self.flush)
+        self._waiting.append(logs.told(hook, request, decision, seconds))
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_later(_WAIT, self.flush)
+        elif len(self._waiting) >= _MOST_WAITING:
+            self.flush()
 
     def flush(self) -> None:
-        """Write the lines that wait."""
-        if self._lines:
-            self._log.lines(self._lines)
-            self._lines = []
+        """Count what waits, and write its lines."""
+        waiting, self._waiting = self._waiting, []
+        for told in waiting:
+            self._metrics.decided(told.hook, told.decision, told.seconds)
+        if lines := [line for told in waiting if (line := logs.decided(told))]:
+            self._log.lines(lines)
 
     def ranked(self, strategy: str, seconds: float) -> None:
         self._metrics.rankings.observe(seconds, strategy)
@@ -73,6 +76,7 @@ class Process:
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         self._recorder = _Recorder(self.metrics, self.log)
+        self.metrics.before_reading = self._recorder.flush
         handlers = Handlers(self.policies, self.state, self._recorder, time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
