@@ -92,8 +92,6 @@ def mutate(
         decision.result, decision.patch = "shadow", None
     if decision.result == "patched" and decision.ask is not None and decision.placement and decision.placement.nodes:
         decision.claim, decision.reserve = claim_of(pod), not request.dry_run
-    if not all([outcome.settled for outcome in decision.outcomes.values()]):
-        decision.ask = None
     return decision
 
 

@@ -117,8 +117,10 @@ class Alike:
 
 def _kept(made: Decision, request: Request, policy: Policy, snapshot: Snapshot) -> Plan | Decision | None:
     """What the next pod needs of this decision; None where it has to be made anew."""
+    if not all([outcome.settled for outcome in made.outcomes.values()]):
+        return None
     if made.result in ("denied", "ignored"):
-        return made if all([outcome.settled for outcome in made.outcomes.values()]) else None
+        return made
     home = home_of(request.namespace, policy, snapshot)
     return Plan.of(made, home.settings.placement, policy.gpus) if home is not None else None
 

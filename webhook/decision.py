@@ -53,8 +53,7 @@ class Decision:
     """Unit, action, finding. The action is `deny`, `warn`, or `foretold`: the pods of this workload will be refused."""
     placement: Placement | None = None
     ask: Ask | None = None
-    """What the ranking looked at, where this very call chose. None, too, where what is free decided more than the node
-    (`Outcome.settled`): then the next pod is not to be decided for by this."""
+    """What the ranking looked at, where this very call chose."""
     claim: Claim | None = None
     """What is promised on the first node, where this very call chose and the pod may come; where it refuses the pod, what
     another call may have promised."""

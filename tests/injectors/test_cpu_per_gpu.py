@@ -323,6 +323,19 @@ def test_pods_get_their_share_while_there_is_room_and_go_as_they_came_where_ther
     assert decided(server) == (*less[:2], False), "it waits for GPUs with or without"
 
 
+def test_a_pod_after_those_that_no_gpu_was_free_for_is_looked_at_by_itself() -> None:
+    """They would wait as they came as well; it would not."""
+    gpus, cpu = objects.pod("gpus", 8, on="one"), objects.pod("cpu", 0, on="one", asks={"cpu": "62"})
+    made = cluster()
+    made.replace("nodes", [objects.node("one", 8, cpu="64", memory="512Gi")], NOW)
+    made.pod_seen(gpus, NOW)
+    server = Server(made)
+    assert [decided(server)[0][0] for _ in range(2)] == ["filledLess"] * 2
+    made.pod_gone(gpus, NOW)
+    made.pod_seen(cpu, NOW)
+    assert decided(server) == (["skipped", "no node has as much free now"], {}, True)
+
+
 def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
     made = cluster()
     nodes = [objects.node("a", 8, cpu="64", memory="512Gi"), objects.node("b", 8, cpu="64", memory="512Gi")]

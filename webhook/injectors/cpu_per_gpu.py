@@ -72,14 +72,16 @@ class CpuPerGpuRequests(Injector):
         if isinstance(given, str):
             return Outcome("skipped", given)
         filled = [(each, _written(given, lacks, gpus)) for each, gpus, lacks in starved]
-        if _would_wait(edit.object, filled, context):
+        room = context.place is None or bool(context.place(_with(edit.object, filled)).nodes)
+        if not room and context.place is not None and context.place(edit.object).nodes:
             return Outcome("skipped", "no node has as much free now", settled=False)
         for container, requests in filled:
             for resource, quantity in requests.items():
                 edit.set((*container.path, "resources", "requests", resource), quantity)
         less = any(given[resource] < per.least[resource] for resource in given)
         total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
-        return Outcome("filledLess" if less else "filled", total)
+        # Where there is no room either way, the next pod may find some as it came.
+        return Outcome("filledLess" if less else "filled", total, settled=room)
 
     def _given(
         self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context
@@ -126,11 +128,6 @@ def _starved(pod: Pod, context: Context) -> list[tuple[Container, int, frozenset
         if lacks := frozenset(("cpu", "memory")) - requests_of(container.spec).keys():
             found.append((container, sum(gpus.values()), lacks))
     return found
-
-
-def _would_wait(pod: Pod, filled: Filled, context: Context) -> bool:
-    """Whether some node has room for the pod now, but none for what it would become."""
-    return context.place is not None and not context.place(_with(pod, filled)).nodes and bool(context.place(pod).nodes)
 
 
 def _with(pod: Pod, filled: Filled) -> Pod:
