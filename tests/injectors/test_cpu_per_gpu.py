@@ -174,17 +174,17 @@ FILLED: dict[str, tuple[Case, dict[str, str], Outcome]] = {
     "what is left of one resource only": (
         on(snapshot(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"}))),
         {"memory": "11Gi"},
-        Outcome("filledLess", {"memory": "11Gi"}),
+        Outcome("filledLess", {"memory": "11Gi"}, settled=False),
     ),
     "a node that is full now, for without it the pod waits too": (
         on(snapshot(NODE, taken=[objects.pod("all", 8, on="big")]), pod(asking())),
         {"cpu": "8", "memory": "32Gi"},
-        Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
+        Outcome("filled", {"cpu": "8", "memory": "32Gi"}, settled=False),
     ),
     "a full node, where the scheduler chooses": (
         on(snapshot(NODE, taken=[BUSY]), pod(asking()), strategy="off"),
         {"cpu": "8", "memory": "32Gi"},
-        Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
+        Outcome("filled", {"cpu": "8", "memory": "32Gi"}, settled=False),
     ),
 }
 
