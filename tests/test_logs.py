@@ -13,6 +13,8 @@ from webhook import logs, review
 from webhook.decision import Decision
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
+from webhook.metrics import Metrics
+from webhook.process import _MOST_WAITING, _Recorder
 
 SECRET = "canary-4b1d"
 POD: dict[str, Any] = {
@@ -133,3 +135,12 @@ def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
 def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
     found = line(Decision("allowed"), name="x" * 1_000_000, namespace="y" * 1_000_000)
     assert len(found["pod"]) + len(found["namespace"]) <= 1000
+
+
+async def test_many_decisions_do_not_wait_for_their_time() -> None:
+    out, metrics = io.BytesIO(), Metrics()
+    recorder = _Recorder(metrics, logs.configure(out))
+    for _ in range(_MOST_WAITING):
+        assert not out.getvalue()
+        recorder.decided("mutate", request(), Decision("allowed"), 0.1)
+    assert out.getvalue().count(b"\n") == _MOST_WAITING

@@ -81,7 +81,7 @@ class Plan(NamedTuple):
             patch=b"".join([self.opening, *[term for term, _ in pieces], self.middle, quoted, self.closing]),
             quoted=quoted,
             placement=placement,
-            reserve=bool(pieces) and not dry_run,
+            reserve=not dry_run,
         )
 
 
