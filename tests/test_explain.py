@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import pod
-from webhook.explain import LARGEST_RECORD, encoded, previous, record, refusal, warnings
+from webhook.explain import LARGEST_RECORD, complaint, encoded, previous, record, warnings
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding, Outcome
 from webhook.pod import DECISION
@@ -163,21 +163,21 @@ def finding(number: int) -> tuple[str, Finding]:
 
 
 def test_one_finding_is_one_line() -> None:
-    assert refusal('pod "a"', [finding(0)], "1f0c") == (
-        'pod "a": spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit] (policy 1f0c)'
+    assert complaint([finding(0)], "1f0c") == (
+        ": spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit] (policy 1f0c)"
     )
 
 
 def test_several_findings_are_a_list() -> None:
-    assert refusal('pod "a"', [finding(0), finding(1)], "1f0c") == (
-        'pod "a": 2 problems (policy 1f0c):\n'
+    assert complaint([finding(0), finding(1)], "1f0c") == (
+        ": 2 problems (policy 1f0c):\n"
         "- spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]\n"
         "- spec.containers[1]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]"
     )
 
 
 def test_of_very_many_findings_the_first_are_told_and_the_rest_counted() -> None:
-    lines = refusal('pod "a"', map(finding, range(100)), "1f0c").splitlines()
-    assert lines[0] == 'pod "a": 100 problems (policy 1f0c):'
+    lines = complaint(map(finding, range(100)), "1f0c").splitlines()
+    assert lines[0] == ": 100 problems (policy 1f0c):"
     assert len(lines) == 22
     assert lines[-1] == "- … and 80 more"

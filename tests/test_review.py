@@ -202,15 +202,15 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="patched: both patch and patchType",
         ),
         pytest.param(
-            denied("u-1", "no"),
-            b'"allowed":false,"status":{"code":403,"message":"no","reason":"Forbidden"}}}',
+            denied("u-1", 'pod "a"', b': no \\"x\\""'),
+            b'"allowed":false,"status":{"code":403,"message":"pod \\"a\\": no \\"x\\"","reason":"Forbidden"}}}',
             id="denied",
         ),
         pytest.param(
-            denied("u-1", "no", 422, ["w"], {"a": "b"}),
-            b'"allowed":false,"status":{"code":422,"message":"no","reason":"Invalid"},'
+            denied("u-1", "", b'no"', ["w"], {"a": "b"}),
+            b'"allowed":false,"status":{"code":403,"message":"no","reason":"Forbidden"},'
             b'"warnings":["w"],"auditAnnotations":{"a":"b"}}}',
-            id="denied as invalid, with warnings and audit annotations",
+            id="denied, with warnings and audit annotations",
         ),
     ],
 )

@@ -194,7 +194,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
 def refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
     denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
     decision.subject = subject_of(pod)
-    decision.message = explain.refusal(decision.subject, denials, policy.hash)
+    decision.complaint = explain.complaint(denials, policy.hash)
     decision.result = "shadow" if shadow else "denied"
     return decision
 

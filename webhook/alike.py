@@ -139,10 +139,9 @@ def _named(request: Request) -> Request:
 
 def _told_again(known: Decision, request: Request) -> Decision:
     """A decision without a node, for a pod of another name."""
-    if not known.message or request.object is None:
+    if not known.complaint or request.object is None:
         return known
-    subject = admission.subject_of(request.object)
-    return known.like(subject=subject, message=subject + known.message[len(known.subject) :])
+    return known.like(subject=admission.subject_of(request.object))
 
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:

@@ -41,9 +41,10 @@ class Decision:
     workload: str = ""
     patch: bytes | None = None
     """A JSON Patch; None where the pod is left as it is."""
-    message: str = ""
     subject: str = ""
-    """What the message is about, and begins with."""
+    """What is refused: the message begins with it."""
+    complaint: str = ""
+    """What follows: the same for all pods of a template. "" where nothing is refused."""
     warnings: list[str | None] = field(default_factory=list)
     """What the caller is told besides findings. None stands for nothing."""
     quoted: bytes = b""
@@ -60,6 +61,15 @@ class Decision:
     reserve: bool = False
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
+
+    @property
+    def message(self) -> str:
+        return self.subject + self.complaint
+
+    @cached_property
+    def quoted_complaint(self) -> bytes:
+        """As the end of a JSON string. Nothing changes any more."""
+        return orjson.dumps(self.complaint)[1:]
 
     @cached_property
     def brief(self) -> bytes:

@@ -126,7 +126,7 @@ def encode(uid: str, decision: Decision) -> bytes:
     audit = {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None
     warnings = decision.told
     if decision.result == "denied":
-        return review.denied(uid, decision.message, warnings=warnings, audit=audit)
+        return review.denied(uid, decision.subject, decision.quoted_complaint, warnings, audit)
     if decision.patch is not None:
         return review.patched(uid, decision.patch, warnings, audit)
     return review.allowed(uid, warnings, audit)

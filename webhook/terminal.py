@@ -103,7 +103,7 @@ def _kinds(kinds: set[str]) -> str:
 
 def _report(result: offline.Result) -> None:
     decision, where = result.decision, result.document.where
-    if decision.message and decision.result in ("denied", "shadow"):
+    if decision.complaint and decision.result in ("denied", "shadow"):
         verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
         console.print(f"{where}: {verb}: {decision.message}", markup=False, style="red")
     for unit, action, finding in decision.findings:

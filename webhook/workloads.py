@@ -106,7 +106,7 @@ def _judged(
         decision.findings += [told for told in later if told not in early]
     denials = [(unit, finding) for unit, action, finding in decision.findings if action == "deny"]
     if denials and deny:
-        decision.message = explain.refusal(_title(request), denials, policy.hash)
+        decision.subject, decision.complaint = _title(request), explain.complaint(denials, policy.hash)
         decision.result = "shadow" if home.settings.shadow else "denied"
     if not deny:
         decision.findings = [(u, "foretold" if action == "deny" else action, f) for u, action, f in decision.findings]
