@@ -188,14 +188,14 @@ def test_a_refusal_tells_everything_at_once() -> None:
     assert decision.result == "denied"
     assert decision.patch is None
     assert not decision.reserve
-    assert decision.message.startswith('pod "trainer": ')
+    assert decision.complaint
     assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
     assert {unit for unit, action, _ in decision.findings if action == "deny"} <= {"gpuQuantity", "gpuResources"}
 
 
 def test_shadow_decides_and_changes_nothing() -> None:
     refused, patched = mutated(CONFLICT, "quiet"), mutated(pod(), "quiet")
-    assert (refused.result, refused.patch, bool(refused.message)) == ("shadow", None, True)
+    assert (refused.result, refused.patch, bool(refused.complaint)) == ("shadow", None, True)
     assert (patched.result, patched.patch, bool(patched.record)) == ("shadow", None, True)
     assert not patched.reserve
 
@@ -255,7 +255,7 @@ def test_the_others_are() -> None:
 
 def test_a_good_pod_is_allowed() -> None:
     decision = validated(pod())
-    assert (decision.result, decision.message, told(decision)) == ("allowed", "", [])
+    assert (decision.result, decision.complaint, told(decision)) == ("allowed", "", [])
 
 
 def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> None:
@@ -268,13 +268,13 @@ def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> 
         ("gpuLimit", "deny", "spec"),
         ("hostNamespaces", "warn", "spec.hostPID"),
     ]
-    assert decision.message.startswith('pod "trainer": 3 problems')
+    assert decision.complaint.startswith("3 problems")
     assert [line.partition(":")[0] for line in decision.told] == ["hostNamespaces"]
 
 
 def test_warnings_alone_allow() -> None:
     decision = validated(GREEDY, "lenient")
-    assert (decision.result, decision.message) == ("allowed", "")
+    assert (decision.result, decision.complaint) == ("allowed", "")
     assert len(decision.told) == 1
     assert validated(HOSTILE).result == "allowed"
 
@@ -282,7 +282,7 @@ def test_warnings_alone_allow() -> None:
 def test_shadow_finds_and_allows() -> None:
     decision = validated(GREEDY, "quiet")
     assert decision.result == "shadow"
-    assert decision.message
+    assert decision.complaint
     assert told(decision)
 
 
@@ -315,7 +315,7 @@ def test_of_one_rule_no_more_is_told_than_a_person_reads() -> None:
     many = pod(*(container(f"c{i}", gpu=5) for i in range(100)))
     decision = validated(many)
     assert len([unit for unit, _, _ in decision.findings if unit == "gpuLimit"]) == 20
-    assert len(decision.message) < 10_000
+    assert len(decision.complaint) < 10_000
 
 
 HUGE = pod(*(container(f"c{i}", gpu=None) for i in range(300)), hostNetwork=True, hostIPC=True)

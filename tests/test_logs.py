@@ -101,7 +101,7 @@ def test_no_name_of_a_tenant_ends_a_line_or_forges_one(name: str) -> None:
 
 
 def test_nothing_of_the_pod_but_its_name_is_in_the_log() -> None:
-    assert SECRET not in str(line(Decision("patched", message=SECRET, patch=SECRET.encode(), warnings=[SECRET])))
+    assert SECRET not in str(line(Decision("patched", complaint=SECRET, patch=SECRET.encode(), warnings=[SECRET])))
 
 
 def test_an_exception_is_told_by_type_and_place_and_not_by_its_text() -> None:

@@ -101,7 +101,7 @@ def test_no_stranger_makes_a_metric_grow_without_end() -> None:
 
 def test_names_of_nodes_and_pods_are_in_no_label() -> None:
     metrics = Metrics()
-    metrics.decided("mutate", Decision("patched", placement=CHOSEN, message="tenant"), 0.1)
+    metrics.decided("mutate", Decision("patched", placement=CHOSEN, complaint="tenant"), 0.1)
     assert b"tenant" not in metrics.text()
 
 

@@ -107,7 +107,7 @@ def test_a_good_policy_is_taken_and_its_author_told_that_the_cluster_lacks(text:
 def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> None:
     decision = judged("profiles:\n  default:\n    shadow: maybe\n    injektors: {}\n")
     assert decision.result == "denied"
-    assert decision.message.splitlines() == [
+    assert decision.complaint.splitlines() == [
         "2 problems in policy.yaml; the policy in force stays:",
         '- line 3: profiles.default.shadow: saw "maybe"; wanted true or false',
         '- line 4: profiles.default.injektors: unknown key; did you mean "injectors"?',
@@ -116,7 +116,7 @@ def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> N
 
 def test_of_many_problems_a_person_gets_twenty() -> None:
     decision = judged("profiles:\n  default:\n" + "".join(f"    x{n}: 1\n" for n in range(30)))
-    lines = decision.message.splitlines()
+    lines = decision.complaint.splitlines()
     assert (lines[0], lines[-1], len(lines)) == (
         "30 problems in policy.yaml; the policy in force stays:",
         "- … and 10 more",
@@ -137,4 +137,4 @@ WITHOUT = {
 def test_a_config_map_without_a_policy_is_refused(data: Any, saw: str) -> None:
     decision = judged(data)
     assert decision.result == "denied"
-    assert f'{saw}, wanted the key "policy.yaml" with the policy as text' in decision.message
+    assert f'{saw}, wanted the key "policy.yaml" with the policy as text' in decision.complaint

@@ -202,13 +202,13 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="patched: both patch and patchType",
         ),
         pytest.param(
-            denied("u-1", 'pod "a"', b': no \\"x\\""'),
+            denied("u-1", 'pod "a"', b'"no \\"x\\""'),
             b'"allowed":false,"status":{"code":403,"message":"pod \\"a\\": no \\"x\\"","reason":"Forbidden"}}}',
             id="denied",
         ),
         pytest.param(
-            denied("u-1", "", b'no"', ["w"], {"a": "b"}),
-            b'"allowed":false,"status":{"code":403,"message":"no","reason":"Forbidden"},'
+            denied("u-1", "pod", b'"no"', ["w"], {"a": "b"}),
+            b'"allowed":false,"status":{"code":403,"message":"pod: no","reason":"Forbidden"},'
             b'"warnings":["w"],"auditAnnotations":{"a":"b"}}}',
             id="denied, with warnings and audit annotations",
         ),

@@ -111,7 +111,7 @@ def test_a_profile_in_shadow_repairs_and_refuses_nothing_and_says_what_it_would_
     assert mutated(asked(deployment(HALF)), shadow).result == "ignored"
     decision = validated(asked(deployment(**THIEF)), shadow)
     assert decision.result == "shadow"
-    assert "privileged" in decision.message
+    assert "privileged" in decision.complaint
 
 
 def test_a_limit_in_the_template_is_not_called_a_change_of_its_pods() -> None:
@@ -158,8 +158,8 @@ def test_what_the_api_server_would_refuse_in_the_template_is_refused_in_our_word
 ) -> None:
     decision = mutated(asked(deployment(HALF, nodeName="gpu-a1", **THIEF)), policy(mode))
     assert decision.result == "denied"
-    head, *lines = decision.message.splitlines()
-    assert head.startswith('Deployment "app": 3 problems (policy ')
+    head, *lines = decision.complaint.splitlines()
+    assert head.startswith("3 problems (policy ")
     assert [line.rpartition(" ")[2] for line in lines] == ["[gpuQuantity]", "[privileged]", "[nodeName]"]
     assert lines[0].startswith("- spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: saw ")
 
@@ -177,7 +177,7 @@ def test_a_stateful_set_that_was_never_valid_may_change_as_the_api_server_lets_i
 
 def test_a_stateful_set_may_mount_its_claim_templates() -> None:
     mounting = {**deployment(volumeMounts=[{"name": "data", "mountPath": "/data"}]), "kind": "StatefulSet"}
-    assert "[podForm]" in mutated(asked(mounting), policy()).message
+    assert "[podForm]" in mutated(asked(mounting), policy()).complaint
     mounting["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}}]
     assert mutated(asked(mounting), policy()).result == "ignored"
 
@@ -189,7 +189,7 @@ def test_nothing_is_refused_for_the_api_server_in_a_custom_resource() -> None:
     assert mutated(request, policy()).result == "ignored"
     assert validated(request, policy()).result == "allowed"
     denied = validated(request, policy("deny"))
-    assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.message
+    assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.complaint
 
 
 def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store() -> None:
@@ -199,9 +199,7 @@ def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store()
         assert validated(thief, policy(mode)).result == "allowed"
     denied = validated(thief, policy("deny"))
     assert denied.result == "denied"
-    assert denied.message.startswith(
-        'Deployment "app": spec.template.spec.containers[0].securityContext.privileged: saw'
-    )
+    assert denied.complaint.startswith("spec.template.spec.containers[0].securityContext.privileged: saw")
 
 
 # --- What is said -----------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit, apply
 from webhook.placement import Rank, answer, ask_of, place
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import DECISION, Pod, annotations_of, display_name
+from webhook.pod import DECISION, Pod, annotations_of
 from webhook.policy import Policy
 from webhook.review import Request
 
@@ -123,7 +123,7 @@ def _refused_early(
     context.fits_empty = fitting(context.cluster, policy, home)
     found = [] if exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
     decision.findings = found if _denials(found) else [*said, *found]
-    return refused(decision, pod, policy, shadow=home.settings.shadow)
+    return refused(decision, policy, shadow=home.settings.shadow)
 
 
 def _denials(found: Iterable[tuple[str, str, Finding]]) -> Findings:
@@ -185,19 +185,14 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     decision = Decision("allowed", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.findings.extend(findings(pod, context, policy.rules(home.profile)))
     if any(action == "deny" for _, action, _ in decision.findings):
-        refused(decision, pod, policy, shadow=home.settings.shadow)
+        refused(decision, policy, shadow=home.settings.shadow)
         with suppress(QuantityError):
             decision.claim = claim_of(pod)
     return decision
 
 
-def refused(decision: Decision, pod: Pod, policy: Policy, *, shadow: bool) -> Decision:
+def refused(decision: Decision, policy: Policy, *, shadow: bool) -> Decision:
     denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
-    decision.subject = subject_of(pod)
     decision.complaint = explain.complaint(denials, policy.hash)
     decision.result = "shadow" if shadow else "denied"
     return decision
-
-
-def subject_of(pod: Pod) -> str:
-    return f"pod {display_name(pod)}"

@@ -72,7 +72,7 @@ class Alike:
         if isinstance(known, Plan):
             made = known.again(snapshot, self._rank, dry_run=request.dry_run)
         elif known is not None:
-            made = _told_again(known, request)
+            made = known
         if made is None:
             made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
             known = _kept(made, request, policy, snapshot) if key else None
@@ -88,7 +88,7 @@ class Alike:
         key = self._key(request, _profile(request.namespace, snapshot), policy, snapshot, bound=True)
         known = self._validated.get(key) if key else None
         if known is not None:
-            return _told_again(known, request)
+            return known
         made = admission.validate(request, policy, snapshot)
         if key:
             _keep(self._validated, key, made)
@@ -135,13 +135,6 @@ def _named(request: Request) -> Request:
     """Of the pod only what it is called: a parsed one takes ten times its text."""
     metadata = (request.object or {}).get("metadata") or {}
     return request._replace(object={"metadata": {key: metadata.get(key) for key in ("name", "generateName")}})
-
-
-def _told_again(known: Decision, request: Request) -> Decision:
-    """A decision without a node, for a pod of another name."""
-    if not known.complaint or request.object is None:
-        return known
-    return known.like(subject=admission.subject_of(request.object))
 
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:

@@ -17,7 +17,7 @@ from webhook.errors import BadPod
 from webhook.facts import Cluster, Placement, Rejected
 from webhook.interface import Context, Finding, Outcome, Rule
 from webhook.placement import Ask, fits_empty
-from webhook.pod import Pod, gpu_names, owner
+from webhook.pod import Pod, display_name, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request
 
@@ -41,10 +41,8 @@ class Decision:
     workload: str = ""
     patch: bytes | None = None
     """A JSON Patch; None where the pod is left as it is."""
-    subject: str = ""
-    """What is refused: the message begins with it."""
     complaint: str = ""
-    """What follows: the same for all pods of a template. "" where nothing is refused."""
+    """What is wrong, for the user; "" where nothing is refused. The same for all pods of a template: see `message_of`."""
     warnings: list[str | None] = field(default_factory=list)
     """What the caller is told besides findings. None stands for nothing."""
     quoted: bytes = b""
@@ -62,14 +60,10 @@ class Decision:
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
 
-    @property
-    def message(self) -> str:
-        return self.subject + self.complaint
-
     @cached_property
     def quoted_complaint(self) -> bytes:
-        """As the end of a JSON string. Nothing changes any more."""
-        return orjson.dumps(self.complaint)[1:]
+        """As a JSON string. Nothing changes any more."""
+        return orjson.dumps(self.complaint)
 
     @cached_property
     def brief(self) -> bytes:
@@ -103,6 +97,17 @@ class Decision:
             if action != "deny"
         ]
         return explain.warnings((*self.warnings, *briefs))
+
+
+def subject_of(request: Request) -> str:
+    """What is refused, as the user knows it."""
+    what = "pod" if request.kind == "Pod" else request.kind
+    return f"{what} {display_name(request.object or {})}"
+
+
+def message_of(request: Request, decision: Decision) -> str:
+    """What the user reads of a refusal."""
+    return f"{subject_of(request)}: {decision.complaint}"
 
 
 class Home(NamedTuple):

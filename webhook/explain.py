@@ -131,11 +131,11 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
 
 
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
-    """What the user reads after the name of what is refused: every finding at once, with the unit that found it."""
+    """What is wrong, as the user reads it: every finding at once, with the unit that found it."""
     found = list(findings)
     lines = [f"{finding.message} [{unit}]" for unit, finding in found[:_MOST_FINDINGS]]
     if len(found) > _MOST_FINDINGS:
         lines.append(f"… and {len(found) - _MOST_FINDINGS} more")
     if len(lines) == 1:
-        return f": {lines[0]} (policy {policy})"
-    return f": {len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)
+        return f"{lines[0]} (policy {policy})"
+    return f"{len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)

@@ -12,7 +12,7 @@ from webhook import policy_guard, review, workloads
 from webhook.alike import Alike
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
-from webhook.decision import Decision
+from webhook.decision import Decision, subject_of
 from webhook.errors import BadReview
 from webhook.facts import Placement
 from webhook.gpus import Gpus
@@ -71,7 +71,7 @@ class Handlers:
         except BadReview as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
-        answer = encode(request.uid, decision)
+        answer = encode(request, decision)
         self._recorder.decided(hook, request, decision, perf_counter() - started)
         return 200, answer
 
@@ -121,12 +121,12 @@ class Handlers:
         return request, decision
 
 
-def encode(uid: str, decision: Decision) -> bytes:
+def encode(request: review.Request, decision: Decision) -> bytes:
     """The answer to a decision, as the API server wants it."""
     audit = {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None
     warnings = decision.told
     if decision.result == "denied":
-        return review.denied(uid, decision.subject, decision.quoted_complaint, warnings, audit)
+        return review.denied(request.uid, subject_of(request), decision.quoted_complaint, warnings, audit)
     if decision.patch is not None:
-        return review.patched(uid, decision.patch, warnings, audit)
-    return review.allowed(uid, warnings, audit)
+        return review.patched(request.uid, decision.patch, warnings, audit)
+    return review.allowed(request.uid, warnings, audit)

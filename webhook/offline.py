@@ -205,4 +205,4 @@ def run(document: Document, decide: Decide, policy: Policy, state: ClusterState,
     pod = orjson.loads(document.original)
     if decision.patch is not None:
         pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
-    return Result(document, decision, pod, encode(document.request.uid, decision))
+    return Result(document, decision, pod, encode(document.request, decision))

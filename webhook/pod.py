@@ -175,7 +175,7 @@ def annotations_of(pod: Pod) -> Mapping[str, str]:
 
 def display_name(pod: Pod) -> str:
     """The name in quotes, or `generateName "x-"` while there is none yet: admission runs before names are made."""
-    metadata = pod["metadata"]
+    metadata = pod.get("metadata") or {}
     if name := metadata.get("name"):
         return quoted(name)
     return f"generateName {quoted(metadata.get('generateName', ''))}"

@@ -40,8 +40,8 @@ def _refused(decision: Decision, problems: list[str]) -> Decision:
     shown = problems[:_MOST_PROBLEMS]
     if len(problems) > len(shown):
         shown.append(f"… and {len(problems) - len(shown)} more")
-    decision.result, decision.subject = "denied", f"{plural(len(problems), 'problem')} in {KEY}"
-    decision.complaint = "\n- ".join(["; the policy in force stays:", *shown])
+    head = f"{plural(len(problems), 'problem')} in {KEY}; the policy in force stays"
+    decision.result, decision.complaint = "denied", "\n- ".join([head + ":", *shown])
     return decision
 
 

@@ -137,13 +137,12 @@ def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: Au
 
 
 def denied(uid: str, subject: str, complaint: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
-    """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <message>`.
+    """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <subject>: <complaint>`.
 
-    `complaint`: how the message goes on after the subject, as the end of a JSON string: it is long, and often the same.
+    `complaint` is a JSON string: it is long, and often the same.
     """
-    status = orjson.Fragment(
-        b'{"code":403,"message":%b%b,"reason":"Forbidden"}' % (orjson.dumps(subject)[:-1], complaint)
-    )
+    message = b"%b: %b" % (orjson.dumps(subject)[:-1], complaint[1:])
+    status = orjson.Fragment(b'{"code":403,"message":%b,"reason":"Forbidden"}' % message)
     return _answer({"uid": uid, "allowed": False, "status": status}, warnings, audit)
 
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from webhook import offline
-from webhook.decision import IGNORED
+from webhook.decision import IGNORED, message_of
 from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy import Policy
@@ -105,7 +105,7 @@ def _report(result: offline.Result) -> None:
     decision, where = result.decision, result.document.where
     if decision.complaint and decision.result in ("denied", "shadow"):
         verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
-        console.print(f"{where}: {verb}: {decision.message}", markup=False, style="red")
+        console.print(f"{where}: {verb}: {message_of(result.document.request, decision)}", markup=False, style="red")
     for unit, action, finding in decision.findings:
         if action == "foretold":
             console.print(f"{where}: its pods will be refused: {finding.message} [{unit}]", markup=False, style="red")

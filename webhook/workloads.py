@@ -21,7 +21,6 @@ from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
 from webhook.templates import Template, checked_by_the_api_server, holder_of, templates
-from webhook.text import quoted
 
 Told = tuple[str, str, Finding]
 """Unit, action, finding."""
@@ -106,7 +105,7 @@ def _judged(
         decision.findings += [told for told in later if told not in early]
     denials = [(unit, finding) for unit, action, finding in decision.findings if action == "deny"]
     if denials and deny:
-        decision.subject, decision.complaint = _title(request), explain.complaint(denials, policy.hash)
+        decision.complaint = explain.complaint(denials, policy.hash)
         decision.result = "shadow" if home.settings.shadow else "denied"
     if not deny:
         decision.findings = [(u, "foretold" if action == "deny" else action, f) for u, action, f in decision.findings]
@@ -190,11 +189,6 @@ def _defaulted(template: Pod) -> Pod:
 
 _CHANGED = ("filled", "filledLess", "added", "set", "neutral", "antiAffinity")
 """Words of injectors for: the pod is another than before."""
-
-
-def _title(request: Request) -> str:
-    metadata = (request.object or {}).get("metadata") or {}
-    return f"{request.kind} {quoted(metadata.get('name') or metadata.get('generateName') or '')}"
 
 
 def _moved(finding: Finding, template: Template) -> Finding:

@@ -112,8 +112,8 @@ def test_a_bad_policy_is_refused_with_path_and_line_and_the_old_one_stays(guarde
     status, said = guarded.apply(BAD)
     assert status == 1
     assert said.strip().endswith(
-        'admission webhook "policy.gpu-admission.io" denied the request: 2 problems in policy.yaml; the policy in force '
-        f"stays:\n- {PROBLEMS[0]}\n- {PROBLEMS[1]}"
+        'admission webhook "policy.gpu-admission.io" denied the request: ConfigMap "gpu-admission-policy": '
+        f"2 problems in policy.yaml; the policy in force stays:\n- {PROBLEMS[0]}\n- {PROBLEMS[1]}"
     )
     stored = guarded.plane.kubectl("get", "configmap", NAME, "-n", NAMESPACE, "-o", "json").stdout
     assert json.loads(stored)["data"]["policy.yaml"] == SHIPPED
