@@ -148,6 +148,7 @@ async def _run(
         )
         made.append(protocol)
     pace = None if idle is None or rate is None else loop.create_task(_pace(idle, rate))
+    awake = loop.create_task(_awake())
     await asyncio.sleep(min(1.0, seconds / 4))  # warm
     outcome.latencies.clear()
     outcome.failed = 0
@@ -160,8 +161,14 @@ async def _run(
         pace.cancel()
         for protocol in made:
             protocol.close()
+    awake.cancel()
     outcome.wall, outcome.cpu = time.perf_counter() - started, cpu_seconds(pid) - before
     return outcome
+
+
+async def _awake() -> None:
+    while True:
+        await asyncio.sleep(0)
 
 
 async def _pace(idle: list[_Connection], rate: float) -> None:

@@ -6,7 +6,7 @@ Bodies that fill in the same form say the same: nobody needs to parse the second
 
 from __future__ import annotations
 
-import re
+from struct import Struct
 from typing import Final, NamedTuple
 
 LARGEST: Final = 16 << 10
@@ -14,6 +14,7 @@ LARGEST: Final = 16 << 10
 TOKEN: Final = b"kube-api-access-"
 """Begins the name of the volume that the ServiceAccount admission plugin adds (serviceaccount/admission.go)."""
 LETTERS: Final = 5
+_NAME_LENGTH: Final = len(TOKEN) + LETTERS
 _UID: Final = b'"request":{"uid":"'
 _ENVELOPE: Final = 256
 _LONGEST_UID: Final = 128
@@ -21,10 +22,10 @@ _NAME: Final = b'"generateName":"'
 """Who has no such name has one of its own, and no likes."""
 _HEAD: Final = 2048
 _MANAGED: Final = b'"time":"'
-_TIME: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TIME: Final = b"0000-00-00T00:00:00Z"
+_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
 _AFTER_TIME: Final = b'","fieldsType":'
 """A manager of fields has a time and a type, in this order. Keys of maps come sorted: in labels they stand the other way."""
-_TIME_LENGTH: Final = 20
 
 
 class Marked(NamedTuple):
@@ -51,46 +52,59 @@ def marked(body: bytes) -> Marked | None:
 
 
 class Form(NamedTuple):
-    """The fixed texts of a body and where they stand; the blanks are between them."""
+    """The fixed texts of a body, and the blanks between them."""
 
-    size: int
-    fixed: tuple[tuple[int, bytes], ...]
+    layout: Struct
+    """Takes a body apart: fixed text, blank, and so on to the last fixed text. Comparing them one by one takes twice as long."""
+    fixed: tuple[bytes, ...]
     times: tuple[int, ...]
+    """Which of the blanks are times."""
     tokens: tuple[int, ...]
-    """Where the token's volume is named. None of the fixed texts does so: no other body can have its letters by chance."""
+    """Which name the token's volume. None of the fixed texts does so: no other body can have its letters by chance."""
 
     @classmethod
     def of(cls, body: bytes, mark: Marked) -> Form:
-        blanks = [(mark.start, len(mark.uid))]
         times = []
         at = mark.start
         while (at := body.find(_MANAGED, at)) >= 0:
             at += len(_MANAGED)
-            if _TIME.match(body, at) and body.startswith(_AFTER_TIME, at + _TIME_LENGTH):
+            if body[at : at + len(_TIME)].translate(_DIGITS) == _TIME and body.startswith(_AFTER_TIME, at + len(_TIME)):
                 times.append(at)
         tokens = _tokens(body)
-        blanks += [(at, _TIME_LENGTH) for at in times] + [(at, len(TOKEN) + LETTERS) for at in tokens]
+        blanks = {
+            mark.start: len(mark.uid),
+            **dict.fromkeys(times, len(_TIME)),
+            **dict.fromkeys(tokens, _NAME_LENGTH),
+        }
+        starts = sorted(blanks)
         fixed, end = [], 0
-        for start, length in sorted(blanks):
-            fixed.append((end, body[end:start]))
-            end = start + length
-        return cls(len(body), (*fixed, (end, body[end:])), tuple(times), tokens)
+        for start in starts:
+            fixed.append(body[end:start])
+            end = start + blanks[start]
+        fixed.append(body[end:])
+        lengths = [n for text, start in zip(fixed, starts, strict=False) for n in (len(text), blanks[start])]
+        layout = Struct("".join([f"{n}s" for n in (*lengths, len(fixed[-1]))]))
+        return cls(layout, tuple(fixed), tuple(map(starts.index, times)), tuple(map(starts.index, tokens)))
 
     def fits(self, body: bytes) -> bool:
         """Whether the body is this form, filled in."""
-        if len(body) != self.size:
+        layout, fixed, times, tokens = self
+        if len(body) != layout.size:
             return False
-        for at, text in self.fixed:  # startswith does not copy
-            if not body.startswith(text, at):
+        parts = layout.unpack(body)
+        if parts[::2] != fixed:
+            return False
+        blanks = parts[1::2]
+        for number in times:
+            if blanks[number].translate(_DIGITS) != _TIME:
                 return False
-        return all([_TIME.match(body, at) for at in self.times]) and (not self.tokens or self._named(body))
-
-    def _named(self, body: bytes) -> bool:
-        first, *others = self.tokens
-        name = body[first : first + len(TOKEN) + LETTERS]
-        if not name.startswith(TOKEN) or not name[len(TOKEN) :].isalnum():
-            return False
-        return all([body.startswith(name, at) for at in others])
+        if not tokens:
+            return True
+        name: bytes = blanks[tokens[0]]
+        for number in tokens:
+            if blanks[number] != name:
+                return False
+        return name.startswith(TOKEN) and name[len(TOKEN) :].isalnum()
 
 
 def _tokens(body: bytes) -> tuple[int, ...]:
@@ -98,7 +112,7 @@ def _tokens(body: bytes) -> tuple[int, ...]:
     at, found = -1, []
     while (at := body.find(TOKEN, at + 1)) >= 0:
         found.append(at)
-    names = {body[at - 1 : at + len(TOKEN) + LETTERS + 1] for at in found}
+    names = {body[at - 1 : at + _NAME_LENGTH + 1] for at in found}
     if len(names) != 1 or not (name := names.pop()).startswith(b'"') or not name.endswith(b'"'):
         return ()
     return tuple(found) if name[1 + len(TOKEN) : -1].isalnum() else ()
