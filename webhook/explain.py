@@ -56,12 +56,27 @@ def record(
 def numbers(ranked: Ranked) -> list[Any]:
     """What the record says of a node."""
     node, free, peers, score = ranked
-    return [node, free, peers, round(score * 1000) / 1000]
+    return [node, free, peers, _thousandths(score)]
+
+
+def quoted_name(node: str) -> bytes:
+    """A node's name as it stands in a record that is a JSON string."""
+    return orjson.dumps(orjson.dumps(node).decode())[1:-1]
+
+
+def quoted_numbers(name: bytes, ranked: Ranked) -> bytes:
+    """`numbers` as they stand in a record that is a JSON string. `name`: `quoted_name` of the node."""
+    _, free, peers, score = ranked
+    return b"[%b,%d,%d,%b]" % (name, free, peers, orjson.dumps(_thousandths(score)))
+
+
+def _thousandths(score: float) -> float:
+    return round(score * 1000) / 1000
 
 
 def quoted_nodes(entries: Iterable[bytes], total: int) -> bytes:
     """The end of a record that is a JSON string: the nodes, with the comma before them and all that closes after them.
-    `entries`: `numbers` of each, as a part of a JSON string."""
+    `entries`: `quoted_numbers` of each."""
     return b',\\"nodes\\":[%b],\\"of\\":%d}"' % (b",".join(entries), total)
 
 

@@ -6,6 +6,7 @@ times was said of it before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ class Plan(NamedTuple):
         pieces = [slot.piece(ranked) for slot, ranked in zip(slots, placement.nodes, strict=True)]
         before, terms, after = patch.partition(b"".join([term for term, _ in pieces])) if pieces else (b"", b"", patch)
         between, recorded, closing = after.partition(first.quoted)
-        ending = _ending(placement, pieces)
+        ending = _ending(placement, [numbers for _, numbers in pieces])
         if bool(pieces) != bool(terms) or not recorded or not recorded.endswith(ending):
             return None
         quoted = recorded[: -len(ending)]
@@ -67,47 +68,52 @@ class Plan(NamedTuple):
         return self.completed(rank(self.ask, snapshot, self.settings, self.gpus), dry_run=dry_run)
 
     def completed(self, placement: Placement, *, dry_run: bool) -> Decision | None:
-        if len(placement.nodes) != len(self.slots) or placement.reason != self.reason:
+        slots, nodes = self.slots, placement.nodes
+        if len(nodes) != len(slots) or placement.reason != self.reason:
             return None
-        pieces = [
-            slot.known.get(ranked) or slot.piece(ranked)
-            for slot, ranked in zip(self.slots, placement.nodes, strict=True)
-        ]
-        ending = _ending(placement, pieces)
+        pieces = [slot.known.get(ranked) or slot.piece(ranked) for slot, ranked in zip(slots, nodes, strict=True)]
+        terms, numbers = zip(*pieces, strict=True) if pieces else ((), ())
+        ending = _ending(placement, numbers)
         if len(self.quoted) + len(ending) > explain.LARGEST_RECORD:
             return None
         quoted = self.quoted + ending
         return self.first.like(
-            patch=b"".join([self.opening, *[term for term, _ in pieces], self.middle, quoted, self.closing]),
+            patch=b"".join([self.opening, *terms, self.middle, quoted, self.closing]),
             quoted=quoted,
             placement=placement,
             reserve=not dry_run,
         )
 
 
-def _ending(placement: Placement, pieces: list[_Piece]) -> bytes:
+def _ending(placement: Placement, numbers: Sequence[bytes]) -> bytes:
     """The end of the record, as that of a JSON string."""
-    if not pieces:
+    if not numbers:
         return explain.quoted_reason(placement.reason, placement.rejected)
-    return explain.quoted_nodes([numbers for _, numbers in pieces], placement.total)
+    return explain.quoted_nodes(numbers, placement.total)
 
 
 class _Slot:
     """A place in the order of nodes, with what was said of nodes that stood there: it goes into every answer ten times."""
 
-    __slots__ = ("_comma", "_weight", "known")
+    __slots__ = ("_comma", "_names", "_weight", "known")
 
     def __init__(self, comma: bytes, weight: int) -> None:
         self._comma, self._weight = comma, weight
+        self._names: dict[str, _Piece] = {}
+        """What is said of a node whatever its numbers: the term, and its name in the record."""
         self.known: dict[Ranked, _Piece] = {}
 
     def piece(self, ranked: Ranked) -> _Piece:
-        term = self._comma + orjson.dumps(naming(ranked.node, self._weight))
-        numbers = orjson.dumps(orjson.dumps(explain.numbers(ranked)).decode())[1:-1]
+        node, names = ranked.node, self._names
         if len(self.known) >= _MOST:
             self.known.clear()
-        self.known[ranked] = found = term, numbers
+            names.clear()
+        term, name = names.get(node) or names.setdefault(node, self._named(node))
+        self.known[ranked] = found = term, explain.quoted_numbers(name, ranked)
         return found
+
+    def _named(self, node: str) -> _Piece:
+        return self._comma + orjson.dumps(naming(node, self._weight)), explain.quoted_name(node)
 
 
 @lru_cache(maxsize=128)
