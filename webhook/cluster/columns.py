@@ -92,7 +92,20 @@ class Columns:
     """
 
     __slots__ = (
-        *("alive", "avoid", "capacity", "free", "idle", "measured", "model", "models", "name", "observed", "rows"),
+        *(
+            "alive",
+            "avoid",
+            "capacity",
+            "free",
+            "free_at",
+            "idle",
+            "measured",
+            "model",
+            "models",
+            "name",
+            "observed",
+            "rows",
+        ),
         *("changes", "sharing", "size", "spare", "utilisation"),
     )
 
@@ -112,6 +125,8 @@ class Columns:
         resource that some node has by its full name. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
         """Allocatable less what pods on the node and pods promised to it request. May be negative."""
+        self.free_at: dict[str, memoryview] = {}
+        """The same numbers, one at a time: that takes half as long so."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU product as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
@@ -132,6 +147,7 @@ class Columns:
         """A new resource, of which no node has any yet."""
         self.capacity[resource] = np.zeros(self.size, np.int64)
         self.free[resource] = np.zeros(self.size, np.int64)
+        self.free_at[resource] = self.free[resource].data
 
     def grow(self) -> None:
         """Twice as many rows."""
@@ -147,3 +163,4 @@ class Columns:
         for arrays in (self.capacity, self.free):
             for resource, array in arrays.items():
                 arrays[resource] = np.concatenate([array, np.zeros(more, np.int64)])
+        self.free_at = {resource: array.data for resource, array in self.free.items()}

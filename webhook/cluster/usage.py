@@ -45,11 +45,10 @@ class Usage:
         """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept."""
         kind = self._keep(kind) if kind.number < 0 else kind
         kind.held += 1
-        free = self.nodes.columns.free
+        free = self.nodes.columns.free_at
         for resource, amount in kind.demand.requests:
             if resource in free:
-                array = free[resource]
-                array[row] = array.item(row) - amount  # half the time of -=
+                free[resource][row] -= amount
         if kind.owner:
             rows = self.peers.setdefault(kind.owner, {})
             rows[row] = rows.get(row, 0) + 1
@@ -58,11 +57,10 @@ class Usage:
 
     def give_back(self, row: int, kind: Kind) -> None:
         """One pod less."""
-        free = self.nodes.columns.free
+        free = self.nodes.columns.free_at
         for resource, amount in kind.demand.requests:
             if resource in free:
-                array = free[resource]
-                array[row] = array.item(row) + amount
+                free[resource][row] += amount
         if kind.owner:
             rows = self.peers[kind.owner]
             rows[row] -= 1

@@ -150,7 +150,7 @@ class Scores:
     def _singly(self, nodes: Nodes, view: View) -> Callable[[int], float]:
         """As `_scored`, of one row. Valid until all is computed again, or the view changes."""
         columns, shape, of = nodes.columns, self.shape, self.strategy.single(nodes.columns, self.demand, view)
-        needs = [(columns.free[name].item, amount) for name, amount in self._needs if name in columns.free]
+        needs = [(columns.free_at[name], amount) for name, amount in self._needs if name in columns.free]
         possible, avoid = len(needs) == len(self._needs), columns.avoid
         shares, less_here = nodes.shares, less_of(nodes.shares, columns, self.demand, self._gpu)
 
@@ -158,7 +158,7 @@ class Scores:
             if not possible or not shape.mask.item(row):
                 return _NEVER
             for free, amount in needs:
-                if free(row) < amount:
+                if free[row] < amount:
                     return _NEVER
             found = of(row)
             if shares.several:

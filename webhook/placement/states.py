@@ -6,7 +6,6 @@ back to what it was. Most clusters have few kinds of nodes and few sizes of pods
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -35,9 +34,12 @@ class States:
         self.epoch = 0
         """Rises when states are numbered anew."""
         self._ids: dict[tuple[int, ...], int] = {}
-        self._read: list[Callable[[int], int]] = []
-        """The arrays, a row at a time. Valid until the columns grow."""
+        self._read: list[memoryview] = []
         self._read_to = -1
+
+    def views(self, columns: Columns) -> list[memoryview]:
+        """The amounts a row at a time, in the order of a state. Valid until the columns grow."""
+        return [array.data for array in self._arrays(columns)]
 
     def catch_up(self, columns: Columns) -> None:
         if columns.changes.position - self._read_to >= _HANDFUL:
@@ -55,7 +57,7 @@ class States:
         elif len(changed) <= _MANY:
             read = self._read
             for row in set(changed):
-                self.of_row[row] = self._number(tuple([item(row) for item in read]))
+                self.of_row[row] = self._number(tuple([amount[row] for amount in read]))
         else:
             rows = distinct(changed, columns.size)
             if len(rows) > columns.rows // _DEARER:
@@ -78,7 +80,7 @@ class States:
         return [*free, *[columns.capacity[name] for name in self.resources], columns.model]
 
     def _number_all(self, columns: Columns) -> None:
-        self._read = [array.item for array in self._arrays(columns)]
+        self._read = self.views(columns)
         amounts: Integers = np.array(self._arrays(columns), np.int64)
         mixed = np.zeros(columns.size, np.int64)
         for array in amounts:
