@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Set
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,7 @@ class Scores:
         self._view: object = None
         self._order, self._pending, self._listed = -1, 0, _KEPT
         self._single: Callable[[int], float] = self.score.item
+        self._score_at: Any = self.score.data
 
     def refresh(self, nodes: Nodes, view: View) -> None:
         """Compute again what changed since the last time.
@@ -80,12 +82,11 @@ class Scores:
                 self._compute_all(nodes, view)
                 return
             if not many:
-                scores, single, top, order, told = self.score, self._single, self._top, nodes.order.item, self._ranked
+                top, order = self._top, nodes.order.item
                 for row in few:
-                    scores[row] = score = single(row)
+                    self._score_at[row] = score = self._single(row)
                     top.move(row, score, order(row))
-                    if row in told:
-                        del told[row]
+                    self._ranked.pop(row, None)
             else:
                 mark = marked(changed, nodes.columns.size)
                 self._recompute(nodes, mark.nonzero()[0], mark, view)
@@ -124,6 +125,7 @@ class Scores:
         size = nodes.columns.size
         if size != len(self.score):
             self.score = np.full(size, _NEVER)
+            self._score_at = self.score.data
             self._single = self._singly(nodes, view)
         able, scores = self._scored(nodes, slice(0, size), view)
         self.score.fill(_NEVER)
@@ -153,9 +155,10 @@ class Scores:
         needs = [(columns.free_at[name], amount) for name, amount in self._needs if name in columns.free]
         possible, avoid = len(needs) == len(self._needs), columns.avoid
         shares, less_here = nodes.shares, less_of(nodes.shares, columns, self.demand, self._gpu)
+        fits = shape.mask.data
 
         def score(row: int) -> float:
-            if not possible or not shape.mask.item(row):
+            if not possible or not fits[row]:
                 return _NEVER
             for free, amount in needs:
                 if free[row] < amount:
@@ -219,9 +222,9 @@ class Scores:
         return tuple(found)
 
     def _tell(self, nodes: Nodes, row: int) -> Ranked:
-        score = self.score.item(row)
+        score = self._score_at[row]
         score += AVOIDED if score < -AVOIDED / 2 else 0.0
-        free = nodes.columns.free[self._gpu].item(row) if self._gpu is not None else 0
+        free = nodes.columns.free_at[self._gpu][row] if self._gpu is not None else 0
         found = self._ranked[row] = Ranked(nodes.columns.name[row], free, 0, score)
         return found
 
