@@ -24,7 +24,7 @@ from webhook.placement.settings import PlacementSettings
 
 _Piece = tuple[bytes, bytes]
 """What a patch says of a node, and what the record does, as a part of a JSON string."""
-_MOST = 2048
+_MOST = 128
 """Nodes with their numbers, kept for each place in the order."""
 
 

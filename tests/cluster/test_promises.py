@@ -47,8 +47,16 @@ def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     return {**stored, "status": {"phase": "Pending"}}
 
 
-@pytest.mark.parametrize("policy", [PREFERRED, REQUIRED], ids=["preferred", "required"])
-def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anything_twice(policy: Policy) -> None:
+@pytest.mark.parametrize(
+    ("policy", "elsewhere"),
+    [
+        pytest.param(PREFERRED, "ranked", id="preferred: the second node is ranked too"),
+        pytest.param(REQUIRED, "other", id="required: only the first is in the spec"),
+    ],
+)
+def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anything_twice(
+    policy: Policy, elsewhere: str
+) -> None:
     of = state(NODES)
     stored = [admit(of, f"p{i}", policy) for i in range(6)]
     assert of.ledger.counts == Counts(6, 0)
@@ -61,7 +69,7 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
         of.pod_seen({**made, "spec": {**made["spec"], "nodeName": "gpu-a"}}, 2)
     assert of.ledger.counts == Counts(0, 0)
     assert (free(of, "gpu-a"), free(of, "gpu-b")) == (2, 8)
-    assert of.ledger.honoured == {"first": 3, "ranked": 3, "other": 0}
+    assert of.ledger.honoured == {"first": 3, "ranked": 0, "other": 0, elsewhere: 3}
 
 
 def test_another_replica_learns_of_the_promise_when_the_pod_is_seen() -> None:

@@ -41,9 +41,10 @@ class _Held:
 
     __slots__ = ("key", "kind", "nodes", "row", "until")
 
-    def __init__(self, key: Key, nodes: tuple[str, ...], row: int, kind: Kind, until: float) -> None:
+    def __init__(self, key: Key, row: int, kind: Kind, until: float) -> None:
         self.key = key
-        self.nodes = nodes
+        self.nodes: tuple[str, ...] = ()
+        """The ranked nodes, once the pod is seen: it names them. Before that there may be thousands, and none is looked at."""
         self.row = row
         self.kind = kind
         self.until = until
@@ -79,19 +80,18 @@ class Ledger:
     def counts(self) -> Counts:
         return Counts(*self._counts)
 
-    def reserve(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> None:
-        """Admitted here, with these ranked nodes."""
-        held = self._hold(_key(pod, nodes, kind), nodes, kind, now + self.unseen_ttl)
+    def reserve(self, pod: PodKey, node: str, kind: Kind, now: float) -> None:
+        """Admitted here, with this node ranked first."""
+        held = self._hold((pod, node, kind.gpus), kind, now + self.unseen_ttl)
         self._unseen.append(held)
-        if held.key in self._reserved:
-            self._reserved[held.key].append(held)
-        else:
-            self._reserved[held.key] = [held]  # a deque takes ten times as much, and there is one for nearly each pod
+        alike = self._reserved.setdefault(held.key, [held])  # a deque takes ten times as much, and most hold one
+        if alike[-1] is not held:
+            alike.append(held)
         self._counts[0] += 1
 
-    def release(self, pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> None:
+    def release(self, pod: PodKey, node: str, kind: Kind) -> None:
         """Refused after it was admitted: the pod will not come."""
-        held = self._use_up(_key(pod, nodes, kind))
+        held = self._use_up((pod, node, kind.gpus))
         if held is not None:
             self.ended["refused"] += 1
             self._let_go(held)
@@ -100,15 +100,15 @@ class Ledger:
         """The pod exists and is not bound. False where that was known, or is what was reserved for."""
         if uid in self._seen:
             return False
-        key = _key(pod, nodes, kind)
+        key = pod, nodes[0], kind.gpus
         held = self._use_up(key)
         new = held is None
         if held is None:
-            held = self._hold(key, nodes, kind, now)
+            held = self._hold(key, kind, now)
         else:
             self._becomes(held, kind)
         self._usage.claimed(held.row, kind, this=not new)
-        held.until = now + self.ttl
+        held.nodes, held.until = nodes, now + self.ttl
         self._waiting.append(held)
         self._counts[1] += 1
         self._seen[uid] = held
@@ -130,13 +130,14 @@ class Ledger:
         """The pod is on a node: what was held there counts as the pod's now, what was held elsewhere is given back."""
         held = self._seen.pop(uid, None)
         if held is not None:
+            nodes = held.nodes
             if held.row >= 0:
                 self._counts[1] -= 1
         else:
-            held = self._use_up(_key(pod, nodes, kind)) if nodes else None
+            held = self._use_up((pod, nodes[0], kind.gpus)) if nodes else None
             if held is None:
                 return "unpromised"
-        where = "first" if node == held.nodes[0] else "ranked" if node in held.nodes else "other"
+        where = "first" if node == nodes[0] else "ranked" if node in nodes else "other"
         self.honoured[where] += 1
         self.ended["bound"] += 1
         if held.row >= 0 and held.row == self._usage.nodes.row_of.get(node):
@@ -158,8 +159,9 @@ class Ledger:
         """Give back what was promised for too long to a pod that was not seen, or not bound."""
         while self._unseen and self._unseen[0].until <= now:
             held = self._unseen.popleft()
-            if self._reserved.get(held.key, _NONE)[0] is held:
-                self._use_up(held.key)
+            alike = self._reserved.get(held.key)
+            if alike is not None and alike[0] is held:
+                self._take_out(held.key, alike)
                 self.ended["expired"] += 1
                 self._let_go(held)
         while self._waiting and self._waiting[0].until <= now:
@@ -178,9 +180,9 @@ class Ledger:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _hold(self, key: Key, nodes: tuple[str, ...], kind: Kind, until: float) -> _Held:
-        row = self._usage.nodes.row(nodes[0])
-        return _Held(key, nodes, row, self._usage.take(row, kind), until)
+    def _hold(self, key: Key, kind: Kind, until: float) -> _Held:
+        row = self._usage.nodes.row(key[1])
+        return _Held(key, row, self._usage.take(row, kind), until)
 
     def _becomes(self, held: _Held, kind: Kind) -> None:
         """The pod asks for something else than what was promised."""
@@ -195,18 +197,12 @@ class Ledger:
 
     def _use_up(self, key: Key) -> _Held | None:
         """The oldest reservation of this key, taken out of the reserved ones."""
-        reserved = self._reserved.get(key)
-        if not reserved:
-            return None
-        held = reserved.pop(0)
-        if not reserved:
+        alike = self._reserved.get(key)
+        return self._take_out(key, alike) if alike else None
+
+    def _take_out(self, key: Key, alike: list[_Held]) -> _Held:
+        held = alike.pop(0)
+        if not alike:
             del self._reserved[key]
         self._counts[0] -= 1
         return held
-
-
-_NONE: tuple[None] = (None,)
-
-
-def _key(pod: PodKey, nodes: tuple[str, ...], kind: Kind) -> Key:
-    return pod, nodes[0], kind.gpus

@@ -183,15 +183,15 @@ class ClusterState:
     def hold(self, claim: Claim, placement: Placement, now: float) -> None:
         """As `reserve`, for a pod whose claim is known."""
         if placement.nodes:
-            kind, nodes = self.usage.kind(claim.demand, claim.owner), tuple([ranked.node for ranked in placement.nodes])
-            self.ledger.reserve(claim.key, nodes, kind, now)
+            kind = self.usage.kind(claim.demand, claim.owner)
+            self.ledger.reserve(claim.key, placement.nodes[0].node, kind, now)
             self.history.add(claim.demand, claim.models)
 
     def release(self, pod: dict[str, Any], claim: Claim | None = None) -> None:
         """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
         if self.ledger.counts.reserved and (node := first_promised(pod)):
             key, demand, owner, _ = claim or claim_of(pod)
-            self.ledger.release(key, (node,), self.usage.kind(demand, owner))
+            self.ledger.release(key, node, self.usage.kind(demand, owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
