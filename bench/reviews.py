@@ -1,8 +1,7 @@
 """What one review costs: `python -m bench.reviews`.
 
 Two tables: CPU time for a review at one rate for all servers, more than an API server is likely to ask; and what a core takes
-at most. Under full load the CPU times do not compare: a server that takes longer has clients that fall asleep over each
-answer, and pays for waking them (a handler that does nothing but count for 39 µs adds 60 to the 30 of an empty one).
+at most.
 
 The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yardsticks in the same run: the ratios are
 what counts, since machines differ and are shared. `echo` gives the body back, `no decision` parses it and answers with a
