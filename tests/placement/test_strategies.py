@@ -53,6 +53,7 @@ def best(of: Columns, wanted: Demand, seen: tuple[Popular, ...]) -> int:
 ONES = popular((demand(), 1.0))
 LARGE = popular((demand(), 0.7), (demand(8, 64, 512), 0.3))
 CPU_BOUND = popular((demand(1, 12, 32), 1.0))
+HALVES = popular((demand(), 0.4), (demand(4, 32, 128), 0.6))
 PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
 
 
@@ -64,6 +65,14 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
         pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(0), (), 1, id="a pod without GPUs goes to the fullest"),
         pytest.param([(8, 96, 768, 0), (2, 30, 200, 0)], demand(), ONES, 1, id="the fullest where all are as useful"),
         pytest.param([(8, 96, 768, 0), (7, 90, 700, 0)], demand(), LARGE, 1, id="a whole node is kept for large pods"),
+        pytest.param(
+            [(8, 96, 768, 0), (4, 48, 384, 0)],
+            demand(),
+            HALVES,
+            1,
+            id="a whole node is kept for large pods not yet seen",
+        ),
+        pytest.param([(5, 60, 480, 0), (4, 48, 384, 0)], demand(), HALVES, 0, id="half a node is kept for its half"),
         pytest.param([(3, 40, 200, 0), (2, 40, 200, 0)], demand(2), ONES, 1, id="a node filled exactly before a rest"),
         pytest.param(
             [(8, 96, 768, 0), (2, 20, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"

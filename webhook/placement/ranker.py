@@ -22,7 +22,8 @@ from webhook.placement.refusals import Refusals
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shapes import Shape
 from webhook.placement.states import follow
-from webhook.placement.strategies import STRATEGIES, WEIGHTS
+from webhook.placement.strategies import STRATEGIES, WEIGHTS, Apart
+from webhook.placement.whole import Whole, whole_nodes
 from webhook.placement.wishes import NOTHING, Granted
 from webhook.pod import Pod
 
@@ -83,8 +84,8 @@ class Ranker:
 
     def _ordered(self, ask: Ask, scores: Scores, peers: Peers) -> list[int]:
         """The best rows. What the pod's author wishes comes first, then what the policy prefers, then the domain of the
-        pod's gang, then nodes that GPU metrics do not advise against, then fewest peers where the strategy says so, then
-        the score."""
+        pod's gang, then nodes that GPU metrics do not advise against, then whole nodes last where few are left, and fewest
+        peers first, where the strategy says so, then the score."""
         count = self._settings.nodes
         crowd = peers if scores.strategy.peers_first else _NO_PEERS
         near: list[Domain] = []
@@ -111,16 +112,28 @@ class Ranker:
         else:
             every = slice(0, nodes.columns.rows) if among is None else among.rows
             found = scores.best_within(nodes, count, apart, every, None if among is None else among.member)
-        if crowd and (len(found) < count or scores.score.item(found[-1]) < -AVOIDED / 2):
+        spared = self._spared(scores, found) if crowd else []
+        if crowd and (spared or len(found) < count or scores.score.item(found[-1]) < -AVOIDED / 2):
             inside = [row for row in crowd if among is None or among.member.item(row)]
-            found = self._merged(scores, [*found, *[row for row in inside if row not in taken]], crowd)[:count]
+            found = self._merged(scores, [*found, *[row for row in inside if row not in taken]], crowd, spared)[:count]
         return found
 
-    def _merged(self, scores: Scores, rows: list[int], peers: Peers) -> list[int]:
-        """Rows that fit, in order; some of them have peers."""
-        score = scores.score[rows]
+    def _spared(self, scores: Scores, rows: list[int]) -> list[Whole]:
+        """The kinds of whole nodes that are not to be broken for the sake of peers alone, where some of `rows` are such."""
+        if not isinstance(scores.strategy, Apart):
+            return []
+        columns = self._state.nodes.columns
+        kinds = whole_nodes(columns, self._view, scores.demand)
+        return [whole for whole in kinds if whole.any(columns, rows) and whole.scarce(columns)]
+
+    def _merged(self, scores: Scores, rows: list[int], peers: Peers, spared: list[Whole]) -> list[int]:
+        """Rows that fit, in order; some of them have peers, and some are `spared`."""
+        nodes, score = self._state.nodes, scores.score[rows]
         many = np.fromiter((peers.get(row, 0) for row in rows), np.int64, len(rows))
-        order = np.lexsort((self._state.nodes.order[rows], -score, many, score < -AVOIDED / 2))
+        last = np.zeros(len(rows), bool)
+        for whole in spared:
+            last |= nodes.columns.free[whole.gpu][rows] >= whole.size
+        order = np.lexsort((nodes.order[rows], -score, many, last, score < -AVOIDED / 2))
         return [rows[at] for at in order.tolist() if score[at] > -np.inf]
 
     # --- what is remembered -------------------------------------------------------------------------------------------

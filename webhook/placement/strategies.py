@@ -12,6 +12,7 @@ import numpy as np
 
 from webhook.cluster.columns import Columns, Demand, Floats, Integers, Rows, Strategy, View
 from webhook.placement.fragmentation import outlook
+from webhook.placement.whole import whole_nodes
 
 WEIGHTS: Final = (100, 35, 12, 8, 7, 6, 5, 4, 3, 2)
 """Weights of the preferred terms, best node first.
@@ -89,7 +90,7 @@ class Spread:
 
 class Pack:
     """For everything else: the node that loses least for the demands seen lately (`fragmentation`), the fullest first
-    among equals.
+    among equals. A whole node is worth something to large pods that were not seen yet, too (`whole`).
 
     Fullest is by free GPUs, and by free CPU as so many GPUs as it is there for: best-fit, as FGD's authors compare with.
     A score is minus what the node would lose, in GPUs of an average pod.
@@ -98,10 +99,24 @@ class Pack:
     peers_first = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
-        return -outlook(columns, view).cost(columns, rows, demand, _FULLNESS)
+        found = -outlook(columns, view).cost(columns, rows, demand, _FULLNESS)
+        for whole in whole_nodes(columns, view, demand):
+            if whole.unseen:
+                found = found - whole.unseen * (columns.free[whole.gpu][rows] >= whole.size)
+        return found
 
     def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
-        return outlook(columns, view).single(columns, demand, _FULLNESS)
+        seen = outlook(columns, view).single(columns, demand, _FULLNESS)
+        unseen = [(columns.free_at[w.gpu], w.size, w.unseen) for w in whole_nodes(columns, view, demand) if w.unseen]
+
+        def score(row: int) -> float:
+            found = seen(row)
+            for free, size, lost in unseen:
+                if free[row] >= size:
+                    found -= lost
+            return found
+
+        return score if unseen else seen
 
     def sees(self, view: View) -> object:
         return view.version
@@ -109,7 +124,8 @@ class Pack:
 
 class Apart(Pack):
     """For replicas that should not share a node, on a cluster where whole nodes are wanted too: the caller puts nodes with
-    fewer pods of the same owner first, then as `Pack`. `Spread` takes the emptiest nodes, and large pods find none."""
+    fewer pods of the same owner first, then as `Pack`. `Spread` takes the emptiest nodes, and large pods find none. Once one
+    in twenty of the largest nodes is left whole, no more of them are broken only to keep replicas apart (`Whole.scarce`)."""
 
     peers_first = True
 

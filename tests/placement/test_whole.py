@@ -1,0 +1,143 @@
+"""Whole nodes are kept for large pods that are still to come, and replicas are kept apart for as long as that costs none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import GPUS
+from tests.cluster.objects import GPU, admitted, node, pod, state
+from webhook.cluster.columns import Columns, Demand, Popular, View
+from webhook.cluster.state import ClusterState
+from webhook.placement import place
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.whole import Whole, whole_nodes
+
+
+def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
+    return [found.node for found in place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS).nodes]
+
+
+def filled(nodes: int, whole: int) -> ClusterState:
+    """One node holds a replica of "o" and has seven GPUs left, some are whole, and the others are full."""
+    names = [f"gpu-{number:02}" for number in range(nodes)]
+    others = [pod(f"x-{name}", 8, on=name) for name in names[1 + whole :]]
+    return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "whole", "first"),
+    [
+        pytest.param(2, 1, "gpu-01", id="of two nodes both are used"),
+        pytest.param(19, 1, "gpu-01", id="the last whole one of nineteen"),
+        pytest.param(20, 2, "gpu-01", id="two whole ones of twenty"),
+        pytest.param(20, 1, "gpu-00", id="the last whole one of twenty stays whole"),
+        pytest.param(59, 2, "gpu-00", id="two of fifty-nine stay whole"),
+        pytest.param(59, 3, "gpu-01", id="but not a third"),
+    ],
+)
+def test_replicas_are_kept_apart_while_more_whole_nodes_are_left_than_one_in_twenty(
+    nodes: int, whole: int, first: str
+) -> None:
+    of = filled(nodes, whole)
+    assert ranked(of, pod("p", owner="o"), "apart")[0] == first
+    assert ranked(of, pod("p", owner="o"), "spread")[0] == "gpu-01", "spread takes the emptiest whatever it costs"
+
+
+def test_the_last_whole_node_is_taken_where_nothing_else_fits() -> None:
+    of = filled(20, 1)
+    of.pod_seen(pod("y", 7, on="gpu-00"), 0)
+    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-01"]
+
+
+def test_a_partly_used_node_without_a_replica_comes_before_one_with_a_replica_and_a_whole_one_last() -> None:
+    of = filled(20, 1)
+    of.pod_gone(pod("x-gpu-05", 8), 0)
+    of.pod_seen(pod("y", 2, on="gpu-05"), 0)
+    assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-00", "gpu-01"]
+
+
+def test_whole_nodes_of_a_smaller_size_are_not_spared() -> None:
+    names = [f"gpu-{number:02}" for number in range(20)]
+    full = [pod(f"x-{name}", 8, on=name) for name in names[1:]]
+    of = state([*[node(name) for name in names], node("small", 4)], [pod("r", on=names[0], owner="o"), *full])
+    assert ranked(of, pod("p", owner="o"), "apart")[0] == "small"
+
+
+def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_are_wanted() -> None:
+    of = state([node("a"), node("b")])
+    for _ in range(20):
+        of.history.add(Demand(((GPU, 8), ("pods", 1))), None)
+    on: list[str] = []
+    for number in range(8):
+        made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
+        placement = place(made, of.snapshot(0), PlacementSettings(), "apart", GPUS)
+        of.reserve(made, placement, 0)
+        on.append(placement.nodes[0].node)
+    assert (on.count("a"), on.count("b")) == (4, 4)
+
+
+# --- how much a whole node is worth to pods that were not seen --------------------------------------------------------
+
+
+def columns(capacity: int = 8) -> Columns:
+    made = Columns()
+    made.rows = 40
+    made.add_resource(GPU)
+    made.capacity[GPU][:40] = made.free[GPU][:40] = capacity
+    return made
+
+
+def view(**shares: float) -> View:
+    """`n4=0.5`: half of the pods seen lately asked for four GPUs."""
+    found = [Popular(Demand(((GPU, int(name[1:])),)), None, share) for name, share in shares.items()]
+    return View(1, (GPU,), tuple(found))
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param({}, 0, id="nothing was seen"),
+        pytest.param({"n1": 1.0}, 0, id="all are alike: no node is spared for any"),
+        pytest.param({"n1": 0.9, "n8": 0.1}, 0, id="large pods were seen"),
+        pytest.param({"n1": 0.5, "n4": 0.4, "n5": 0.1}, 0, id="more than half of a node is large"),
+        pytest.param({"n1": 0.8, "n4": 0.2}, 0.5, id="half of the GPUs for pods of half a node"),
+        pytest.param({"n1": 0.5, "n2": 0.5}, 1 / 3, id="two thirds for pods of a quarter"),
+        pytest.param({"n4": 1.0}, 0, id="pods of half a node alone leave none to break for smaller ones"),
+    ],
+)
+def test_breaking_a_whole_node_costs_where_no_large_pod_was_seen(seen: dict[str, float], expected: float) -> None:
+    assert Whole(columns(), view(**seen), GPU).unseen == pytest.approx(expected)
+
+
+def test_what_is_asked_for_seldom_is_as_good_as_unseen() -> None:
+    assert Whole(columns(), view(n1=0.9, n2=0.095, n8=0.005), GPU).unseen > 0
+
+
+def test_only_the_resources_that_a_pod_asks_for_count() -> None:
+    of, seen = columns(), view(n1=1.0)
+    assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
+    (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
+    assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"
+
+
+changes = st.lists(st.lists(st.tuples(st.integers(0, 39), st.integers(-1, 8)), max_size=100), max_size=8)
+
+
+@given(changes, st.booleans())
+def test_what_is_counted_change_by_change_is_as_counted_afresh(made: list[list[tuple[int, int]]], grow: bool) -> None:
+    of, seen = columns(), view(n1=1.0)
+    kept = Whole(of, seen, GPU)
+    for number, batch in enumerate(made):
+        if grow and number == 1:
+            of.grow()
+        for row, free in batch:
+            of.free[GPU][row] = free
+            of.changes.add(row)
+        left = int(np.count_nonzero(of.free[GPU] == 8))
+        assert kept.scarce(of) is (left <= 2)
+        assert kept.any(of, range(40)) is (left > 0)

@@ -1,0 +1,83 @@
+"""Whole nodes: those that have as many free GPUs as the largest nodes have in all.
+
+Only they can take the largest pods. What they are worth to the demands seen lately is in `fragmentation`; here is whether
+large pods were seen at all (they may still come), and how many whole nodes are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from webhook.cluster.columns import Columns, Demand, View
+
+_SELDOM: Final = 1 / 20
+"""Of the GPUs that were asked for lately: with less of them for large pods, these are as good as unseen."""
+_KEPT: Final = 20
+"""One in so many of the largest nodes stays whole, rather than that replicas are kept apart."""
+_MANY: Final = 64
+"""Changes from which on all rows are counted sooner."""
+
+
+class Whole:
+    """Of one GPU resource, for one view."""
+
+    def __init__(self, columns: Columns, view: View, gpu: str) -> None:
+        self.gpu = gpu
+        capacity = columns.capacity[gpu][: columns.rows]
+        self.size = max(1, int(capacity.max(initial=0)))
+        """What the largest nodes have: a row with so much free is a whole node."""
+        self._kept = int((capacity >= self.size).sum()) // _KEPT
+        asked: dict[int, float] = {}
+        for found in view.popular:
+            amount = found.demand.amount(gpu)
+            asked[amount] = asked.get(amount, 0.0) + amount * found.share
+        total, least = sum(asked.values()), min(filter(None, asked), default=0)
+        large = sum(share for amount, share in asked.items() if 2 * amount > self.size)
+        larger = sum(2 * amount / self.size * share for amount, share in asked.items() if amount > least)
+        self.unseen = larger / total if large < _SELDOM * total else 0.0
+        """What it costs to break a whole node, in GPUs of an average pod, for the large pods that may still come: where
+        hardly any were seen lately, nobody else keeps nodes whole. Worse, a node with four free GPUs is kept for the pods
+        of four that were seen, and whole ones are broken in its place. The larger such pieces are, the more it costs."""
+        self._read_to = -1
+        self._is: list[bool] = []
+        self._left = 0
+
+    def any(self, columns: Columns, rows: Iterable[int]) -> bool:
+        """Whether one of `rows` is a whole node."""
+        free, size = columns.free_at[self.gpu], self.size
+        return any([free[row] >= size for row in rows])
+
+    def scarce(self, columns: Columns) -> bool:
+        """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""
+        if not self._kept:
+            return False
+        self._follow(columns)
+        return self._left <= self._kept
+
+    def _follow(self, columns: Columns) -> None:
+        before, self._read_to = self._read_to, columns.changes.position
+        changed = columns.changes.since(before) if len(self._is) == columns.size else None
+        if changed is None or len(changed) > _MANY:
+            whole = columns.free[self.gpu] >= self.size
+            self._is, self._left = whole.tolist(), int(np.count_nonzero(whole))
+            return
+        free, known = columns.free_at[self.gpu], self._is
+        for row in changed:
+            whole_now = free[row] >= self.size
+            self._left += int(whole_now) - known[row]
+            known[row] = whole_now
+
+
+def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:
+    """Those of the GPU resources that are asked for, made once for each view."""
+    made: dict[str, Whole] = view.spare.setdefault(__name__, {})
+    found = []
+    for name, _ in demand.requests:
+        if name in view.gpus and name in columns.free:
+            if name not in made:
+                made[name] = Whole(columns, view, name)
+            found.append(made[name])
+    return found
