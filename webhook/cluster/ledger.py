@@ -80,6 +80,11 @@ class Ledger:
     def counts(self) -> Counts:
         return Counts(*self._counts)
 
+    @property
+    def reserving(self) -> bool:
+        """Whether anything is reserved."""
+        return bool(self._reserved)
+
     def reserve(self, pod: PodKey, node: str, kind: Kind, now: float) -> None:
         """Admitted here, with this node ranked first."""
         held = self._hold((pod, node, kind.gpus), kind, now + self.unseen_ttl)
