@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, pod, state
 from webhook.cluster.columns import Columns, Demand, Popular, View
+from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.placement import place
 from webhook.placement.settings import PlacementSettings
@@ -66,6 +67,19 @@ def test_whole_nodes_of_a_smaller_size_are_not_spared() -> None:
     full = [pod(f"x-{name}", 8, on=name) for name in names[1:]]
     of = state([*[node(name) for name in names], node("small", 4)], [pod("r", on=names[0], owner="o"), *full])
     assert ranked(of, pod("p", owner="o"), "apart")[0] == "small"
+
+
+def test_what_another_replica_fills_comes_after_a_whole_node_of_one_s_own() -> None:
+    names = [f"gpu-{number:02}" for number in range(40)]
+    of = state([node(name) for name in names], replica="a")
+    of.nodes.share(("a", "b"))
+    mine = [name for name in names if of.nodes.shares.less[of.nodes.row_of[name]] < OTHERS]
+    with_a_replica, whole, another_s = mine[0], mine[1], min(set(names) - set(mine))
+    of.pod_seen(pod("r", 1, on=with_a_replica, owner="o"), 0)
+    of.pod_seen(pod("y", 1, on=another_s), 0)
+    for name in set(names) - {with_a_replica, whole, another_s}:
+        of.pod_seen(pod(f"x-{name}", 8, on=name), 0)
+    assert ranked(of, pod("p", owner="o"), "apart") == [with_a_replica, whole, another_s]
 
 
 def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_are_wanted() -> None:

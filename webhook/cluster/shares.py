@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Floats
 
 Hashes = NDArray[np.uint64]
-OTHERS: Final = 0.25
-"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has."""
+OTHERS: Final = 1.0
+"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has. As much as a
+whole node is worth to pods that were not seen (`placement/whole.py`): a replica breaks its own before it takes another's."""
 _BETWEEN_EQUALS: Final = 1e-3
 """So much, and less, decides in which order equal nodes are filled by their owner, and taken by others: from both ends."""
 _FACTORS: Final = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

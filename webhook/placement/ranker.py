@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from webhook.cluster.columns import Demand, View
+from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.facts import Placement, Rejected
 from webhook.gpus import Gpus
@@ -130,9 +131,11 @@ class Ranker:
         """Rows that fit, in order; some of them have peers, and some are `spared`."""
         nodes, score = self._state.nodes, scores.score[rows]
         many = np.fromiter((peers.get(row, 0) for row in rows), np.int64, len(rows))
-        last = np.zeros(len(rows), bool)
+        last = np.zeros(len(rows), np.int64)
         for whole in spared:
             last |= nodes.columns.free[whole.gpu][rows] >= whole.size
+        if spared and nodes.shares.several:  # another replica fills its own at this moment
+            last += 2 * (nodes.shares.less[rows] >= OTHERS)
         order = np.lexsort((nodes.order[rows], -score, many, last, score < -AVOIDED / 2))
         return [rows[at] for at in order.tolist() if score[at] > -np.inf]
 
