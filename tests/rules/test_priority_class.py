@@ -16,6 +16,7 @@ ALLOWED: dict[str, Case] = {
         pod(priorityClassName="gpu-inference"), namespace="team-b-prod"
     ),
     "any class while the classes are not yet known": case(pod(priorityClassName="gpu-training"), cluster=UNKNOWN),
+    "a class that the API server knows, and our watch does not yet": case(pod(priorityClassName="new", priority=7)),
     "a class that the default settings do not reserve": case(
         pod(priorityClassName="gpu-inference"), rule=PriorityClassAllowed()
     ),
@@ -41,6 +42,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [
             'spec.priorityClassName: saw "urgent", wanted a PriorityClass of this cluster: none. '
             "Choose one of those, or remove the line."
+        ],
+    ),
+    "a reserved class that our watch does not know yet": (
+        case(pod(priorityClassName="system-new", priority=7)),
+        [
+            'spec.priorityClassName: saw "system-new" in namespace "team-a", wanted another class: this one is '
+            "for no namespace of a tenant. Use gpu-training, or remove the line."
         ],
     ),
     "a system class, by default": (

@@ -3,8 +3,10 @@
 A high priority preempts the pods of others, so it is not the tenant's to take. Kubernetes itself lets every tenant use
 `system-node-critical`.
 
-Fields read:   spec.priorityClassName
-Allowed:       none; a class that exists and that no entry of `reserved` keeps from this namespace
+Fields read:   spec.priorityClassName, spec.priority
+Allowed:       none; a class that exists and that no entry of `reserved` keeps from this namespace. It exists where the API
+               server has its number in the pod: class and pod may come with one `kubectl apply`, and our watch of classes
+               hears of the first a moment later than it is asked about the second
 Refused:       a class that the cluster does not have; `system-*` (anywhere: kube-system does not ask this webhook); a
                class that `reserved` gives to other namespaces
 DRA:           the same.
@@ -33,7 +35,8 @@ class PriorityClassAllowed(Rule):
         if not name:
             return
         cluster, path = context.cluster, "spec.priorityClassName"
-        if cluster.knows_priority_classes and name not in cluster.priority_classes:
+        looked_up = pod["spec"].get("priority") is not None  # admission plugin Priority, which comes before webhooks
+        if cluster.knows_priority_classes and name not in cluster.priority_classes and not looked_up:
             known = sorted(c for c in cluster.priority_classes if self._entitled(c, context.namespace) is None)
             near = nearest(name, known)
             fix = (
