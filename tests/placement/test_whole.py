@@ -132,6 +132,15 @@ def test_what_is_asked_for_seldom_is_as_good_as_unseen() -> None:
     assert Whole(columns(), view(n1=0.9, n2=0.095, n8=0.005), GPU).unseen > 0
 
 
+def test_the_oftener_large_pods_were_seen_the_less_it_costs_until_it_costs_nothing() -> None:
+    costs = [
+        Whole(columns(), view(n1=0.9 - share, n2=0.1, n8=share), GPU).unseen for share in (0.007, 0.009, 0.011, 0.02)
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert len(set(costs)) == 4
+    assert costs[-1] == 0
+
+
 def test_only_the_resources_that_a_pod_asks_for_count() -> None:
     of, seen = columns(), view(n1=1.0)
     assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []

@@ -14,7 +14,8 @@ import numpy as np
 from webhook.cluster.columns import Columns, Demand, View
 
 _SELDOM: Final = 1 / 20
-"""Of the GPUs that were asked for lately: with less of them for large pods, these are as good as unseen."""
+"""Of the GPUs that were asked for lately: with less of them for large pods, these are as good as unseen; with twice as many,
+the demands that were seen keep nodes whole."""
 _KEPT: Final = 20
 """One in so many of the largest nodes stays whole, rather than that replicas are kept apart."""
 _MANY: Final = 64
@@ -37,7 +38,8 @@ class Whole:
         total, least = sum(asked.values()), min(filter(None, asked), default=0)
         large = sum(share for amount, share in asked.items() if 2 * amount > self.size)
         larger = sum(2 * amount / self.size * share for amount, share in asked.items() if amount > least)
-        self.unseen = larger / total if large < _SELDOM * total else 0.0
+        seldom = min(max(2 - large / (_SELDOM * total), 0.0), 1.0) if total else 0.0
+        self.unseen = seldom * larger / total if total else 0.0
         """What it costs to break a whole node, in GPUs of an average pod, for the large pods that may still come: where
         hardly any were seen lately, nobody else keeps nodes whole. Worse, a node with four free GPUs is kept for the pods
         of four that were seen, and whole ones are broken in its place. The larger such pieces are, the more it costs."""
