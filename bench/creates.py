@@ -3,7 +3,8 @@
 The same one-GPU pod is created through kube-apiserver by turns in a namespace that has opted in and in three that have not,
 in one run: one at a time, and 50 at once. With us means both webhooks over TLS, the choice of a node and its reservation.
 The second namespace without any webhook tells the noise: what differs between two that are alike. The third has a mutating and
-a validating webhook that decide nothing (`bench.least`): what it costs to be asked at all, whoever answers.
+a validating webhook that decide nothing (`bench.least`): what it costs to be asked at all, whoever answers. In a fifth
+namespace, opted in too, the pod sets NVIDIA_VISIBLE_DEVICES and is refused.
 
 Rounds are short, and in each every side has its turn, first once and last once: what else the machine does meets all of them.
 The table has medians over the rounds, and what is added is the median of the differences within a round. After each
@@ -29,15 +30,21 @@ from rich.table import Table
 from bench.least import command, configurations, started
 from bench.output import stdout
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.installed import Installed, opt_in
 from webhook.tls.files import write_certificates
 
-SIDES = {"plain": "no webhook", "again": "no webhook, again", "least": "webhooks without a decision", "ours": "with us"}
-PLAIN, AGAIN, LEAST, OURS = SIDES
+SIDES = {
+    "plain": "no webhook",
+    "again": "no webhook, again",
+    "least": "webhooks without a decision",
+    "ours": "with us",
+    "refused": "refused by us",
+}
+PLAIN, AGAIN, LEAST, OURS, REFUSED = SIDES
 SHARES = {"p50": 0.5, "p99": 0.99}
 WIDTH = 50
 PAUSE = 0.05
@@ -57,9 +64,16 @@ async def one(api: Api, side: str) -> float:
     made = pod("web")
     del made["metadata"]["name"]
     made["metadata"]["generateName"] = "web-"
-    started = time.perf_counter()
-    await api.create(made, side)
-    return (time.perf_counter() - started) * 1e3
+    if side == REFUSED:
+        made["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    status, started = 201, time.perf_counter()
+    try:
+        await api.create(made, side)
+    except ApiError as error:
+        status = error.status
+    spent = (time.perf_counter() - started) * 1e3
+    assert status == (403 if side == REFUSED else 201)
+    return spent
 
 
 async def singly(api: Api, count: int) -> Times:
@@ -110,7 +124,8 @@ async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int,
         await clusters.apply(api, clusters.cluster("100x8"), 120)
         for side in SIDES:
             await api.namespace(side)
-        await opt_in(api, OURS)
+        for side in (OURS, REFUSED):
+            await opt_in(api, side)
         for hook in hooks:
             await api.create(hook)
         found: dict[str, list[Times]] = {part: [] for part in PARTS}
@@ -133,7 +148,12 @@ def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
     """p50 and p99 in milliseconds: of each side, and of what each side takes more than the plain one."""
     each = [{s: {p: percentile(times[s], share) for p, share in SHARES.items()} for s in SIDES} for times in rounds]
     found = {title: {p: statistics.median(r[s][p] for r in each) for p in SHARES} for s, title in SIDES.items()}
-    added = {AGAIN: "noise: the second less the first", LEAST: "added by any webhooks", OURS: "added by us"}
+    added = {
+        AGAIN: "noise: the second less the first",
+        LEAST: "added by any webhooks",
+        OURS: "added by us",
+        REFUSED: "a refusal less a plain creation",
+    }
     for side, title in added.items():
         found[title] = {p: statistics.median(r[side][p] - r[PLAIN][p] for r in each) for p in SHARES}
     return found
@@ -153,7 +173,7 @@ def main() -> None:
     summaries = {part: summary(rounds) for part, rounds in found.items()}
     for part, rows in summaries.items():
         for title, row in rows.items():
-            last = title == "added by us"
+            last = title == "a refusal less a plain creation"
             table.add_row(part, title, *(f"{row[p]:.2f}" for p in SHARES), end_section=last)
     stdout().print(table)
     if args.out is not None:
