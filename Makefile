@@ -21,8 +21,10 @@ test: check ## Run every test; builds a real Kubernetes control plane on first u
 	$(BIN)/python -m tests.controlplane build --k8s $(K8S)
 	$(BIN)/pytest
 
+UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=quick -p no:cacheprovider
 test-unit: $(READY) ## Run the tests that need no control plane; under a minute
-	$(BIN)/pytest -q -m "not controlplane"
+	@# Two halves side by side. Properties are tried on fewer examples than by `make test`.
+	@$(UNIT) tests/test_*.py & half=$$!; $(UNIT) tests/*/; status=$$?; wait $$half && exit $$status
 
 up: $(READY) ## Start a control plane, simulated GPU nodes and the webhook (CLUSTER=pools|two-node|4x8)
 	@$(BIN)/python -m tests.up --cluster $(CLUSTER)

@@ -16,4 +16,5 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=os.environ.get("CI", "").lower() in ("true", "1"),
 )
+settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=8)  # `make test-unit`
 settings.load_profile("unhurried")
