@@ -22,7 +22,7 @@ test: check ## Run every test; builds a real Kubernetes control plane on first u
 	$(BIN)/pytest
 
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=quick -p no:cacheprovider
-test-unit: $(READY) ## Run the tests that need no control plane; under a minute
+test-unit: $(READY) ## Run the tests that need no control plane; about a minute
 	@# Two halves side by side. Properties are tried on fewer examples than by `make test`.
 	@$(UNIT) tests/test_*.py & half=$$!; $(UNIT) tests/*/; status=$$?; wait $$half && exit $$status
 

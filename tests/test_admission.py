@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
 from webhook.admission import mutate, validate
-from webhook.decision import IGNORED, PROFILE_LABEL, Decision
+from webhook.decision import IGNORED, PROFILE_LABEL, Decision, message_of
 from webhook.errors import BadPod
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
@@ -191,6 +191,20 @@ def test_a_refusal_tells_everything_at_once() -> None:
     assert decision.complaint
     assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
     assert {unit for unit, action, _ in decision.findings if action == "deny"} <= {"gpuQuantity", "gpuResources"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "begins"),
+    [
+        ("Pod", {"name": "trainer"}, 'pod "trainer": 3'),
+        ("Pod", {"generateName": "web-"}, 'pod generateName "web-": 3'),
+        ("ConfigMap", {"name": "p"}, 'ConfigMap "p": 3'),
+        ("Deployment", {"name": "web"}, 'Deployment "web": 3'),
+    ],
+)
+def test_a_refusal_begins_with_what_is_refused(kind: str, metadata: dict[str, Any], begins: str) -> None:
+    asked = request(pod())._replace(kind=kind, object={"metadata": metadata})
+    assert message_of(asked, Decision("denied", complaint="3 problems")).startswith(begins)
 
 
 def test_shadow_decides_and_changes_nothing() -> None:

@@ -75,6 +75,10 @@ class Strategy(Protocol):
     def peers_first(self) -> bool:
         """Whether the caller puts nodes with fewer pods of the same owner first, before any score."""
 
+    @property
+    def spares_whole(self) -> bool:
+        """Whether the caller does not break the last whole nodes only to put peers apart."""
+
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
 
     def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
@@ -92,21 +96,8 @@ class Columns:
     """
 
     __slots__ = (
-        *(
-            "alive",
-            "avoid",
-            "capacity",
-            "free",
-            "free_at",
-            "idle",
-            "measured",
-            "model",
-            "models",
-            "name",
-            "observed",
-            "rows",
-        ),
-        *("changes", "sharing", "size", "spare", "utilisation"),
+        *("alive", "avoid", "capacity", "changes", "free", "free_at", "idle", "measured", "model", "models"),
+        *("name", "observed", "rows", "sharing", "size", "spare", "utilisation"),
     )
 
     def __init__(self) -> None:

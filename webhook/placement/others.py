@@ -2,7 +2,7 @@
 
 The other fills the fullest node that a pod fits, and what it put there in the last tenth of a second is not known. So a
 node of another's is worth less the less room there is: each pod like this one that would no longer fit beside it counts,
-up to `_ENOUGH`. With two replicas in a burst 81 % of the pods went to their first choice before, and all but one in a
+up to `_ENOUGH`. With two replicas in a burst 81 % of the pods went to their first choice before, and all but a few in a
 thousand do now; in the model (`python -m bench.placement --burst 256 --replicas 2`) a tenth of the 8-GPU pods was refused,
 and now it is as with one replica.
 """

@@ -23,7 +23,7 @@ from webhook.placement.refusals import Refusals
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.shapes import Shape
 from webhook.placement.states import follow
-from webhook.placement.strategies import STRATEGIES, WEIGHTS, Apart
+from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.whole import Whole, whole_nodes
 from webhook.placement.wishes import NOTHING, Granted
 from webhook.pod import Pod
@@ -121,7 +121,7 @@ class Ranker:
 
     def _spared(self, scores: Scores, rows: list[int]) -> list[Whole]:
         """The kinds of whole nodes that are not to be broken for the sake of peers alone, where some of `rows` are such."""
-        if not isinstance(scores.strategy, Apart):
+        if not scores.strategy.spares_whole:
             return []
         columns = self._state.nodes.columns
         kinds = whole_nodes(columns, self._view, scores.demand)

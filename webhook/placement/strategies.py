@@ -39,6 +39,7 @@ class Spread:
     """
 
     peers_first = True
+    spares_whole = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         free, capacity = _gpus(columns, rows, demand, view)
@@ -97,6 +98,7 @@ class Pack:
     """
 
     peers_first = False
+    spares_whole = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         found = -outlook(columns, view).cost(columns, rows, demand, _FULLNESS)
@@ -128,6 +130,7 @@ class Apart(Pack):
     in twenty of the largest nodes is left whole, no more of them are broken only to keep replicas apart (`Whole.scarce`)."""
 
     peers_first = True
+    spares_whole = True
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {"apart": Apart(), "spread": Spread(), "pack": Pack()}
