@@ -295,8 +295,9 @@ def test_a_patch_that_names_the_token_is_made_anew() -> None:
 def test_what_is_kept_of_nodes_is_bounded() -> None:
     slot = _slot(0, 100)
     for number in range(_MOST + 1):
-        slot.piece(Ranked("gpu-a1", number, 0, 0.0))
+        slot.piece(Ranked(f"gpu-{number}", 8, 0, 0.0))
     assert len(slot.known) <= _MOST
+    assert len(slot._names) <= _MOST
 
 
 def test_the_next_one_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
