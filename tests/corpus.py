@@ -26,6 +26,7 @@ from tests.controlplane.kinds import path
 from tests.controlplane.nodes import node
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
+from tests.controlplane.settings import Options
 from tests.installed import Installed, opt_in
 from webhook.templates import Templates, is_workload, templates
 
@@ -185,8 +186,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--prereqs", type=Path, help="what the manifests expect to be there")
+    parser.add_argument("--without", metavar="PLUGIN", help="an admission plugin to switch off, as ServiceAccount")
     given = parser.parse_args()
-    with ControlPlane(find()) as plane, Installed(plane):
+    flags = (f"--disable-admission-plugins={given.without}",) if given.without else ()
+    with ControlPlane(find(), Options(apiserver=flags)) as plane, Installed(plane):
         for what, tally in zip(
             ("pods", "workloads"), asyncio.run(_run(plane, given.folder, given.prereqs)), strict=True
         ):

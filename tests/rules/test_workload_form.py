@@ -61,11 +61,18 @@ def called(made: Json, **metadata: Any) -> Json:
     return made | {"metadata": {k: v for k, v in ({"name": "main"} | metadata).items() if v is not None}}
 
 
+def driver(**more: Any) -> Json:
+    """Of a device plugin, which asks for no GPU: it mounts a folder of the node. `more`: as of `kept`."""
+    main = {"name": "main", "image": "registry.example/plugin:1"}
+    volumes = [{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
+    return kept("DaemonSet", **{"pod": {"containers": [main], "volumes": volumes}} | more)
+
+
 def expression(operator: str, *values: str, key: str = "app") -> Json:
     return {"matchExpressions": [{"key": key, "operator": operator, **({"values": list(values)} if values else {})}]}
 
 
-def told(made: Json, old: Json | None = None) -> list[str]:
+def told(made: Json, old: Json | None = None, rule: str = "workloadForm") -> list[str]:
     """What the rule says of it, without its own name."""
     operation = "CREATE" if old is None else "UPDATE"
     group = GROUPS.get(made["kind"], "apps")
@@ -73,7 +80,7 @@ def told(made: Json, old: Json | None = None) -> list[str]:
         "u", made["kind"], group, "x", "", operation, "team-a", "", "jane", (), False, deepcopy(made), old
     )
     decision = workloads.mutate(request, POLICY, EMPTY)
-    said = [finding.message for unit, _, finding in decision.findings if unit == "workloadForm"]
+    said = [finding.message for unit, _, finding in decision.findings if unit == rule]
     assert (decision.result == "denied") or not said
     return said
 
@@ -82,6 +89,7 @@ ALLOWED: dict[str, Json] = {
     **{kind: kept(kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController")},
     "Job": job(),
     "CronJob": cron(),
+    "a device plugin, which asks for no GPU": driver(),
     "names with dots": called(kept(), name="llama.v2.team-a"),
     "a name as long as may be": called(kept("DaemonSet"), name="a" * 253),
     "a generated name": called(job(), name=None, generateName="train-"),
@@ -122,6 +130,11 @@ _VALUE = "letters, digits, -, _ and ., with a letter or digit at both ends, at m
 _OWN = "the labels by which it knows its own pods"
 _APP = "spec.template.metadata.labels[app]"
 REFUSED: dict[str, tuple[Json, str]] = {
+    "a device plugin without a selector": (
+        driver(selector=None),
+        "spec.selector: saw a DaemonSet without selector, wanted the labels by which it knows its own pods. Write "
+        "selector.matchLabels with app: main.",
+    ),
     "a selector for pods with a label that the template does not have": (
         kept(labels=None),
         f'{_APP}: saw no such label in the template, wanted "main", by which spec.selector looks for the pods. Write app: main '
@@ -265,6 +278,21 @@ def without_gpus(made: Json) -> Json:
 
 def test_a_workload_without_gpus_is_left_to_the_api_server() -> None:
     assert told(without_gpus(kept(labels=None))) == []
+
+
+def test_a_driver_that_asks_for_no_gpu_is_told_which_of_its_volumes_is_missing() -> None:
+    main = {
+        "name": "main",
+        "image": "registry.example/driver:1",
+        "volumeMounts": [{"name": "toolkit", "mountPath": "/t"}],
+    }
+    volumes = [{"name": "host", "hostPath": {"path": "/"}}]
+    assert told(driver(pod={"containers": [main], "volumes": volumes}), rule="podForm") == [
+        'spec.template.spec.containers[0].volumeMounts[0].name: saw a mount of volume "toolkit" in container "main", wanted a '
+        "volume of the pod: host. Add it to spec.volumes, or remove the mount."
+    ]
+    plain = [{"name": "scratch", "emptyDir": {}}]
+    assert told(driver(pod={"containers": [main], "volumes": plain}), rule="podForm") == []
 
 
 def test_a_custom_resource_is_left_to_its_own_controller() -> None:

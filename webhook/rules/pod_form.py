@@ -6,9 +6,10 @@ is refused that it would accept; where a release or a feature gate decides, this
 
 Switch it off where another mutating webhook completes pods after this one: one that fills in images, or adds volumes.
 
-Fields read:   of GPU pods (a resource with a domain, or resourceClaims): metadata.name, generateName and labels; name, image,
-               volumeMounts[*].name and resources of containers and init containers; names of spec.volumes and
-               spec.serviceAccountName; spec.resourceClaims and tolerations; topologyKey of podAffinity and podAntiAffinity
+Fields read:   of GPU pods (a resource with a domain, or resourceClaims), and of templates with hostPath volumes, as those of
+               drivers: metadata.name, generateName and labels; name, image, volumeMounts[*].name and resources of
+               containers and init containers; names of spec.volumes and spec.serviceAccountName; spec.resourceClaims and
+               tolerations; topologyKey of podAffinity and podAntiAffinity
 Refused:       no image; names and values of labels that are none; names that come twice; mounts of volumes that are not
                there; claims without a source, or that the pod does not list; resources with a domain that have a request and
                no limit, or a different one; tolerations that match nothing; (anti-)affinity terms without topologyKey
@@ -25,7 +26,7 @@ from typing import Any, ClassVar
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
 from webhook.names import LABEL, SUBDOMAIN, VALUE_WORDS, Form, fix_of_value, generates, is_label_value
-from webhook.pod import Container, Pod, claims_devices, labels_of
+from webhook.pod import Container, Pod, claims_devices, labels_of, mounts_the_host
 from webhook.quantity import parse
 from webhook.text import bare, listed, nearest, quoted
 
@@ -42,7 +43,8 @@ class PodForm(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         spec = pod["spec"]
-        if not (context.gpu_names or claims_devices(pod) or _names_a_device(pod, context)):
+        of_a_driver = context.holder is not None and mounts_the_host(pod)
+        if not (context.gpu_names or claims_devices(pod) or of_a_driver or _names_a_device(pod, context)):
             return
         if not context.template:
             yield from _pod_name(pod["metadata"])

@@ -1,4 +1,4 @@
-"""A workload with GPUs is one that the API server takes: the object around the template of its pods.
+"""A workload with GPUs, or with folders of the node, is one that the API server takes: the object around its template.
 
 What is found here the API server would refuse a moment later, between the two hooks: without the label that differs, and
 without what is wrong with the pods themselves. It is said here first, all at once. Nothing is refused that it would accept;
@@ -10,7 +10,7 @@ Fields read:   of Deployments, ReplicaSets, StatefulSets, DaemonSets, Replicatio
 Refused:       names that are none; values of labels that are none; no selector, or one that does not take the pods of the
                template; a selector for a Job, which makes its own; numbers below zero; Indexed without completions; a
                restartPolicy or deadline that the kind does not have; a schedule that has not five fields
-DRA:           a claim counts as a GPU.
+DRA:           a claim counts as a GPU, and so does a volume with hostPath: drivers and device plugins ask for none.
 
 Source: pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go (and strategy.go of their registries).
 """
@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from webhook.facts import Holder
 from webhook.interface import Context, Finding, Rule
 from webhook.names import LABEL, SUBDOMAIN, VALUE_WORDS, fix_of_value, generates, is_label_value
-from webhook.pod import Pod, labels_of
+from webhook.pod import Pod, labels_of, mounts_the_host
 from webhook.text import bare, listed, nearest, quoted
 
 _JOBS = ("Job", "CronJob")
@@ -49,7 +49,7 @@ class WorkloadForm(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         holder = context.holder
-        if holder is None or not (context.gpu_names or context.has_gpu(pod)):
+        if holder is None or not (context.gpu_names or context.has_gpu(pod) or mounts_the_host(pod)):
             return
         if holder.new:
             yield from _name(holder)
