@@ -35,7 +35,9 @@ from webhook.alike import MOST
 from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)
-_UNLIKE = 3 * MOST
+_UNLIKE = 6 * MOST
+_NEW = "mutate, new"
+_FEW = 31
 _ROUNDS = 20
 _CORE = 0
 
@@ -58,7 +60,7 @@ def measure(nodes: int, seconds: float, connections: int, rate: float, count: in
         loads = {
             "mutate": ("/mutate", known),
             # more than are kept at a time
-            "mutate, new": ("/mutate", [review(i, pod(i, _UNLIKE)) for i in range(_UNLIKE)]),
+            _NEW: ("/mutate", [review(i, pod(i, _UNLIKE)) for i in range(_UNLIKE)]),
             "validate": ("/validate", [review(i, admitted(obj)) for i, obj in enumerate(complete)]),
             "validate, refused": ("/validate", [review(i, refused(obj)) for i, obj in enumerate(complete)]),
         }
@@ -72,11 +74,20 @@ def measure(nodes: int, seconds: float, connections: int, rate: float, count: in
             requests = {name: [request(path, body) for body in bodies] for name, (_, path, bodies) in turns.items()}
             paced: Found = {name: [] for name in turns}
             full: Found = {name: [] for name in turns}
-            for _ in range(_ROUNDS):  # by turns: a machine that is slow for a while is so for all of them
+            for number in range(_ROUNDS):  # by turns: a machine that is slow for a while is so for all of them
                 for found, pace in ((paced, rate), (full, None)):
                     for name, ((port, pid), _, _) in turns.items():
-                        found[name].append(run(port, pid, requests[name], seconds / _ROUNDS, connections, pace))
+                        asked = (
+                            requests[name] if name != _NEW else _rotated(requests[name], number * 2 + (pace is None))
+                        )
+                        found[name].append(run(port, pid, asked, seconds / _ROUNDS, connections, pace))
     return paced, full
+
+
+def _rotated(requests: list[bytes], turn: int) -> list[bytes]:
+    """For each turn those that were not asked lately, so that none of them is remembered. A connection asks for a few."""
+    start = turn * _FEW % len(requests)
+    return requests[start:] + requests[:start]
 
 
 def ratios(found: Found, name: str, yardstick: str) -> list[float]:

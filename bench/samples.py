@@ -130,6 +130,7 @@ def pod(number: int, workloads: int = 500) -> dict[str, Any]:
 
 
 def review(number: int, obj: dict[str, Any]) -> bytes:
+    """In the order of the API server, which names the pod before its namespace once it has a name."""
     user = "system:serviceaccount:kube-system:replicaset-controller"
     body = {
         "uid": f"705ab4f5-6393-11e8-b7cc-{number:012d}",
@@ -137,6 +138,7 @@ def review(number: int, obj: dict[str, Any]) -> bytes:
         "resource": {"group": "", "version": "v1", "resource": "pods"},
         "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
         "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+        **({"name": name} if (name := obj["metadata"].get("name")) else {}),
         "namespace": "serving",
         "operation": "CREATE",
         "userInfo": {"username": user, "uid": "a", "groups": ["system:serviceaccounts", "system:authenticated"]},
@@ -166,9 +168,19 @@ def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
     for number, body in enumerate(reviews):
         response = orjson.loads(handlers.mutate(body)[1])["response"]
         obj = apply(b64decode(response["patch"]), orjson.loads(body)["request"]["object"])
-        obj["metadata"] |= {"name": f"{obj['metadata']['generateName']}{number:05d}", "uid": f"705ab4f5-{number:012d}"}
-        found.append(obj)
+        found.append(obj | {"metadata": _completed(obj["metadata"], number)})
     return found
+
+
+def _completed(metadata: dict[str, Any], number: int) -> dict[str, Any]:
+    """In the order of ObjectMeta, as the API server writes it."""
+    first = {key: metadata[key] for key in ("generateName", "namespace")}
+    own = {
+        "uid": f"705ab4f5-{number:012d}",
+        "generation": 1,
+        "creationTimestamp": f"2026-01-01T01:00:{number % 60:02d}Z",
+    }
+    return {"name": f"{first['generateName']}{number:05d}", **first, **own, **metadata}
 
 
 def with_env(obj: dict[str, Any], name: str) -> dict[str, Any]:

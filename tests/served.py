@@ -64,10 +64,13 @@ class Recorder:
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
         self.rankings: list[str] = []
+        self.asked: list[tuple[str, str]] = []
+        """Uid and name in each request."""
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
         assert seconds >= 0
         self.told.append((hook, decision.result))
+        self.asked.append((request.uid, request.name))
 
     def ranked(self, strategy: str, seconds: float) -> None:
         assert seconds >= 0
@@ -99,11 +102,12 @@ class Server:
         return response
 
 
-def review(obj: Any, namespace: str = "default", **request: Any) -> bytes:
+def review(obj: Any, namespace: str = "default", name: str = "", **request: Any) -> bytes:
     asked = {
         "uid": "u-1",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},
+        **({"name": name} if name else {}),
         "namespace": namespace,
         "operation": "CREATE",
         "userInfo": {"username": "jane"},

@@ -45,6 +45,14 @@ def replica(letters: str = "abcde", name: str | None = None, **tweaks: Any) -> P
     return made
 
 
+def completed(obj: Pod, letters: str) -> Pod:
+    """The pod as the API server completes it between the hooks, with its fields in the order of ObjectMeta."""
+    metadata = obj["metadata"]
+    own = {"name": f"{metadata['generateName']}{letters}", "generateName": metadata["generateName"]}
+    own |= {"namespace": "default", "uid": f"uid-{letters}", "generation": 1}
+    return obj | {"metadata": own | {"creationTimestamp": "2026-01-01T00:00:00Z"} | metadata}
+
+
 class Asked:
     """Counts what is really decided."""
 
@@ -64,9 +72,10 @@ class Asked:
 class Forgetful:
     """Decides each pod by itself."""
 
-    validate = staticmethod(validate)
+    def again(self, *unused: Any, **also: bool) -> None: ...
 
-    def again(self, *unused: Any) -> None: ...
+    def validate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
+        return validate(request, policy, snapshot)
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         return mutate(request, policy, snapshot, lambda: object_of(body))
@@ -185,17 +194,26 @@ FACTS: list[Any] = [
 ]
 
 
+def _body(hook: str, letters: str) -> bytes:
+    """As the API server sends it to one of the hooks."""
+    obj = replica(letters)
+    return review(obj) if hook == "mutate" else review(completed(obj, letters), name=f"web-{letters}")
+
+
 @pytest.mark.parametrize("hook", ["mutate", "validate"])
 @pytest.mark.parametrize("change", FACTS)
 def test_what_units_know_of_the_cluster_counts(
     change: Callable[[Server], Any], hook: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    server, alone = Server(), forgetful()
+    bodies = [_body(hook, letters) for letters in ("abcde", "fghij", "k2345")]
     for one in (server, alone):
-        getattr(one, hook)(replica())
+        for body in bodies[:2]:
+            one.answered(*getattr(one.handlers, hook)(body))
         change(one)
-    assert getattr(server, hook)(replica()) == getattr(alone, hook)(replica())
-    assert asked.count == 2
+    asked = Asked(monkeypatch)
+    assert getattr(server.handlers, hook)(bodies[2]) == getattr(alone.handlers, hook)(bodies[2])
+    assert asked.count == 1
 
 
 def test_large_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +221,8 @@ def test_large_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         server.mutate(replica(annotations={"notes": "x" * form.LARGEST}))
     assert asked.count == 2
-    assert not server.handlers._alike._mutated
-    assert not server.handlers._alike._texts
+    assert not server.handlers._alike._mutated.by_key
+    assert not server.handlers._alike._mutated.by_head
 
 
 TEXTS = [
@@ -234,7 +252,7 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         server.mutate(replica(labels={"app": f"web-{number}"}))
         server.validate(replica(labels={"app": f"web-{number}"}))
     kept = server.handlers._alike
-    assert len(kept._mutated) == len(kept._texts) == len(kept._validated) == 3
+    assert len(kept._mutated.by_key) == len(kept._validated.by_key) == 3
 
 
 # --- who is -----------------------------------------------------------------------------------------------------------
@@ -277,7 +295,7 @@ def test_a_record_that_grows_too_long_is_made_anew() -> None:
     short, long = _named(100), _named(160)
     server = Server(short)
     server.mutate(replica())
-    plan = next(iter(server.handlers._alike._mutated.values()))
+    plan = next(iter(server.handlers._alike._mutated.by_key.values()))
     assert isinstance(plan, Plan)
     assert plan.again(short.snapshot(NOW), answer, dry_run=True) is not None
     assert plan.again(long.snapshot(NOW), answer, dry_run=True) is None
@@ -308,10 +326,95 @@ def test_the_next_one_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr("webhook.review.parse", lambda body: read.append(body) or parse(body))
     assert [server.answered(*server.handlers.mutate(body)) for body in bodies] == answers
-    assert read == bodies[:1]
+    assert read == bodies[:2]
     assert server.recorder.rankings == ["apart"] * 3, "each has its own place, and that took its time"
     assert facts(server.state) == facts(alone.state)
     assert server.recorder.told == alone.recorder.told
+
+
+def as_stored(server: Server, obj: Pod, letters: str) -> bytes:
+    """The review of `obj` in the validating hook, after the mutating one has seen it."""
+    found = completed(after(server.mutate(obj), obj), letters)
+    return review(found, uid=f"u-{letters}", name=found["metadata"]["name"])
+
+
+def test_the_next_one_to_validate_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, alone = Server(), forgetful()
+    thief = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    for theft in (False, True):
+        bodies = []
+        for letters in ("abcde", "fghij", "k2345"):
+            obj = replica(letters)
+            obj["spec"]["containers"][0]["env"] = thief if theft else []
+            bodies.append(as_stored(server, obj, letters))
+        answers = [alone.answered(*alone.handlers.validate(body)) for body in bodies]
+        read: list[bytes] = []
+        with monkeypatch.context() as patched:
+            patched.setattr("webhook.review.parse", lambda body, read=read: read.append(body) or parse(body))
+            assert [server.answered(*server.handlers.validate(body)) for body in bodies] == answers
+        assert read == bodies[:2]
+        assert [answer["allowed"] for answer in answers] == [not theft] * 3
+    assert [told for told in server.recorder.asked if told[1]] == alone.recorder.asked
+
+
+@pytest.mark.parametrize("twice", [b'"operation":"CREATE","uid":"other"', b'"operation":"CREATE","name":"web-other"'])
+def test_a_key_that_comes_twice_has_the_last_word(twice: bytes) -> None:
+    server, alone = Server(), forgetful()
+    for letters in ("abcde", "fghij", "k2345"):
+        body = _body("validate", letters).replace(b'"operation":"CREATE"', twice)
+        assert server.handlers.validate(body) == alone.handlers.validate(body)
+    assert server.recorder.asked == alone.recorder.asked
+
+
+def test_what_was_promised_to_a_pod_that_is_refused_is_given_back_though_it_is_not_read() -> None:
+    server = Server()
+    before = facts(server.state)
+    for letters in ("abcde", "fghij", "k2345", "lmnop"):
+        obj = replica(letters)
+        obj["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+        body = as_stored(server, obj, letters)
+        assert facts(server.state) != before
+        assert not server.answered(*server.handlers.validate(body))["allowed"]
+        assert facts(server.state) == before
+    assert server.handlers._alike._validated.by_head
+
+
+def _own_node(node: str) -> dict[str, Any]:
+    """A user's wish, which counts: it only looks like what we write."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def _cloned(name: str) -> dict[str, Any]:
+    claim = {"dataSourceRef": {"kind": "x", "name": name, "namespace": "other", "operation": "x"}}
+    return {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]}
+
+
+DECOYS = [
+    pytest.param(lambda word: {"spec": _own_node(word)}, id="a node that the user named"),
+    pytest.param(lambda word: {"spec": _cloned(word)}, id="a name with a namespace"),
+    pytest.param(lambda word: {"metadata": {"labels": {DECISION: word}}}, id="a label like our record"),
+    pytest.param(lambda word: {"spec": {"x": {"uid": word, "creationTimestamp": word}}}, id="a uid with a time"),
+    pytest.param(lambda word: {"spec": {"x": {"time": word, "fieldsType": "x"}}}, id="a time with a type"),
+    pytest.param(lambda word: {"spec": {"x": f"kube-api-access-{word}"}}, id="letters of a token"),
+]
+
+
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+@pytest.mark.parametrize("decoy", DECOYS)
+def test_what_only_looks_like_a_blank_counts(
+    decoy: Callable[[str], dict[str, dict[str, Any]]], hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third pod says something else in it than the two before, of which the second one was learnt."""
+    server, asked, counts = Server(), Asked(monkeypatch), []
+    for word in ("abcde", "abcde", "fghij"):
+        obj = completed(replica(), "k2345") if hook == "validate" else replica()
+        for part, fields in decoy(word).items():
+            obj[part] |= fields
+        getattr(server.handlers, hook)(review(obj))
+        counts.append(asked.count)
+    assert counts[2] == counts[1] + 1
 
 
 def test_what_is_mutated_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,8 +516,23 @@ def test_answers_are_those_that_each_pod_would_get_by_itself(
     assert server.recorder.told == alone.recorder.told
 
 
+@given(pods(), st.lists(st.tuples(st.sampled_from(["abcde", "fghij", "k23"]), st.booleans()), min_size=3, max_size=6))
+def test_stored_pods_are_validated_as_each_would_be_by_itself(template: Pod, coming: list[tuple[str, bool]]) -> None:
+    """One template; some are asked about as another user. What was promised to those that are refused is given back."""
+    server, alone = Server(cluster()), forgetful()
+    for letters, other in coming:
+        obj = copy.deepcopy(template)
+        obj["metadata"] = {"generateName": "web-"} | {k: v for k, v in obj["metadata"].items() if k != "name"}
+        bodies = [as_stored(each, obj, letters) for each in (server, alone)]
+        assert bodies[0] == bodies[1]
+        body = bodies[0].replace(b'"jane"', b'"john"') if other else bodies[0]
+        assert server.handlers.validate(body) == alone.handlers.validate(body)
+        assert facts(server.state) == facts(alone.state)
+
+
 def test_of_a_request_only_the_name_is_kept() -> None:
     server = Server()
     server.mutate(replica())
-    (text,) = server.handlers._alike._texts.values()
+    server.mutate(replica("fghij"))
+    (text,) = server.handlers._alike._mutated.by_head.values()
     assert text.request.object == {"metadata": {"name": None, "generateName": "web-"}}

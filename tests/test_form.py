@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -32,6 +33,10 @@ def form(first: bytes) -> Form:
     return Form.of(first, mark)
 
 
+def fits(known: Form, other: bytes) -> bool:
+    return known.filled(other) is not None
+
+
 FIRST = body()
 STRANGERS = [
     pytest.param(body(labels={"app": "bew"}), id="a label of the same length"),
@@ -45,6 +50,8 @@ STRANGERS = [
     pytest.param(FIRST.replace(b'"jane"', b'"john"'), id="another user"),
     pytest.param(FIRST.replace(b'"team"', b'"beam"'), id="another namespace"),
     pytest.param(FIRST[:-1] + b" ", id="another last byte"),
+    pytest.param(body(uid="u\u00e41"), id="a uid with other characters"),
+    pytest.param(body(uid='u"'), id="a uid with a quote"),
     pytest.param(FIRST + b"x", id="more bytes"),
     pytest.param(FIRST[:-1], id="fewer bytes"),
 ]
@@ -54,8 +61,6 @@ NO_FORMS = [
     pytest.param(FIRST.replace(b"generateName", b"name"), id="a pod with a name of its own"),
     pytest.param(body(uid="u" * 129), id="a uid that is too long"),
     pytest.param(body(uid=""), id="an empty uid"),
-    pytest.param(body(uid="u\u00e41"), id="a uid with other characters"),
-    pytest.param(body(uid='u"'), id="a uid with a quote"),
     pytest.param(FIRST.replace(b'{"uid"', b'{"a":1,"uid"'), id="a uid that does not come first"),
     pytest.param(body(annotations={"a": "x" * LARGEST}), id="a large body"),
 ]
@@ -63,7 +68,7 @@ NO_FORMS = [
 
 @pytest.mark.parametrize("other", STRANGERS)
 def test_a_body_that_differs_elsewhere_does_not_fit(other: bytes) -> None:
-    assert not form(FIRST).fits(other)
+    assert form(FIRST).filled(other) is None
 
 
 @pytest.mark.parametrize("found", NO_FORMS)
@@ -74,13 +79,13 @@ def test_what_the_api_server_would_not_send_for_a_replica_is_no_form(found: byte
 def test_the_letters_of_another_token_in_the_fixed_text_do_not_become_its_own() -> None:
     """The first pod names a stranger's volume; of the second it would be its own."""
     first = body(annotations={"a": "kube-api-access-fghij"})
-    assert not form(first).fits(body(letters="fghij", annotations={"a": "kube-api-access-fghij"}))
-    assert form(first).fits(body(uid="u-2", annotations={"a": "kube-api-access-fghij"}))
+    assert not fits(form(first), body(letters="fghij", annotations={"a": "kube-api-access-fghij"}))
+    assert fits(form(first), body(uid="u-2", annotations={"a": "kube-api-access-fghij"}))
 
 
 def test_a_time_in_a_label_is_fixed() -> None:
     first = body(annotations={"time": "2026-01-01T00:00:00Z"})
-    assert not form(first).fits(body(annotations={"time": "2026-01-01T00:00:01Z"}))
+    assert not fits(form(first), body(annotations={"time": "2026-01-01T00:00:01Z"}))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_a_replica_fits_the_form_of_the_first(other: bytes) -> None:
     assert first is not None
     assert second is not None
     assert first.head == second.head
-    assert form(FIRST).fits(other)
+    assert fits(form(FIRST), other)
 
 
 @given(st.data())
@@ -107,14 +112,122 @@ def test_what_fits_is_the_same_but_for_the_blanks(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(other) - 1))
         other[at] = data.draw(st.sampled_from(b'abcdefghijk-019TZ:"{}[],\\'))
-    assert form(FIRST).fits(bytes(other)) <= (_blanked(bytes(other)) == _blanked(FIRST))
+    assert fits(form(FIRST), bytes(other)) <= (_blanked(bytes(other)) == _blanked(FIRST))
 
 
 def _blanked(found: bytes) -> bytes:
     for pattern in (
-        rb'(?<="request":{"uid":").{3}',
-        rb'(?<="time":")\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?=","fieldsType")',
+        rb'(?<="request":{"uid":")[\w.:-]+(?=")',
+        rb'(?<="time":")[\w.:-]+(?=","fieldsType")',
     ):
         found = re.sub(pattern, b"", found)
     names = set(re.findall(rb'"kube-api-access-([a-zA-Z0-9]{5})"', found))
     return found.replace(names.pop(), b"") if len(names) == 1 else found
+
+
+# --- of pods that have been through the mutating hooks ----------------------------------------------------------------
+
+DATA = Path(__file__).parent / "data"
+STORED = [(DATA / f"validate-{number}.json").read_bytes() for number in (1, 2, 3)]
+NAME, RECORD = b"two-5c8c99d8bb-", b'"gpu-admission.io/decision":"'
+
+
+def stored_form(first: bytes) -> Form:
+    mark = marked(first, stored=True)
+    assert mark is not None
+    return Form.of(first, mark)
+
+
+def object_name(found: bytes) -> bytes:
+    """The name of the pod, which the request has too."""
+    name = orjson.loads(found)["request"]["object"]["metadata"]["name"].encode()
+    assert found.count(b'"name":"%b"' % name) == 2
+    return name
+
+
+def with_record(record: bytes) -> bytes:
+    start = STORED[1].index(RECORD) + len(RECORD)
+    return STORED[1][:start] + record + STORED[1][STORED[1].index(b'"},"ownerReferences"') :]
+
+
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+def test_replicas_fill_in_the_form_of_the_first_as_the_api_server_writes_them(hook: str) -> None:
+    bodies = [(DATA / f"{hook}-{number}.json").read_bytes() for number in (1, 2, 3)]
+    marks = [marked(body, stored=hook == "validate") for body in bodies]
+    assert len({mark.head for mark in marks if mark}) == 1
+    assert marks[0] is not None
+    assert [fits(Form.of(bodies[0], marks[0]), body) for body in bodies] == [True] * 3
+
+
+SAME = [
+    pytest.param(STORED[1].replace(object_name(STORED[1]), b"two-5c8c99d8bb-longer"), id="a longer name"),
+    pytest.param(STORED[1].replace(b'"two-b"', b'"gpu-node-12.example"'), id="a node with a longer name"),
+    pytest.param(with_record(b""), id="an empty record"),
+    pytest.param(with_record(rb"{\"policy\":\"\u00e4\"}"), id="another record"),
+    pytest.param(with_record("ä".encode()), id="a record with other characters"),
+    pytest.param(STORED[1].replace(b'"creationTimestamp":"2026', b'"creationTimestamp":"2027'), id="another time"),
+]
+OTHERS = [
+    pytest.param(
+        STORED[1].replace(object_name(STORED[1]), b"two-5c8c99d8bb-other", 1), id="a request for another name"
+    ),
+    pytest.param(STORED[1].replace(object_name(STORED[1]), b"two_5"), id="a name that is none"),
+    pytest.param(STORED[1].replace(object_name(STORED[1]), b'two\\"'), id="a name with a quote"),
+    pytest.param(STORED[1].replace(b'"two-b"', b'"two-b","two-c"'), id="two nodes in one term"),
+    pytest.param(STORED[1].replace(b'"weight":100', b'"weight":101'), id="another weight"),
+    pytest.param(STORED[1].replace(b'"qosClass":"BestEffort"', b'"qosClass":"Guaranteed"'), id="another end"),
+    pytest.param(with_record(b'{","evil":"'), id="a record that ends early"),
+    pytest.param(with_record(b"\\"), id="a record that does not end"),
+    pytest.param(with_record(b"\xff"), id="a record that is no text"),
+    pytest.param(with_record(b"\n"), id="a record that is no JSON"),
+    pytest.param(STORED[1][: STORED[1].index(RECORD)], id="nothing from the record on"),
+]
+
+
+@pytest.mark.parametrize("other", SAME)
+def test_what_differs_from_pod_to_pod_may_be_longer_or_shorter(other: bytes) -> None:
+    assert fits(stored_form(STORED[0]), other)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_what_is_no_blank_may_not_differ(other: bytes) -> None:
+    assert not fits(stored_form(STORED[0]), other)
+
+
+def test_the_sample_of_a_form_fills_it_in_with_what_nobody_has() -> None:
+    found = stored_form(STORED[0])
+    blanks, mine = found.filled(found.sample()), found.filled(STORED[0])
+    assert blanks is not None
+    assert mine is not None
+    assert not [blank for blank, own in zip(blanks, mine, strict=True) if blank == own]
+
+
+@given(st.data())
+def test_a_stored_pod_that_fits_is_the_same_but_for_the_blanks(data: st.DataObject) -> None:
+    other = bytearray(STORED[1])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(other) - 1))
+        other[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3)) + data.draw(
+            st.sampled_from([b"", b'"', b"\\", b'","a":"', b"{", b"}"])
+        )
+    if fits(stored_form(STORED[0]), bytes(other)):
+        assert _unsaid(orjson.loads(bytes(other))) == _unsaid(orjson.loads(STORED[0]))
+
+
+def _unsaid(review: Any) -> Any:
+    """A review without what the blanks say."""
+    request = review["request"]
+    metadata, spec = request["object"]["metadata"], request["object"]["spec"]
+    assert request["name"] == metadata["name"]
+    assert isinstance(metadata["annotations"].pop("gpu-admission.io/decision"), str)
+    for key in ("uid", "name"):
+        del request[key]
+    for key in ("uid", "name", "creationTimestamp"):
+        del metadata[key]
+    del metadata["managedFields"][0]["time"]
+    for volume in (*spec["volumes"], *spec["containers"][0]["volumeMounts"]):
+        assert volume.pop("name").startswith("kube-api-access-")
+    for term in spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]:
+        (field,) = term["preference"]["matchFields"]
+        (_,) = field.pop("values")
+    return review

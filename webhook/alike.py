@@ -6,29 +6,38 @@ namespace; for as long as the policy, and the facts that units read of the clust
 The node is chosen for each pod anew. Its name and its numbers go into the patch and the record at known places, so the
 gate that the first patch went through speaks for the others.
 
-Two ways to tell that pods are alike. `form` is of whole bodies as they come from the API server, which need not be parsed.
-`likeness` is of pods that were: of other senders, and of those that have a name and our annotation.
+Two ways to tell that pods are alike. `likeness` is of pods that were parsed. `form` is of whole bodies as they come from the
+API server, which need not be: the second of a template makes one, and `likeness` has the last word on whether it holds.
 
 As pure as `admission`: what is kept changes how soon an answer is there, never what it is.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 from webhook import admission
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import PROFILE_LABEL, Decision, home_of
+from webhook.errors import BadReview
 from webhook.form import Form, marked
+from webhook.injectors.node_affinity import naming
 from webhook.likeness import key_of
 from webhook.placement import Rank, answer
 from webhook.plan import Plan
+from webhook.pod import DECISION, PREFERRED, Pod
 from webhook.policy import Policy
-from webhook.review import Request, object_of
+from webhook.review import Request, object_of, parse
 
 MOST: Final = 1024
 """Of each: with `form.LARGEST` all that is kept stays below some 60 MiB."""
 Profile = tuple[str | None, ...]
+
+
+Kept = Plan | Decision
 
 
 class _Text(NamedTuple):
@@ -36,8 +45,15 @@ class _Text(NamedTuple):
 
     form: Form
     request: Request
-    kept: Plan | Decision
+    kept: Kept
     profile: Profile
+
+
+class _Memory(NamedTuple):
+    """What one of the hooks has decided lately."""
+
+    by_key: dict[bytes, Kept]
+    by_head: dict[bytes, _Text]
 
 
 class Alike:
@@ -47,72 +63,88 @@ class Alike:
         self._rank = rank
         self._policy: Policy | None = None
         self._facts: tuple[int, ...] = ()
-        self._texts: dict[bytes, _Text] = {}
-        self._mutated: dict[bytes, Plan | Decision] = {}
-        self._validated: dict[bytes, Decision] = {}
+        self._mutated = _Memory({}, {})
+        self._validated = _Memory({}, {})
 
-    def again(self, body: bytes, policy: Policy, snapshot: Snapshot) -> tuple[Request, Decision] | None:
-        """The request and the decision of `mutate` for a body like an earlier one. It is not even parsed."""
+    def again(
+        self, body: bytes, policy: Policy, snapshot: Snapshot, *, stored: bool = False, whole: bool = False
+    ) -> tuple[Request, Decision] | None:
+        """The request and the decision for a body like an earlier one. It is not even parsed.
+
+        `stored`: of `validate`, whose pods have been through the mutating hooks; else of `mutate`. `whole`: of a pod that is
+        refused, all is wanted that says what was promised to it.
+        """
         self._renew(policy, snapshot)
-        mark = marked(body)
-        if mark is None or (known := self._texts.get(mark.head)) is None:
+        mark = marked(body, stored=stored)
+        if mark is None or (known := (self._validated if stored else self._mutated).by_head.get(mark.head)) is None:
             return None
         form, request, kept, profile = known
-        if profile != _profile(request.namespace, snapshot) or not form.fits(body):
+        if profile != _profile(request.namespace, snapshot) or (blanks := form.filled(body)) is None:
             return None
         made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
-        return None if made is None else (Request._make((mark.uid, *request[1:])), made)
+        return (
+            None if made is None else (_filled_in(request, form, blanks, whole=whole and made.result == "denied"), made)
+        )
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.mutate`."""
-        profile = _profile(request.namespace, snapshot)
-        key = self._key(request, profile, policy, snapshot, bound=False)
-        known = self._mutated.get(key) if key else None
-        made = None
-        if isinstance(known, Plan):
-            made = known.again(snapshot, self._rank, dry_run=request.dry_run)
-        elif known is not None:
-            made = known
+        self._renew(policy, snapshot)
+        key = _key(request, snapshot, stored=False)
+        known, made = self._mutated.by_key.get(key) if key else None, None
+        if known is not None:
+            made = known if isinstance(known, Decision) else known.again(snapshot, self._rank, dry_run=request.dry_run)
         if made is None:
             made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
-            known = _kept(made, request, policy, snapshot) if key else None
-            if key and known:
-                _keep(self._mutated, key, known)
-        if key and known and (mark := marked(body)):
-            kept = known if isinstance(known, Plan) else made
-            _keep(self._texts, mark.head, _Text(Form.of(body, mark), _named(request), kept, profile))
+            if key and (new := _kept(made, request, policy, snapshot)):
+                _keep(self._mutated.by_key, key, new)
+        elif key and known:
+            _learn(self._mutated, body, request, key, snapshot, stored=False)
         return made
 
-    def validate(self, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
+    def validate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.validate`."""
-        key = self._key(request, _profile(request.namespace, snapshot), policy, snapshot, bound=True)
-        known = self._validated.get(key) if key else None
-        if known is not None:
+        self._renew(policy, snapshot)
+        key = _key(request, snapshot, stored=True)
+        known = self._validated.by_key.get(key) if key else None
+        if key and isinstance(known, Decision):
+            _learn(self._validated, body, request, key, snapshot, stored=True)
             return known
         made = admission.validate(request, policy, snapshot)
         if key:
-            _keep(self._validated, key, made)
+            _keep(self._validated.by_key, key, made)
         return made
 
     def _renew(self, policy: Policy, snapshot: Snapshot) -> None:
         facts = snapshot.facts
         if policy is not self._policy or facts != self._facts:
             self._policy, self._facts = policy, facts
-            self._texts.clear()
-            self._mutated.clear()
-            self._validated.clear()
+            for kept in (*self._mutated, *self._validated):
+                kept.clear()
 
-    def _key(
-        self, request: Request, profile: Profile, policy: Policy, snapshot: Snapshot, *, bound: bool
-    ) -> bytes | None:
-        """Equal for requests that are decided alike; None where it is not worth while, or not certain."""
-        self._renew(policy, snapshot)
-        if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
-            return None
-        try:
-            return key_of(request.object or {}, (profile, request.namespace, request.user, request.groups), bound=bound)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            return None  # not the shape of a pod: whoever decides says so
+
+def _learn(memory: _Memory, body: bytes, request: Request, key: bytes, snapshot: Snapshot, *, stored: bool) -> None:
+    """Keep the form of a body, if every body that fills it in is certain to have this key."""
+    mark = marked(body, stored=stored)
+    if mark is None:
+        return
+    form = Form.of(body, mark)
+    sample = form.sample()
+    with suppress(BadReview):
+        other, blanks = parse(sample), form.filled(sample)
+        if blanks and key == _key(other, snapshot, stored=stored) and _says(other, form, blanks):
+            profile = _profile(request.namespace, snapshot)
+            _keep(memory.by_head, mark.head, _Text(form, _named(request), memory.by_key[key], profile))
+
+
+def _key(request: Request, snapshot: Snapshot, *, stored: bool) -> bytes | None:
+    """Equal for requests that are decided alike; None where it is not worth while, or not certain."""
+    if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
+        return None
+    who = (_profile(request.namespace, snapshot), request.namespace, request.user, request.groups)
+    try:
+        return key_of(request.object or {}, who, stored=stored)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None  # not the shape of a pod: whoever decides says so
 
 
 def _kept(made: Decision, request: Request, policy: Policy, snapshot: Snapshot) -> Plan | Decision | None:
@@ -135,6 +167,33 @@ def _named(request: Request) -> Request:
     """Of the pod only what it is called: a parsed one takes ten times its text."""
     metadata = (request.object or {}).get("metadata") or {}
     return request._replace(object={"metadata": {key: metadata.get(key) for key in ("name", "generateName")}})
+
+
+def _says(request: Request, form: Form, blanks: list[bytes]) -> bool:
+    """Whether the blanks are what they look like, as `_filled_in` takes them."""
+    said, metadata = _filled_in(request, form, blanks, whole=True), (request.object or {})["metadata"]
+    if not form.names:
+        return said.uid == request.uid
+    mine = (said.object or {})["metadata"]
+    record = (metadata.get("annotations") or {}).get(DECISION, "")
+    return said[:-2] == request[:-2] and (mine["name"], mine["annotations"][DECISION]) == (metadata["name"], record)
+
+
+def _filled_in(request: Request, form: Form, blanks: list[bytes], *, whole: bool) -> Request:
+    """The request of a body that was not parsed. `whole`: with all of the pod that says what was promised to it."""
+    uid = blanks[form.uid].decode()
+    if not form.names:
+        return Request._make((uid, *request[1:]))
+    name = blanks[form.names[0]].decode()
+    pod: Pod = {"metadata": {"name": name}}
+    if whole:
+        record = "" if form.record is None else orjson.loads(b'"%b"' % blanks[form.record])
+        terms = [naming(blanks[number].decode(), 1) for number in form.nodes]
+        pod = {
+            "metadata": {"name": name, "annotations": {DECISION: record}},
+            "spec": {"affinity": {"nodeAffinity": {PREFERRED: terms}}},
+        }
+    return Request._make((uid, *request[1:7], request.name and name, *request[8:-2], pod, None))
 
 
 def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:

@@ -62,8 +62,8 @@ class Decision:
 
     @cached_property
     def quoted_complaint(self) -> bytes:
-        """As a JSON string. Nothing changes any more."""
-        return orjson.dumps(self.complaint)
+        """What the message says after its subject, as the end of a JSON string. Nothing changes any more."""
+        return orjson.dumps(f": {self.complaint}")[1:]
 
     @cached_property
     def brief(self) -> bytes:

@@ -1,13 +1,23 @@
 """The body of a review as a form: the text that all pods of a template share, and the blanks that each fills in otherwise.
 
-The blanks are the uid of the review, the times in managed fields, and the letters at the end of the volume with the token.
+The blanks are the uid of the review, the times in managed fields, and the letters at the end of the volume with the token. Of a
+pod that has been through our mutating hook also its name, its uid, its time, our record on it, and the nodes that we named.
 Bodies that fill in the same form say the same: nobody needs to parse the second one.
+
+Where a blank is found by the text around it, it is one only by its looks. Whoever keeps a form asks `sample` first: the
+same body with every blank filled in otherwise, to be read as any other.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from struct import Struct
 from typing import Final, NamedTuple
+
+import orjson
+
+from webhook.pod import DECISION
 
 LARGEST: Final = 16 << 10
 """Bytes. Larger bodies are like nobody's."""
@@ -18,101 +28,150 @@ _NAME_LENGTH: Final = len(TOKEN) + LETTERS
 _UID: Final = b'"request":{"uid":"'
 _ENVELOPE: Final = 256
 _LONGEST_UID: Final = 128
-_NAME: Final = b'"generateName":"'
+_GENERATED: Final = b'"generateName":"'
 """Who has no such name has one of its own, and no likes."""
+_NAME: Final = b'"metadata":{"name":"'
+_OWN: Final = b'","uid":"'
 _HEAD: Final = 2048
-_MANAGED: Final = b'"time":"'
-_TIME: Final = b"0000-00-00T00:00:00Z"
-_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
-_AFTER_TIME: Final = b'","fieldsType":'
+_LONGEST_NAME: Final = 253
+_COMMON: Final = (
+    rb'"time":"(?P<time>[^"\\]+)","fieldsType":|"(?P<token>' + TOKEN + rb"[0-9A-Za-z]{%d})" % LETTERS + rb'"'
+)
 """A manager of fields has a time and a type, in this order. Keys of maps come sorted: in labels they stand the other way."""
+_STORED: Final = (
+    rb'|"name":"(?P<name>[^"\\]+)","namespace":"[^"\\]*","operation":"'
+    rb'|"uid":"(?P<own>[^"\\]+)",(?:"generation":1,)?"creationTimestamp":"(?P<made>[^"\\]+)"'
+    rb'|"key":"metadata\.name","operator":"In","values":\["(?P<node>[^"\\]+)"\]'
+    rb'|"' + re.escape(DECISION.encode()) + rb'":"(?P<record>(?:[^"\\]|\\.)*)"'
+)
+_BLANKS: Final = {False: re.compile(_COMMON), True: re.compile(_COMMON + _STORED)}
+_END: Final = 8
+_PUNCTUATION: Final = b"-.:"
+"""What stands in blanks besides letters and digits."""
 
 
 class Marked(NamedTuple):
     """A body that may fill in a form."""
 
-    uid: str
-    start: int
-    """Where the uid begins."""
+    uid: tuple[int, int]
+    """Where it begins and ends."""
+    name: tuple[int, int] | None
+    """The same of the name of a pod that has one."""
     head: bytes
-    """What follows it: who asks, in which namespace, for pods of what name. Not of what kind: many a form may begin so."""
+    """What follows: pods of what name, and where. Not of what kind: many a form may begin so."""
 
 
-def marked(body: bytes) -> Marked | None:
-    """None for what is large, what has a name of its own, and where the uid is not where the API server puts it."""
+def marked(body: bytes, *, stored: bool = False) -> Marked | None:
+    """None for what is large, what has a name of its own, and where the uid is not where the API server puts it.
+
+    `stored`: the pod has been through the mutating hooks, and has its name.
+    """
     start = body.find(_UID, 0, _ENVELOPE) + len(_UID)
     end = body.find(b'"', start, start + _LONGEST_UID + 1)
-    name = body.find(_NAME, end, end + _HEAD)
-    if len(body) > LARGEST or start < len(_UID) or end < 0 or name < 0:
+    if len(body) > LARGEST or start < len(_UID) or end <= start:
         return None
-    uid = body[start:end]
-    if not uid.replace(b"-", b"").isalnum():
+    if not stored:
+        at = body.find(_GENERATED, end, end + _HEAD)
+        return None if at < 0 else Marked((start, end), None, body[end : at + 64])
+    at = body.find(_NAME, end, end + _HEAD) + len(_NAME)
+    after = body.find(b'"', at, at + _LONGEST_NAME + 1)
+    until = body.find(_OWN, after, after + 2 * _LONGEST_NAME)
+    if at < len(_NAME) or until < 0 or not body.startswith(_GENERATED, after + 2):
         return None
-    return Marked(uid.decode(), start, body[end : name + 64])
+    return Marked((start, end), (at, after), body[after:until])
 
 
 class Form(NamedTuple):
     """The fixed texts of a body, and the blanks between them."""
 
-    layout: Struct
-    """Takes a body apart: fixed text, blank, and so on to the last fixed text. Comparing them one by one takes twice as long."""
     fixed: tuple[bytes, ...]
-    times: tuple[int, ...]
-    """Which of the blanks are times."""
+    layout: Struct
+    """Takes a body apart whose blanks are as long as those of the first. To look for each of them takes twice as long."""
+    ends: tuple[bytes, ...]
+    """What each blank ends at, where they are longer or shorter."""
+    uid: int
+    """Which of the blanks that is, and so on."""
+    names: tuple[int, ...]
+    """Of the pod: all the same."""
+    record: int | None
+    nodes: tuple[int, ...]
     tokens: tuple[int, ...]
-    """Which name the token's volume. None of the fixed texts does so: no other body can have its letters by chance."""
+    """All the same, too."""
 
     @classmethod
     def of(cls, body: bytes, mark: Marked) -> Form:
-        times = []
-        at = mark.start
-        while (at := body.find(_MANAGED, at)) >= 0:
-            at += len(_MANAGED)
-            if body[at : at + len(_TIME)].translate(_DIGITS) == _TIME and body.startswith(_AFTER_TIME, at + len(_TIME)):
-                times.append(at)
-        tokens = _tokens(body)
-        blanks = {
-            mark.start: len(mark.uid),
-            **dict.fromkeys(times, len(_TIME)),
-            **dict.fromkeys(tokens, _NAME_LENGTH),
-        }
-        starts = sorted(blanks)
-        fixed, end = [], 0
-        for start in starts:
-            fixed.append(body[end:start])
-            end = start + blanks[start]
-        fixed.append(body[end:])
-        lengths = [n for text, start in zip(fixed, starts, strict=False) for n in (len(text), blanks[start])]
-        layout = Struct("".join([f"{n}s" for n in (*lengths, len(fixed[-1]))]))
-        return cls(layout, tuple(fixed), tuple(map(starts.index, times)), tuple(map(starts.index, tokens)))
+        found = [("uid", mark.uid)] + ([("name", mark.name)] if mark.name else [])
+        for match in _BLANKS[mark.name is not None].finditer(body, mark.uid[1]):
+            found += [(kind, match.span(kind)) for kind, text in match.groupdict().items() if text is not None]
+        if len({body[slice(*span)] for kind, span in found if kind == "token"}) > 1:  # one of them is no volume's
+            found = [blank for blank in found if blank[0] != "token"]
+        found.sort(key=lambda blank: blank[1])
+        edges = [0, *[edge for _, span in found for edge in span], len(body)]
+        texts = tuple([body[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)])
+        kinds = [kind for kind, _ in found]
+        records = _which("record", kinds)
+        # The record has quotes within: it ends where the next text begins. To look for all of that would take much longer.
+        ends = tuple([texts[number + 1][:_END] if number in records else b'"' for number in range(len(kinds))])
+        return cls(
+            fixed=texts,
+            layout=Struct("".join([f"{end - start}s" for start, end in pairwise(edges)])),
+            ends=ends,
+            uid=kinds.index("uid"),
+            names=_which("name", kinds),
+            record=records[0] if records else None,
+            nodes=_which("node", kinds),
+            tokens=_which("token", kinds),
+        )
 
-    def fits(self, body: bytes) -> bool:
-        """Whether the body is this form, filled in."""
-        layout, fixed, times, tokens = self
-        if len(body) != layout.size:
-            return False
-        parts = layout.unpack(body)
-        if parts[::2] != fixed:
-            return False
-        blanks = parts[1::2]
-        for number in times:
-            if blanks[number].translate(_DIGITS) != _TIME:
-                return False
+    def sample(self) -> bytes:
+        """The form filled in with what no body would have."""
+        token, tokens = TOKEN + b"0" * LETTERS, self.tokens
+        *texts, last = self.fixed
+        filled = [text + (token if number in tokens else b"0") for number, text in enumerate(texts)]
+        return b"".join([*filled, last])
+
+    def filled(self, body: bytes) -> list[bytes] | None:
+        """The blanks of the body; None where it is not this form."""
+        blanks = self._blanks(body)
+        if blanks is None:
+            return None
+        plain, tokens = blanks, self.tokens
+        if self.record is not None:
+            plain = [*blanks[: self.record], *blanks[self.record + 1 :]]
+            try:
+                orjson.loads(b'"%b"' % blanks[self.record])
+            except orjson.JSONDecodeError:  # it ends elsewhere
+                return None
+        if not b"".join(plain).translate(None, _PUNCTUATION).isalnum():
+            return None
+        for same in (tokens, self.names):
+            for number in same:
+                if blanks[number] != blanks[same[0]]:
+                    return None
         if not tokens:
-            return True
-        name: bytes = blanks[tokens[0]]
-        for number in tokens:
-            if blanks[number] != name:
-                return False
-        return name.startswith(TOKEN) and name[len(TOKEN) :].isalnum()
+            return blanks
+        name = blanks[tokens[0]]
+        is_token = name.startswith(TOKEN) and len(name) == _NAME_LENGTH and name[len(TOKEN) :].isalnum()
+        return blanks if is_token else None
+
+    def _blanks(self, body: bytes) -> list[bytes] | None:
+        """What stands between the fixed texts, where that is what they are."""
+        if len(body) == self.layout.size:
+            parts = self.layout.unpack(body)
+            if parts[::2] == self.fixed:
+                return list(parts[1::2])
+        at, blanks = 0, []
+        for text, end in zip(self.fixed, self.ends, strict=False):  # the last text has no blank after it
+            if not body.startswith(text, at):
+                return None
+            at += len(text)
+            until = body.find(end, at)
+            if until < 0:
+                return None
+            blanks.append(body[at:until])
+            at = until
+        return blanks if body[at:] == self.fixed[-1] else None
 
 
-def _tokens(body: bytes) -> tuple[int, ...]:
-    """Where the token's volume is named; () where that is not clear."""
-    at, found = -1, []
-    while (at := body.find(TOKEN, at + 1)) >= 0:
-        found.append(at)
-    names = {body[at - 1 : at + _NAME_LENGTH + 1] for at in found}
-    if len(names) != 1 or not (name := names.pop()).startswith(b'"') or not name.endswith(b'"'):
-        return ()
-    return tuple(found) if name[1 + len(TOKEN) : -1].isalnum() else ()
+def _which(kind: str, kinds: list[str]) -> tuple[int, ...]:
+    return tuple([number for number, each in enumerate(kinds) if each == kind])

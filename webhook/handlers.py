@@ -110,15 +110,19 @@ class Handlers:
         return found
 
     def _validate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
-        request, snapshot = review.parse(body), self._state.snapshot(self._clock())
-        if request.resource == "configmaps":
-            return request, policy_guard.validate(request, snapshot)
-        if request.resource != "pods":
-            return request, workloads.validate(request, policy, snapshot)
-        decision = self._alike.validate(request, policy, snapshot)
-        if decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
+        snapshot, promised = self._state.snapshot(self._clock()), self._state.ledger.reserving
+        found = self._alike.again(body, policy, snapshot, stored=True, whole=promised)
+        if found is None:
+            request = review.parse(body)
+            if request.resource == "configmaps":
+                return request, policy_guard.validate(request, snapshot)
+            if request.resource != "pods":
+                return request, workloads.validate(request, policy, snapshot)
+            found = request, self._alike.validate(body, request, policy, snapshot)
+        request, decision = found
+        if promised and decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
             self._state.release(request.object, decision.claim)
-        return request, decision
+        return found
 
 
 def encode(request: review.Request, decision: Decision) -> bytes:

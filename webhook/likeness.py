@@ -21,17 +21,17 @@ _NAMED: Final = re.compile(rb'"key":"metadata\.name","operator":"In","values":\[
 """The node that a term of ours names."""
 
 
-def key_of(pod: Pod, who: object, *, bound: bool) -> bytes | None:
+def key_of(pod: Pod, who: object, *, stored: bool) -> bytes | None:
     """The same bytes for pods that are alike; None for large ones, and for odd ones. `who`: what else counts.
 
-    `bound`: the pod has been through our mutating hook, and has its name: what is known to differ there does not count.
+    `stored`: the pod has been through our mutating hook, and has its name: what is known to differ there does not count.
     Raises TypeError and the like for what is no pod.
     """
     metadata, spec = {key: value for key, value in pod["metadata"].items() if key not in _APART}, pod["spec"]
     if metadata.get("generateName"):
         metadata.pop("name", None)
     decided = False
-    if bound:
+    if stored:
         annotations = metadata.get("annotations") or {}
         if decided := DECISION in annotations:
             metadata["annotations"] = {key: value for key, value in annotations.items() if key != DECISION}

@@ -132,12 +132,12 @@ def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: Au
 
 
 def denied(uid: str, subject: str, complaint: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
-    """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <subject>: <complaint>`.
+    """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <subject><complaint>`.
 
-    `complaint` is a JSON string: it is long, and often the same.
+    `complaint` is the end of a JSON string: it is long, and often the same.
     """
     start = b',"allowed":false,"status":{"code":403,"reason":"Forbidden","message":'
-    return _answer(uid, warnings, audit, start, orjson.dumps(subject)[:-1], b": ", complaint[1:], b"}")
+    return _answer(uid, warnings, audit, start, orjson.dumps(subject)[:-1], complaint, b"}")
 
 
 def _answer(uid: str, warnings: list[str] | None, audit: Audit, *parts: bytes) -> bytes:

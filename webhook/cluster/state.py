@@ -189,7 +189,7 @@ class ClusterState:
 
     def release(self, pod: dict[str, Any], claim: Claim | None = None) -> None:
         """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
-        if self.ledger.reserving and (node := first_promised(pod)):
+        if node := first_promised(pod):
             key, demand, owner, _ = claim or claim_of(pod)
             self.ledger.release(key, node, self.usage.kind(demand, owner))
 
