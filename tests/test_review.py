@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from typing import Any
 
 import orjson
@@ -197,7 +197,7 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="allowed with warnings and audit annotations",
         ),
         pytest.param(
-            patched("u-1", b"[]"),
+            patched("u-1", b"W10="),
             b'"allowed":true,"patchType":"JSONPatch","patch":"W10="}}',
             id="patched: both patch and patchType",
         ),
@@ -225,7 +225,7 @@ def test_the_uid_comes_back_as_it_was(uid: str) -> None:
 
 @given(st.binary())
 def test_a_patch_comes_back_as_it_was(patch: bytes) -> None:
-    assert b64decode(orjson.loads(patched("u", patch))["response"]["patch"]) == patch
+    assert b64decode(orjson.loads(patched("u", b64encode(patch)))["response"]["patch"]) == patch
 
 
 # --- whatever is sent -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -39,8 +40,8 @@ class Decision:
     result: str
     profile: str = ""
     workload: str = ""
-    patch: bytes | None = None
-    """A JSON Patch; None where the pod is left as it is."""
+    encoded: bytes | None = None
+    """A JSON Patch in base64; None where the pod is left as it is."""
     complaint: str = ""
     """What is wrong, for the user; "" where nothing is refused. The same for all pods of a template: see `message_of`."""
     warnings: list[str | None] = field(default_factory=list)
@@ -75,6 +76,14 @@ class Decision:
         made = object.__new__(Decision)
         made.__dict__ = self.__dict__ | changes
         return made
+
+    @property
+    def patch(self) -> bytes | None:
+        return None if self.encoded is None else a2b_base64(self.encoded)
+
+    @patch.setter
+    def patch(self, patch: bytes | None) -> None:
+        self.encoded = None if patch is None else b2a_base64(patch, newline=False)
 
     @property
     def record(self) -> str:

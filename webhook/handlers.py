@@ -131,6 +131,6 @@ def encode(request: review.Request, decision: Decision) -> bytes:
     warnings = decision.told
     if decision.result == "denied":
         return review.denied(request.uid, subject_of(request), decision.quoted_complaint, warnings, audit)
-    if decision.patch is not None:
-        return review.patched(request.uid, decision.patch, warnings, audit)
+    if decision.encoded is not None:
+        return review.patched(request.uid, decision.encoded, warnings, audit)
     return review.allowed(request.uid, warnings, audit)

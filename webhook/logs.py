@@ -128,7 +128,7 @@ def decided(told: Told) -> bytes:
         fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
     if told.dry_run:
         fields["dryRun"] = True
-    if decision.quoted and decision.patch is None:
+    if decision.quoted and decision.encoded is None:
         fields["record"] = orjson.Fragment(decision.record)
     if decision.findings:
         fields["findings"] = orjson.Fragment(decision.brief)

@@ -1,11 +1,13 @@
 """How to decide for pods like one that was patched: the same, but for the nodes, or for why there are none.
 
 Patch and record are kept in pieces: what holds for all pods of the template, and what is said of one node, which nine of ten
-times was said of it before.
+times was said of it before. Those of the patch are in base64 already: each is filled up with spaces, which JSON allows between
+any two words, so that they may be put together in any order.
 """
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,7 +25,7 @@ from webhook.placement import Ask, Rank
 from webhook.placement.settings import PlacementSettings
 
 _Piece = tuple[bytes, bytes]
-"""What a patch says of a node, and what the record does, as a part of a JSON string."""
+"""What a patch says of a node, in base64, and what the record does, as a part of a JSON string."""
 _MOST = 128
 """Nodes with their numbers, kept for each place in the order."""
 
@@ -38,9 +40,9 @@ class Plan(NamedTuple):
     settings: PlacementSettings
     gpus: Gpus
     opening: bytes
-    """The patch up to the first node; nothing where there are none."""
+    """The patch up to the first node, in base64; nothing where there are none."""
     middle: bytes
-    """The patch from the last node to the record."""
+    """The patch from the last node to what differs in the record, in base64."""
     quoted: bytes
     """The record up to what differs, as the beginning of a JSON string."""
     closing: bytes
@@ -55,13 +57,15 @@ class Plan(NamedTuple):
         weights = placement.weights[: len(placement.nodes)]
         slots = tuple([_slot(number, weight) for number, weight in enumerate(weights)])
         pieces = [slot.piece(ranked) for slot, ranked in zip(slots, placement.nodes, strict=True)]
-        before, terms, after = patch.partition(b"".join([term for term, _ in pieces])) if pieces else (b"", b"", patch)
+        written = [slot.term(ranked.node) for slot, ranked in zip(slots, placement.nodes, strict=True)]
+        before, terms, after = patch.partition(b"".join(written)) if written else (b"", b"", patch)
         between, recorded, closing = after.partition(first.quoted)
         ending = _ending(placement, [numbers for _, numbers in pieces])
         if bool(pieces) != bool(terms) or not recorded or not recorded.endswith(ending):
             return None
         quoted = recorded[: -len(ending)]
-        return cls(first, slots, placement.reason, first.ask, settings, gpus, before, between, quoted, closing)
+        opening, middle = _filled_up(before), _filled_up(between, quoted)
+        return cls(first, slots, placement.reason, first.ask, settings, gpus, opening, middle, quoted, closing)
 
     def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
@@ -78,11 +82,17 @@ class Plan(NamedTuple):
             return None
         quoted = self.quoted + ending
         return self.first.like(
-            patch=b"".join([self.opening, *terms, self.middle, quoted, self.closing]),
+            encoded=b"".join([self.opening, *terms, self.middle, b2a_base64(ending + self.closing, newline=False)]),
             quoted=quoted,
             placement=placement,
             reserve=not dry_run,
         )
+
+
+def _filled_up(text: bytes, then: bytes = b"") -> bytes:
+    """Both in base64, with as many spaces between them as leave nothing over."""
+    spaces = b" " * (-(len(text) + len(then)) % 3)
+    return b2a_base64(text + spaces + then, newline=False)
 
 
 def _ending(placement: Placement, numbers: Sequence[bytes]) -> bytes:
@@ -112,8 +122,12 @@ class _Slot:
         self.known[ranked] = found = term, explain.quoted_numbers(name, ranked)
         return found
 
+    def term(self, node: str) -> bytes:
+        """What the patch says of it, as it is written."""
+        return self._comma + orjson.dumps(naming(node, self._weight))
+
     def _named(self, node: str) -> _Piece:
-        return self._comma + orjson.dumps(naming(node, self._weight)), explain.quoted_name(node)
+        return _filled_up(self.term(node)), explain.quoted_name(node)
 
 
 @lru_cache(maxsize=128)

@@ -6,7 +6,6 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -125,10 +124,10 @@ def allowed(uid: str, warnings: list[str] | None = None, audit: Audit = None) ->
     return _answer(uid, warnings, audit, b',"allowed":true')
 
 
-def patched(uid: str, patch: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
-    """Allowed with a JSON Patch. Not for an empty one: the API server wants patch and patchType both or neither."""
+def patched(uid: str, encoded: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
+    """Allowed with a JSON Patch, in base64. Not for an empty one: the API server wants patch and patchType both or neither."""
     start = b',"allowed":true,"patchType":"JSONPatch","patch":"'
-    return _answer(uid, warnings, audit, start, b2a_base64(patch, newline=False), b'"')
+    return _answer(uid, warnings, audit, start, encoded, b'"')
 
 
 def denied(uid: str, subject: str, complaint: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:

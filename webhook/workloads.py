@@ -44,7 +44,9 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
             return _judged(request, found, policy, cluster, home, deny=True, early=early)
     if not operations:
         return IGNORED
-    return Decision("patched", home.profile, patch=b"[%b]" % b",".join(operations))
+    decision = Decision("patched", home.profile)
+    decision.patch = b"[%b]" % b",".join(operations)
+    return decision
 
 
 def _with_limits(template: Template, policy: Policy) -> list[bytes]:
