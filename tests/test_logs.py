@@ -59,12 +59,12 @@ def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
 
 def test_where_the_pod_went_and_why_it_went_nowhere() -> None:
     chosen = Placement((Ranked("gpu-a1", 8, 0, 1.0), Ranked("gpu-a2", 8, 0, 0.5)), "pack")
-    assert line(Decision("patched", patch=b"[]", quoted=b'"{}"', placement=chosen))["node"] == "gpu-a1"
+    assert line(Decision("patched", encoded=b"W10=", quoted=b'"{}"', placement=chosen))["node"] == "gpu-a1"
     assert line(Decision("patched", placement=Placement((), "pack", "no node fits")))["why"] == "no node fits"
 
 
 def test_the_record_of_a_pod_that_has_it_is_not_said_again() -> None:
-    assert "record" not in line(Decision("patched", patch=b"[]", quoted=b'"{}"'))
+    assert "record" not in line(Decision("patched", encoded=b"W10=", quoted=b'"{}"'))
     assert line(Decision("shadow", quoted=b'"{}"'))["record"] == {}
 
 
@@ -101,7 +101,7 @@ def test_no_name_of_a_tenant_ends_a_line_or_forges_one(name: str) -> None:
 
 
 def test_nothing_of_the_pod_but_its_name_is_in_the_log() -> None:
-    assert SECRET not in str(line(Decision("patched", complaint=SECRET, patch=SECRET.encode(), warnings=[SECRET])))
+    assert SECRET not in str(line(Decision("patched", complaint=SECRET, encoded=SECRET.encode(), warnings=[SECRET])))
 
 
 def test_an_exception_is_told_by_type_and_place_and_not_by_its_text() -> None:
