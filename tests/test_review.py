@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import BadReview
-from webhook.review import Request, allowed, denied, object_of, objects_of, parse, patched
+from webhook.review import Request, allowed, denied, ending, object_of, objects_of, parse, patched
 
 HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
@@ -190,9 +190,11 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
     ("answer", "want"),
     [
         pytest.param(allowed("u-1"), b'"allowed":true}}', id="allowed: neither patch nor patchType"),
-        pytest.param(allowed("u-1", [], {}), b'"allowed":true}}', id="no warnings and no annotations leave no field"),
         pytest.param(
-            allowed("u-1", ["a", "b"], {"decision": "{}"}),
+            allowed("u-1", ending([], {})), b'"allowed":true}}', id="no warnings and no annotations leave no field"
+        ),
+        pytest.param(
+            allowed("u-1", ending(["a", "b"], {"decision": "{}"})),
             b'"allowed":true,"warnings":["a","b"],"auditAnnotations":{"decision":"{}"}}}',
             id="allowed with warnings and audit annotations",
         ),
@@ -207,7 +209,7 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="denied",
         ),
         pytest.param(
-            denied("u-1", "pod", b': no"', ["w"], {"a": "b"}),
+            denied("u-1", "pod", b': no"', ending(["w"], {"a": "b"})),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"pod: no"},'
             b'"warnings":["w"],"auditAnnotations":{"a":"b"}}}',
             id="denied, with warnings and audit annotations",

@@ -20,7 +20,8 @@ from webhook.interface import Context, Finding, Outcome, Rule
 from webhook.placement import Ask, fits_empty
 from webhook.pod import Pod, display_name, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
-from webhook.review import Request
+from webhook.review import Request, ending
+from webhook.text import LONGEST_QUOTE
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
@@ -67,6 +68,11 @@ class Decision:
         return orjson.dumps(f": {self.complaint}")[1:]
 
     @cached_property
+    def ending(self) -> bytes:
+        """Of the answer, where it has no patch: those with one have a record each. Nothing changes any more."""
+        return ending_of(self)
+
+    @cached_property
     def brief(self) -> bytes:
         """The findings as they stand in the log: rule, action, path. Nothing changes any more."""
         return orjson.dumps([[rule, action, finding.path] for rule, action, finding in self.findings])
@@ -107,10 +113,18 @@ class Decision:
         return explain.warnings((*self.warnings, *briefs))
 
 
+def ending_of(decision: Decision) -> bytes:
+    """The end of the answer: warnings, and the record for the audit log."""
+    return ending(decision.told, {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None)
+
+
 def subject_of(request: Request) -> str:
     """What is refused, as the user knows it."""
-    what = "pod" if request.kind == "Pod" else request.kind
-    return f"{what} {display_name(request.object or {})}"
+    what, obj = "pod" if request.kind == "Pod" else request.kind, request.object or {}
+    name = (obj.get("metadata") or {}).get("name") or ""
+    if len(name) <= LONGEST_QUOTE and name.replace("-", "").replace(".", "").isalnum():
+        return f'{what} "{name}"'  # as `quoted` has it, for a tenth of the whole answer
+    return f"{what} {display_name(obj)}"
 
 
 def message_of(request: Request, decision: Decision) -> str:

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-import orjson
-
 from webhook import policy_guard, review, workloads
 from webhook.alike import Alike
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
-from webhook.decision import Decision, subject_of
+from webhook.decision import Decision, ending_of, subject_of
 from webhook.errors import BadReview
 from webhook.facts import Placement
 from webhook.gpus import Gpus
@@ -127,10 +125,8 @@ class Handlers:
 
 def encode(request: review.Request, decision: Decision) -> bytes:
     """The answer to a decision, as the API server wants it."""
-    audit = {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None
-    warnings = decision.told
+    if decision.encoded is not None:  # with a node of its own, and so with a record of its own
+        return review.patched(request.uid, decision.encoded, ending_of(decision))
     if decision.result == "denied":
-        return review.denied(request.uid, subject_of(request), decision.quoted_complaint, warnings, audit)
-    if decision.encoded is not None:
-        return review.patched(request.uid, decision.encoded, warnings, audit)
-    return review.allowed(request.uid, warnings, audit)
+        return review.denied(request.uid, subject_of(request), decision.quoted_complaint, decision.ending)
+    return review.allowed(request.uid, decision.ending)

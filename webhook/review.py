@@ -6,7 +6,7 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -120,33 +120,33 @@ def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
 # --- answers: made only here, so that status and reason cannot disagree -----------------------------------------------
 
 
-def allowed(uid: str, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
-    return _answer(uid, warnings, audit, b',"allowed":true')
+def ending(warnings: Sequence[str] = (), audit: Audit = None) -> bytes:
+    """The end of an answer: what the caller is told, and what the audit log gets. The same for pods that are alike."""
+    told = b',"warnings":' + orjson.dumps(warnings) if warnings else b""
+    noted = b',"auditAnnotations":' + orjson.dumps(audit) if audit else b""
+    return told + noted + b"}}"
 
 
-def patched(uid: str, encoded: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
+# Put together by hand: most of it is JSON already, and would only be copied once more.
+
+
+def allowed(uid: str, end: bytes = b"}}") -> bytes:
+    return b"".join((_START, orjson.dumps(uid), b',"allowed":true', end))
+
+
+def patched(uid: str, encoded: bytes, end: bytes = b"}}") -> bytes:
     """Allowed with a JSON Patch, in base64. Not for an empty one: the API server wants patch and patchType both or neither."""
     start = b',"allowed":true,"patchType":"JSONPatch","patch":"'
-    return _answer(uid, warnings, audit, start, encoded, b'"')
+    return b"".join((_START, orjson.dumps(uid), start, encoded, b'"', end))
 
 
-def denied(uid: str, subject: str, complaint: bytes, warnings: list[str] | None = None, audit: Audit = None) -> bytes:
+def denied(uid: str, subject: str, complaint: bytes, end: bytes = b"}}") -> bytes:
     """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <subject><complaint>`.
 
     `complaint` is the end of a JSON string: it is long, and often the same.
     """
     start = b',"allowed":false,"status":{"code":403,"reason":"Forbidden","message":'
-    return _answer(uid, warnings, audit, start, orjson.dumps(subject)[:-1], complaint, b"}")
-
-
-def _answer(uid: str, warnings: list[str] | None, audit: Audit, *parts: bytes) -> bytes:
-    """Put together by hand: most of it is JSON already, and would only be copied once more."""
-    found = [_START, orjson.dumps(uid), *parts]
-    if warnings:
-        found += (b',"warnings":', orjson.dumps(warnings))
-    if audit:
-        found += (b',"auditAnnotations":', orjson.dumps(audit))
-    return b"".join([*found, b"}}"])
+    return b"".join((_START, orjson.dumps(uid), start, orjson.dumps(subject)[:-1], complaint, b"}", end))
 
 
 _START: Final = b'{"apiVersion":"%b","kind":"AdmissionReview","response":{"uid":' % API_VERSION.encode()
