@@ -6,15 +6,19 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook import decision, interface
+from webhook.decision import quoted_subject, subject_of
 from webhook.injectors.tolerations import Tolerations
 from webhook.placement.strategies import WEIGHTS
 from webhook.pod import DECISION
+from webhook.review import Request
 from webhook.rules.gpu_limit import GpuLimit
 
 # --- the answer as a whole --------------------------------------------------------------------------------------------
@@ -260,3 +264,11 @@ def test_a_refused_pod_gives_its_promise_back() -> None:
     response = server.validate(stored)
     assert not response["allowed"], "hostPID"
     assert facts(server.state)["free"] == before["free"]
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Job"])
+@given(name=st.text() | st.text("abc-.1") | st.none() | st.integers())
+def test_what_is_refused_is_named_alike_in_the_answer_and_elsewhere(kind: str, name: object) -> None:
+    obj = {"metadata": {"name": name, "generateName": "web-"}}
+    request = Request("u", kind, "", "x", "", "CREATE", "team-a", "", "jane", (), False, obj, None)
+    assert quoted_subject(request) == orjson.dumps(subject_of(request))[:-1]

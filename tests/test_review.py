@@ -204,12 +204,12 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="patched: both patch and patchType",
         ),
         pytest.param(
-            denied("u-1", 'pod "a"', b': no \\"x\\""'),
+            denied("u-1", b'"pod \\"a\\"', b': no \\"x\\""}' + ending()),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"pod \\"a\\": no \\"x\\""}}}',
             id="denied",
         ),
         pytest.param(
-            denied("u-1", "pod", b': no"', ending(["w"], {"a": "b"})),
+            denied("u-1", b'"pod', b': no"}' + ending(["w"], {"a": "b"})),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"pod: no"},'
             b'"warnings":["w"],"auditAnnotations":{"a":"b"}}}',
             id="denied, with warnings and audit annotations",

@@ -63,14 +63,11 @@ class Decision:
     unknown_profile: bool = False
 
     @cached_property
-    def quoted_complaint(self) -> bytes:
-        """What the message says after its subject, as the end of a JSON string. Nothing changes any more."""
-        return orjson.dumps(f": {self.complaint}")[1:]
-
-    @cached_property
     def ending(self) -> bytes:
         """Of the answer, where it has no patch: those with one have a record each. Nothing changes any more."""
-        return ending_of(self)
+        if self.result != "denied":
+            return ending_of(self)
+        return orjson.dumps(f": {self.complaint}")[1:] + b"}" + ending_of(self)
 
     @cached_property
     def brief(self) -> bytes:
@@ -120,11 +117,20 @@ def ending_of(decision: Decision) -> bytes:
 
 def subject_of(request: Request) -> str:
     """What is refused, as the user knows it."""
-    what, obj = "pod" if request.kind == "Pod" else request.kind, request.object or {}
-    name = (obj.get("metadata") or {}).get("name") or ""
-    if len(name) <= LONGEST_QUOTE and name.replace("-", "").replace(".", "").isalnum():
-        return f'{what} "{name}"'  # as `quoted` has it, for a tenth of the whole answer
-    return f"{what} {display_name(obj)}"
+    what = "pod" if request.kind == "Pod" else request.kind
+    return f"{what} {display_name(request.object or {})}"
+
+
+def quoted_subject(request: Request) -> bytes:
+    """As the beginning of a JSON string."""
+    name = ((request.object or {}).get("metadata") or {}).get("name")
+    if request.kind == "Pod" and isinstance(name, str) and _is_plain(name):
+        return b'"pod \\"%b\\"' % name.encode()  # in place of all that follows, which takes a tenth of the whole answer
+    return orjson.dumps(subject_of(request))[:-1]
+
+
+def _is_plain(name: str) -> bool:
+    return len(name) <= LONGEST_QUOTE and name.replace("-", "").replace(".", "").isalnum()
 
 
 def message_of(request: Request, decision: Decision) -> str:

@@ -10,7 +10,7 @@ from webhook import policy_guard, review, workloads
 from webhook.alike import Alike
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
-from webhook.decision import Decision, ending_of, subject_of
+from webhook.decision import Decision, ending_of, quoted_subject
 from webhook.errors import BadReview
 from webhook.facts import Placement
 from webhook.gpus import Gpus
@@ -128,5 +128,5 @@ def encode(request: review.Request, decision: Decision) -> bytes:
     if decision.encoded is not None:  # with a node of its own, and so with a record of its own
         return review.patched(request.uid, decision.encoded, ending_of(decision))
     if decision.result == "denied":
-        return review.denied(request.uid, subject_of(request), decision.quoted_complaint, decision.ending)
+        return review.denied(request.uid, quoted_subject(request), decision.ending)
     return review.allowed(request.uid, decision.ending)

@@ -140,13 +140,14 @@ def patched(uid: str, encoded: bytes, end: bytes = b"}}") -> bytes:
     return b"".join((_START, orjson.dumps(uid), start, encoded, b'"', end))
 
 
-def denied(uid: str, subject: str, complaint: bytes, end: bytes = b"}}") -> bytes:
+def denied(uid: str, subject: bytes, end: bytes) -> bytes:
     """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <subject><complaint>`.
 
-    `complaint` is the end of a JSON string: it is long, and often the same.
+    `subject` is the beginning of a JSON string. `end` begins with the rest of it, which is long, and the same for pods that
+    are alike; then it ends the status, and the answer.
     """
     start = b',"allowed":false,"status":{"code":403,"reason":"Forbidden","message":'
-    return b"".join((_START, orjson.dumps(uid), start, orjson.dumps(subject)[:-1], complaint, b"}", end))
+    return b"".join((_START, orjson.dumps(uid), start, subject, end))
 
 
 _START: Final = b'{"apiVersion":"%b","kind":"AdmissionReview","response":{"uid":' % API_VERSION.encode()
