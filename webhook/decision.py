@@ -70,9 +70,17 @@ class Decision:
         return orjson.dumps(f": {self.complaint}")[1:] + b"}" + ending_of(self)
 
     @cached_property
-    def brief(self) -> bytes:
-        """The findings as they stand in the log: rule, action, path. Nothing changes any more."""
-        return orjson.dumps([[rule, action, finding.path] for rule, action, finding in self.findings])
+    def logged(self) -> bytes:
+        """What the log says of it and of its likes: the fields of a JSON object. Nothing changes any more.
+
+        Findings by rule, action and path; the record where the pod was left as it is, and does not have it.
+        """
+        fields: dict[str, Any] = {"profile": self.profile}
+        if self.quoted and self.encoded is None:
+            fields["record"] = orjson.Fragment(self.record)
+        if self.findings:
+            fields["findings"] = [[rule, action, finding.path] for rule, action, finding in self.findings]
+        return orjson.dumps(fields)[1:]
 
     def like(self, **changes: Any) -> Decision:
         """The same with other fields. `dataclasses.replace` calls __init__, which takes five times as long."""

@@ -122,17 +122,12 @@ def decided(told: Told) -> bytes:
     fields["uid"] = told.uid
     fields["namespace"] = told.namespace
     fields["pod"] = told.pod
-    fields["profile"] = decision.profile
     fields["us"] = round(told.seconds * 1e6)
     if (placement := decision.placement) is not None:
         fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
     if told.dry_run:
         fields["dryRun"] = True
-    if decision.quoted and decision.encoded is None:
-        fields["record"] = orjson.Fragment(decision.record)
-    if decision.findings:
-        fields["findings"] = orjson.Fragment(decision.brief)
-    return _line(fields)
+    return b"%b,%b" % (_line(fields)[:-1], decision.logged)
 
 
 def _name(request: Request) -> str:

@@ -65,7 +65,8 @@ class Plan(NamedTuple):
             return None
         quoted = recorded[: -len(ending)]
         opening, middle = _filled_up(before), _filled_up(between, quoted)
-        return cls(first, slots, placement.reason, first.ask, settings, gpus, opening, middle, quoted, closing)
+        likes = first.like(logged=first.logged)  # made once for all of them
+        return cls(likes, slots, placement.reason, first.ask, settings, gpus, opening, middle, quoted, closing)
 
     def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
