@@ -64,7 +64,9 @@ class Decision:
 
     @cached_property
     def ending(self) -> bytes:
-        """Of the answer, where it has no patch: those with one have a record each. Nothing changes any more."""
+        """Of the answer, where it has no patch: those with one have a record each. That of a refusal begins with what the
+        message says after its subject. Nothing changes any more.
+        """
         if self.result != "denied":
             return ending_of(self)
         return orjson.dumps(f": {self.complaint}")[1:] + b"}" + ending_of(self)
