@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -27,6 +28,7 @@ from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
 from webhook.review import Request, object_of, parse
 
+DATA = Path(__file__).parent / "data"
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -364,6 +366,17 @@ def test_a_key_that_comes_twice_has_the_last_word(twice: bytes) -> None:
         body = _body("validate", letters).replace(b'"operation":"CREATE"', twice)
         assert server.handlers.validate(body) == alone.handlers.validate(body)
     assert server.recorder.asked == alone.recorder.asked
+
+
+@pytest.mark.parametrize("hook", ["mutate", "validate"])
+def test_of_what_a_real_api_server_sends_the_third_is_not_read(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = [(DATA / f"{hook}-{number}.json").read_bytes() for number in (1, 2, 3)]
+    read: list[bytes] = []
+    monkeypatch.setattr("webhook.review.parse", lambda body: read.append(body) or parse(body))
+    server = Server()
+    for body in bodies:
+        assert server.answered(*getattr(server.handlers, hook)(body))["allowed"]
+    assert read == bodies[:2]
 
 
 def test_what_was_promised_to_a_pod_that_is_refused_is_given_back_though_it_is_not_read() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from typing import Any
 
 import orjson
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.review import Request, allowed, denied, ending, object_of, objects_of, parse, patched
 
@@ -227,7 +228,10 @@ def test_the_uid_comes_back_as_it_was(uid: str) -> None:
 
 @given(st.binary())
 def test_a_patch_comes_back_as_it_was(patch: bytes) -> None:
-    assert b64decode(orjson.loads(patched("u", b64encode(patch)))["response"]["patch"]) == patch
+    decision = Decision("patched")
+    decision.patch = patch
+    assert decision.encoded is not None
+    assert b64decode(orjson.loads(patched("u", decision.encoded))["response"]["patch"]) == decision.patch == patch
 
 
 # --- whatever is sent -------------------------------------------------------------------------------------------------

@@ -17,8 +17,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from webhook import admission
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import PROFILE_LABEL, Decision, home_of
@@ -185,10 +183,9 @@ def _filled_in(request: Request, form: Form, blanks: list[bytes], *, whole: bool
     name = blanks[form.names[0]].decode()
     pod: Pod = {"metadata": {"name": name}}
     if whole:
-        record = "" if form.record is None else orjson.loads(b'"%b"' % blanks[form.record])
         terms = [naming(blanks[number].decode(), 1) for number in form.nodes]
         pod = {
-            "metadata": {"name": name, "annotations": {DECISION: record}},
+            "metadata": {"name": name, "annotations": {DECISION: form.record_in(blanks)}},
             "spec": {"affinity": {"nodeAffinity": {PREFERRED: terms}}},
         }
     return Request._make(

@@ -139,7 +139,7 @@ class Form(NamedTuple):
         if self.record is not None:
             plain = [*blanks[: self.record], *blanks[self.record + 1 :]]
             try:
-                orjson.loads(b'"%b"' % blanks[self.record])
+                self.record_in(blanks)
             except orjson.JSONDecodeError:  # it ends elsewhere
                 return None
         if not b"".join(plain).translate(None, _PUNCTUATION).isalnum():
@@ -153,6 +153,10 @@ class Form(NamedTuple):
         name = blanks[tokens[0]]
         is_token = name.startswith(TOKEN) and len(name) == _NAME_LENGTH and name[len(TOKEN) :].isalnum()
         return blanks if is_token else None
+
+    def record_in(self, blanks: list[bytes]) -> str:
+        """Our annotation, as blanks of this form have it; "" where there is none."""
+        return "" if self.record is None else str(orjson.loads(b'"%b"' % blanks[self.record]))
 
     def _blanks(self, body: bytes) -> list[bytes] | None:
         """What stands between the fixed texts, where that is what they are."""

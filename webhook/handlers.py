@@ -118,8 +118,9 @@ class Handlers:
                 return request, workloads.validate(request, policy, snapshot)
             found = request, self._alike.validate(body, request, policy, snapshot)
         request, decision = found
-        if promised and decision.result == "denied" and request.operation == "CREATE" and request.object is not None:
-            self._state.release(request.object, decision.claim)
+        pod, claim = request.object, decision.claim
+        if promised and decision.result == "denied" and request.operation == "CREATE" and pod and claim:
+            self._state.release(pod, claim)
         return found
 
 

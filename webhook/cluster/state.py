@@ -187,11 +187,10 @@ class ClusterState:
             self.ledger.reserve(claim.key, placement.nodes[0].node, kind, now)
             self.history.add(claim.demand, claim.models)
 
-    def release(self, pod: dict[str, Any], claim: Claim | None = None) -> None:
-        """Give back what `reserve` held for `pod`, which was refused after all. Nothing where nothing is held."""
+    def release(self, pod: dict[str, Any], claim: Claim) -> None:
+        """Give back what `hold` held for `pod`, which was refused after all. Nothing where nothing is held."""
         if node := first_promised(pod):
-            key, demand, owner, _ = claim or claim_of(pod)
-            self.ledger.release(key, node, self.usage.kind(demand, owner))
+            self.ledger.release(claim.key, node, self.usage.kind(claim.demand, claim.owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
