@@ -11,6 +11,7 @@ import orjson
 from tests.builders import GPU, pod
 from tests.cluster.objects import node, state
 from tests.strategies import ZONE
+from webhook.alike import MOST
 from webhook.cluster.state import ClusterState
 from webhook.decision import PROFILE_LABEL, Decision
 from webhook.errors import BadReview
@@ -81,13 +82,13 @@ class Recorder:
 
 
 class Server:
-    """The handlers with a state of their own."""
+    """The handlers with a state of their own. `most`: what they remember; with 0 each pod is decided by itself."""
 
-    def __init__(self, made: ClusterState | None = None, policy: Policy | None = POLICY) -> None:
+    def __init__(self, made: ClusterState | None = None, policy: Policy | None = POLICY, most: int = MOST) -> None:
         self.state = cluster() if made is None else made
         self.current = policy
         self.recorder = Recorder()
-        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW)
+        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW, most)
 
     def mutate(self, obj: Any, **request: Any) -> dict[str, Any]:
         return self.answered(*self.handlers.mutate(review(obj, **request)))

@@ -16,8 +16,7 @@ from tests.builders import GPU, container
 from tests.cluster.objects import facts, node
 from tests.served import GPU_TAINT, NODES, NOW, POLICY, PROFILES, Server, after, cluster, plain_pod, review
 from tests.strategies import pods
-from webhook import admission, alike, form
-from webhook.admission import mutate, validate
+from webhook import admission, form
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
@@ -26,7 +25,7 @@ from webhook.placement import answer
 from webhook.plan import _MOST, Plan, _slot
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
-from webhook.review import Request, object_of, parse
+from webhook.review import Request
 
 DATA = Path(__file__).parent / "data"
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -56,37 +55,25 @@ def completed(obj: Pod, letters: str) -> Pod:
 
 
 class Asked:
-    """Counts what is really decided."""
+    """Counts what a server really decides."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
         self.count = 0
+        self._state = server.state
         for hook in ("mutate", "validate"):
             monkeypatch.setattr(admission, hook, self._counting(getattr(admission, hook)))
 
     def _counting(self, decide: Callable[..., Decision]) -> Callable[..., Decision]:
-        def counted(*args: Any) -> Decision:
-            self.count += 1
-            return decide(*args)
+        def counted(request: Request, policy: Policy, snapshot: Snapshot, *more: Any) -> Decision:
+            self.count += snapshot.state is self._state
+            return decide(request, policy, snapshot, *more)
 
         return counted
 
 
-class Forgetful:
-    """Decides each pod by itself."""
-
-    def again(self, *unused: Any, **also: bool) -> None: ...
-
-    def validate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
-        return validate(request, policy, snapshot)
-
-    def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
-        return mutate(request, policy, snapshot, lambda: object_of(body))
-
-
 def forgetful() -> Server:
-    server = Server()
-    server.handlers._alike = Forgetful()  # type: ignore[assignment]
-    return server
+    """Decides each pod by itself."""
+    return Server(most=0)
 
 
 # --- who is not alike -------------------------------------------------------------------------------------------------
@@ -125,7 +112,8 @@ DIFFERENT = [
 def test_another_pod_is_decided_by_itself(
     change: Callable[[Pod], None], hook: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    server, alone = Server(), forgetful()
+    asked = Asked(monkeypatch, server)
     first, other = replica(), replica()
     change(other)
     for obj in (first, other):
@@ -151,7 +139,8 @@ def test_a_disguised_theft_is_not_told_from_the_harmless_pod_before_it() -> None
 )
 @pytest.mark.parametrize("hook", ["mutate", "validate"])
 def test_who_asks_and_where_counts(hook: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    server, counted = Server(), Asked(monkeypatch)
+    server = Server()
+    counted = Asked(monkeypatch, server)
     getattr(server, hook)(replica())
     getattr(server, hook)(replica(), **asked)
     assert counted.count == 2
@@ -213,13 +202,14 @@ def test_what_units_know_of_the_cluster_counts(
         for body in bodies[:2]:
             one.answered(*getattr(one.handlers, hook)(body))
         change(one)
-    asked = Asked(monkeypatch)
+    asked = Asked(monkeypatch, server)
     assert getattr(server.handlers, hook)(bodies[2]) == getattr(alone.handlers, hook)(bodies[2])
     assert asked.count == 1
 
 
 def test_large_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, asked = Server(), Asked(monkeypatch)
+    server = Server()
+    asked = Asked(monkeypatch, server)
     for _ in range(2):
         server.mutate(replica(annotations={"notes": "x" * form.LARGEST}))
     assert asked.count == 2
@@ -240,16 +230,18 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("change", TEXTS)
-def test_another_text_is_read(change: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_text_is_read(change: Callable[[bytes], bytes]) -> None:
     server, body = Server(), review(replica())
-    server.handlers.mutate(body)
+    again, snapshot = server.handlers._alike.again, server.state.snapshot(NOW)
+    for _ in range(2):
+        server.handlers.mutate(body)
+    assert again(body, POLICY, snapshot)
     assert change(body) != body
-    assert server.handlers._alike.again(change(body), POLICY, server.state.snapshot(NOW)) is None
+    assert again(change(body), POLICY, snapshot) is None
 
 
-def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "MOST", 3)
-    server = Server()
+def test_no_more_than_so_many_are_kept() -> None:
+    server = Server(most=3)
     for number in range(5):
         server.mutate(replica(labels={"app": f"web-{number}"}))
         server.validate(replica(labels={"app": f"web-{number}"}))
@@ -262,7 +254,8 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("namespace", ["default", "apart", "void"])
 def test_replicas_are_decided_once_and_sent_to_a_node_each(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    server, alone = Server(), forgetful()
+    asked = Asked(monkeypatch, server)
     chosen: list[str] = []
     for letters in ("abcde", "fghij", "k2345", "xxxxx"):
         obj = replica(letters)
@@ -287,8 +280,7 @@ def _named(length: int, count: int = 12) -> ClusterState:
 @pytest.mark.parametrize("length", [7, 40, 130, 200, 250])
 def test_names_of_any_length_are_told(length: int) -> None:
     """Of long ones the record does not hold all, and each pod is decided by itself."""
-    server, alone = Server(_named(length)), Server(_named(length))
-    alone.handlers._alike = Forgetful()  # type: ignore[assignment]
+    server, alone = Server(_named(length)), Server(_named(length), most=0)
     for letters in ("abcde", "fghij", "k2345"):
         assert server.mutate(replica(letters)) == alone.mutate(replica(letters))
 
@@ -320,16 +312,25 @@ def test_what_is_kept_of_nodes_is_bounded() -> None:
     assert len(slot._names) <= _MOST
 
 
-def test_the_next_one_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def answered(server: Server, hook: str, bodies: list[bytes]) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """What is answered, and which of the bodies had to be read for it."""
+    answers, read = [], []
+    for body in bodies:
+        known = server.handlers._alike.again(body, POLICY, server.state.snapshot(NOW), stored=hook == "validate")
+        read += [] if known else [body]
+        answers.append(server.answered(*getattr(server.handlers, hook)(body)))
+    return answers, read
+
+
+def test_the_next_one_is_not_even_read() -> None:
     server, alone = Server(), forgetful()
     bodies = [review(replica(letters), uid=f"u-{letters}") for letters in ("abcde", "fghij", "k2345")]
     assert len({*bodies}) == 3
     answers = [alone.answered(*alone.handlers.mutate(body)) for body in bodies]
-    read = []
-    monkeypatch.setattr("webhook.review.parse", lambda body: read.append(body) or parse(body))
-    assert [server.answered(*server.handlers.mutate(body)) for body in bodies] == answers
-    assert read == bodies[:2]
-    assert server.recorder.rankings == ["apart"] * 3, "each has its own place, and that took its time"
+    assert answered(server, "mutate", bodies) == (answers, bodies[:2])
+    assert server.recorder.rankings == ["apart"] * 4, (
+        "each has its own place, and that took its time; one we only asked for"
+    )
     assert facts(server.state) == facts(alone.state)
     assert server.recorder.told == alone.recorder.told
 
@@ -340,7 +341,7 @@ def as_stored(server: Server, obj: Pod, letters: str) -> bytes:
     return review(found, uid=f"u-{letters}", name=found["metadata"]["name"])
 
 
-def test_the_next_one_to_validate_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_one_to_validate_is_not_even_read() -> None:
     server, alone = Server(), forgetful()
     thief = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     for theft in (False, True):
@@ -350,11 +351,7 @@ def test_the_next_one_to_validate_is_not_even_read(monkeypatch: pytest.MonkeyPat
             obj["spec"]["containers"][0]["env"] = thief if theft else []
             bodies.append(as_stored(server, obj, letters))
         answers = [alone.answered(*alone.handlers.validate(body)) for body in bodies]
-        read: list[bytes] = []
-        with monkeypatch.context() as patched:
-            patched.setattr("webhook.review.parse", lambda body, read=read: read.append(body) or parse(body))
-            assert [server.answered(*server.handlers.validate(body)) for body in bodies] == answers
-        assert read == bodies[:2]
+        assert answered(server, "validate", bodies) == (answers, bodies[:2])
         assert [answer["allowed"] for answer in answers] == [not theft] * 3
     assert [told for told in server.recorder.asked if told[1]] == alone.recorder.asked
 
@@ -369,13 +366,10 @@ def test_a_key_that_comes_twice_has_the_last_word(twice: bytes) -> None:
 
 
 @pytest.mark.parametrize("hook", ["mutate", "validate"])
-def test_of_what_a_real_api_server_sends_the_third_is_not_read(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_what_a_real_api_server_sends_the_third_is_not_read(hook: str) -> None:
     bodies = [(DATA / f"{hook}-{number}.json").read_bytes() for number in (1, 2, 3)]
-    read: list[bytes] = []
-    monkeypatch.setattr("webhook.review.parse", lambda body: read.append(body) or parse(body))
-    server = Server()
-    for body in bodies:
-        assert server.answered(*getattr(server.handlers, hook)(body))["allowed"]
+    answers, read = answered(Server(), hook, bodies)
+    assert all(answer["allowed"] for answer in answers)
     assert read == bodies[:2]
 
 
@@ -420,7 +414,8 @@ def test_what_only_looks_like_a_blank_counts(
     decoy: Callable[[str], dict[str, dict[str, Any]]], hook: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The third pod says something else in it than the two before, of which the second one was learnt."""
-    server, asked, counts = Server(), Asked(monkeypatch), []
+    server, counts = Server(), []
+    asked = Asked(monkeypatch, server)
     for word in ("abcde", "abcde", "fghij"):
         obj = completed(replica(), "k2345") if hook == "validate" else replica()
         for part, fields in decoy(word).items():
@@ -433,14 +428,14 @@ def test_what_only_looks_like_a_blank_counts(
 def test_what_is_mutated_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server()
     stored = [after(server.mutate(replica(letters)), replica(letters, name=letters)) for letters in ("abcde", "fghij")]
-    asked = Asked(monkeypatch)
+    asked = Asked(monkeypatch, server)
     assert [server.validate(obj)["allowed"] for obj in stored] == [True, True]
     assert asked.count == 1
 
 
 def test_a_refusal_names_the_pod_that_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
     server, alone = Server(), forgetful()
-    asked = Asked(monkeypatch)
+    asked = Asked(monkeypatch, server)
     for name in ("a", "b"):
         refused = server.validate(replica(name=name, hostPID=True))
         assert refused == alone.validate(replica(name=name, hostPID=True))
@@ -449,7 +444,8 @@ def test_a_refusal_names_the_pod_that_it_is_of(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_early_refusal_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, alone, asked = Server(), forgetful(), Asked(monkeypatch)
+    server, alone = Server(), forgetful()
+    asked = Asked(monkeypatch, server)
     wrong = container(limits={GPU: "2"}, requests={GPU: "1"})
     for letters in ("abcde", "fghij"):
         obj = replica(letters)
@@ -491,7 +487,7 @@ def test_pods_that_fit_nowhere_are_decided_once(monkeypatch: pytest.MonkeyPatch)
     server, alone = Server(), forgetful()
     sizes = [(8, "60")] * 3 + [(1, "20"), (8, "60")] * 4
     pods_of_all = [_asking(number, *size) for number, size in enumerate(sizes)]
-    wanted, asked = [alone.mutate(obj) for obj in pods_of_all], Asked(monkeypatch)
+    wanted, asked = [alone.mutate(obj) for obj in pods_of_all], Asked(monkeypatch, server)
     assert [server.mutate(obj) for obj in pods_of_all] == wanted
     records = [orjson.loads(answer["auditAnnotations"]["decision"]) for answer in wanted]
     places = [(size, len(record.get("nodes", ()))) for size, record in zip(sizes, records, strict=True)]

@@ -45,22 +45,41 @@ class _Text(NamedTuple):
     profile: Profile
 
 
-class _Memory(NamedTuple):
+class _Memory:
     """What one of the hooks has decided lately."""
 
-    by_key: dict[bytes, Kept]
-    by_head: dict[bytes, _Text]
+    __slots__ = ("_most", "by_head", "by_key")
+
+    def __init__(self, most: int) -> None:
+        self.by_key: dict[bytes, Kept] = {}
+        self.by_head: dict[bytes, _Text] = {}
+        self._most = most
+
+    def clear(self) -> None:
+        self.by_key.clear()
+        self.by_head.clear()
+
+    def keep(self, kept: dict[bytes, Any], key: bytes, value: Any) -> None:
+        """Keep `value` in one of the two; the oldest one makes room."""
+        if len(kept) >= self._most and key not in kept:
+            if not kept:
+                return
+            del kept[next(iter(kept))]
+        kept[key] = value
 
 
 class Alike:
-    """What was decided lately by the mutating and by the validating hook, under one policy and one set of facts."""
+    """What was decided lately by the mutating and by the validating hook, under one policy and one set of facts.
 
-    def __init__(self, rank: Rank = answer) -> None:
+    `most`: so many templates are kept of each hook; 0: none.
+    """
+
+    def __init__(self, rank: Rank = answer, most: int = MOST) -> None:
         self._rank = rank
         self._policy: Policy | None = None
         self._facts: tuple[int, ...] = ()
-        self._mutated = _Memory({}, {})
-        self._validated = _Memory({}, {})
+        self._mutated = _Memory(most)
+        self._validated = _Memory(most)
 
     def again(
         self, body: bytes, policy: Policy, snapshot: Snapshot, *, stored: bool = False, whole: bool = False
@@ -92,7 +111,7 @@ class Alike:
         if made is None:
             made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
             if key and (new := _kept(made, request, policy, snapshot)):
-                _keep(self._mutated.by_key, key, new)
+                self._mutated.keep(self._mutated.by_key, key, new)
         elif key and known:
             _learn(self._mutated, body, request, key, snapshot, stored=False)
         return made
@@ -107,15 +126,15 @@ class Alike:
             return known
         made = admission.validate(request, policy, snapshot)
         if key:
-            _keep(self._validated.by_key, key, made)
+            self._validated.keep(self._validated.by_key, key, made)
         return made
 
     def _renew(self, policy: Policy, snapshot: Snapshot) -> None:
         facts = snapshot.facts
         if policy is not self._policy or facts != self._facts:
             self._policy, self._facts = policy, facts
-            for kept in (*self._mutated, *self._validated):
-                kept.clear()
+            self._mutated.clear()
+            self._validated.clear()
 
 
 def _learn(memory: _Memory, body: bytes, request: Request, key: bytes, snapshot: Snapshot, *, stored: bool) -> None:
@@ -129,7 +148,7 @@ def _learn(memory: _Memory, body: bytes, request: Request, key: bytes, snapshot:
         other, blanks = parse(sample), form.filled(sample)
         if blanks and key == _key(other, snapshot, stored=stored) and _says(other, form, blanks):
             profile = _profile(request.namespace, snapshot)
-            _keep(memory.by_head, mark.head, _Text(form, _named(request), memory.by_key[key], profile))
+            memory.keep(memory.by_head, mark.head, _Text(form, _named(request), memory.by_key[key], profile))
 
 
 def _key(request: Request, snapshot: Snapshot, *, stored: bool) -> bytes | None:
@@ -191,10 +210,3 @@ def _filled_in(request: Request, form: Form, blanks: list[bytes], *, whole: bool
     return Request._make(
         (uid, *request[1:7], request.name and name, *request[8:-2], pod, None)
     )  # _replace takes twice as long
-
-
-def _keep(kept: dict[bytes, Any], key: bytes, value: Any) -> None:
-    """Keep `value`; the oldest one makes room."""
-    if len(kept) >= MOST and key not in kept:
-        del kept[next(iter(kept))]
-    kept[key] = value

@@ -103,7 +103,7 @@ class Form(NamedTuple):
         found = [("uid", mark.uid)] + ([("name", mark.name)] if mark.name else [])
         for match in _BLANKS[mark.name is not None].finditer(body, mark.uid[1]):
             found += [(kind, match.span(kind)) for kind, text in match.groupdict().items() if text is not None]
-        if len({body[slice(*span)] for kind, span in found if kind == "token"}) > 1:  # one of them is no volume's
+        if len({body[start:end] for kind, (start, end) in found if kind == "token"}) > 1:  # one of them is no volume's
             found = [blank for blank in found if blank[0] != "token"]
         found.sort(key=lambda blank: blank[1])
         edges = [0, *[edge for _, span in found for edge in span], len(body)]

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Protocol
 
 from webhook import policy_guard, review, workloads
-from webhook.alike import Alike
+from webhook.alike import MOST, Alike
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision, ending_of, quoted_subject
@@ -42,16 +42,21 @@ class Recorder(Protocol):
 
 
 class Handlers:
-    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds."""
+    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds. `most`: see `Alike`."""
 
     def __init__(
-        self, policies: PolicySource, state: ClusterState, recorder: Recorder, clock: Callable[[], float]
+        self,
+        policies: PolicySource,
+        state: ClusterState,
+        recorder: Recorder,
+        clock: Callable[[], float],
+        most: int = MOST,
     ) -> None:
         self._policies = policies
         self._state = state
         self._recorder = recorder
         self._clock = clock
-        self._alike = Alike(self._ranked)
+        self._alike = Alike(self._ranked, most)
 
     def mutate(self, body: bytes) -> Answer:
         return self._answer("mutate", body, self._mutate)
