@@ -149,6 +149,24 @@ def test_a_reservation_expires() -> None:
     assert not of.usage.peers
 
 
+def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
+    of = reserved(pod("seen", promised=[A]), A)
+    of.reserve(admitted(pod("refused")), chosen(B), 0)
+    of.pod_seen(pod("seen", promised=[A]), 1)
+    of.expire(10.0)
+    assert gpus(of) == (7, 8, 8)
+    assert of.ledger.counts == Counts(0, 1)
+
+
+def test_a_reservation_for_other_gpus_of_the_same_owner_is_not_used_up() -> None:
+    of = reserved(pod("p", gpus=1), A)
+    of.reserve(admitted(pod("p", gpus=2)), chosen(A), 0)
+    of.pod_seen(pod("p", gpus=2, promised=[A]), 1)
+    assert of.ledger.counts == Counts(1, 1)
+    of.expire(10.0)
+    assert (gpus(of), of.ledger.counts) == ((6, 8, 8), Counts(0, 1))
+
+
 def test_a_reservation_that_expired_before_its_pod_was_seen_is_made_up_for() -> None:
     made = pod("p", promised=[A])
     of = reserved(made, A)

@@ -26,12 +26,12 @@ be bound.
 from __future__ import annotations
 
 from collections import deque
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from webhook.cluster.pods import PodKey
 from webhook.cluster.usage import Kind, Usage
 
-Key = tuple[PodKey, str, tuple[tuple[str, int], ...]]
+_NONE: Final[dict[str, list[_Held]]] = {}
 Bound = Literal["unpromised", "promised", "counted"]
 """Of a pod that is bound: nothing was promised to it; something was; and what was held is the pod's, so it counts already."""
 
@@ -39,10 +39,14 @@ Bound = Literal["unpromised", "promised", "counted"]
 class _Held:
     """One reservation or one claim. `row` is -1 once it holds nothing."""
 
-    __slots__ = ("key", "kind", "nodes", "row", "until")
+    __slots__ = ("kind", "node", "nodes", "pod", "reserved", "row", "until")
 
-    def __init__(self, key: Key, row: int, kind: Kind, until: float) -> None:
-        self.key = key
+    def __init__(self, pod: PodKey, node: str, row: int, kind: Kind, until: float) -> None:
+        self.pod = pod
+        self.node = node
+        """The first of the ranked ones."""
+        self.reserved = False
+        """It is one of those that wait for a pod."""
         self.nodes: tuple[str, ...] = ()
         """The ranked nodes, once the pod is seen: it names them. Before that there may be thousands, and none is looked at."""
         self.row = row
@@ -70,7 +74,8 @@ class Ledger:
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
         """How promises ended."""
         self._usage = usage
-        self._reserved: dict[Key, list[_Held]] = {}
+        self._reserved: dict[PodKey, dict[str, list[_Held]]] = {}
+        """By pod and first node, oldest first. One dictionary of all would be too large for the caches."""
         self._seen: dict[int | str, _Held] = {}
         self._unseen: deque[_Held] = deque()
         self._waiting: deque[_Held] = deque()
@@ -87,16 +92,21 @@ class Ledger:
 
     def reserve(self, pod: PodKey, node: str, kind: Kind, now: float) -> None:
         """Admitted here, with this node ranked first."""
-        held = self._hold((pod, node, kind.gpus), kind, now + self.unseen_ttl)
+        held = self._hold(pod, node, kind, now + self.unseen_ttl)
+        held.reserved = True
         self._unseen.append(held)
-        alike = self._reserved.setdefault(held.key, [held])  # a deque takes ten times as much, and most hold one
-        if alike[-1] is not held:
-            alike.append(held)
+        nodes = self._reserved.get(pod)
+        if nodes is None:
+            nodes = self._reserved[pod] = {}
+        if node in nodes:
+            nodes[node].append(held)
+        else:
+            nodes[node] = [held]  # a deque takes ten times as much, and most hold one
         self._counts[0] += 1
 
     def release(self, pod: PodKey, node: str, kind: Kind) -> None:
         """Refused after it was admitted: the pod will not come."""
-        held = self._use_up((pod, node, kind.gpus))
+        held = self._use_up(pod, node, kind)
         if held is not None:
             self.ended["refused"] += 1
             self._let_go(held)
@@ -105,11 +115,10 @@ class Ledger:
         """The pod exists and is not bound. False where that was known, or is what was reserved for."""
         if uid in self._seen:
             return False
-        key = pod, nodes[0], kind.gpus
-        held = self._use_up(key)
+        held = self._use_up(pod, nodes[0], kind)
         new = held is None
         if held is None:
-            held = self._hold(key, kind, now)
+            held = self._hold(pod, nodes[0], kind, now)
         else:
             self._becomes(held, kind)
         self._usage.claimed(held.row, kind, this=not new)
@@ -139,7 +148,7 @@ class Ledger:
             if held.row >= 0:
                 self._counts[1] -= 1
         else:
-            held = self._use_up((pod, nodes[0], kind.gpus)) if nodes else None
+            held = self._use_up(pod, nodes[0], kind) if nodes else None
             if held is None:
                 return "unpromised"
         where = "first" if node == nodes[0] else "ranked" if node in nodes else "other"
@@ -162,11 +171,11 @@ class Ledger:
 
     def expire(self, now: float) -> None:
         """Give back what was promised for too long to a pod that was not seen, or not bound."""
-        while self._unseen and self._unseen[0].until <= now:
-            held = self._unseen.popleft()
-            alike = self._reserved.get(held.key)
-            if alike is not None and alike[0] is held:
-                self._take_out(held.key, alike)
+        unseen = self._unseen
+        while unseen and (not unseen[0].reserved or unseen[0].until <= now):  # that of one that was seen is another
+            held = unseen.popleft()
+            if held.reserved:
+                self._take_out(held)
                 self.ended["expired"] += 1
                 self._let_go(held)
         while self._waiting and self._waiting[0].until <= now:
@@ -178,16 +187,16 @@ class Ledger:
 
     def holders(self) -> list[tuple[int, Kind]]:
         """Every row and kind that is held now."""
-        reserved = (held for alike in self._reserved.values() for held in alike)
+        reserved = [held for held in self._unseen if held.reserved]
         return [(held.row, held.kind) for held in (*reserved, *self._seen.values()) if held.row >= 0]
 
     def waiting(self) -> list[int | str]:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _hold(self, key: Key, kind: Kind, until: float) -> _Held:
-        row = self._usage.nodes.row(key[1])
-        return _Held(key, row, self._usage.take(row, kind), until)
+    def _hold(self, pod: PodKey, node: str, kind: Kind, until: float) -> _Held:
+        row = self._usage.nodes.row(node)
+        return _Held(pod, node, row, self._usage.take(row, kind), until)
 
     def _becomes(self, held: _Held, kind: Kind) -> None:
         """The pod asks for something else than what was promised."""
@@ -200,14 +209,21 @@ class Ledger:
             row, held.row = held.row, -1
             self._usage.give_back(row, held.kind)
 
-    def _use_up(self, key: Key) -> _Held | None:
-        """The oldest reservation of this key, taken out of the reserved ones."""
-        alike = self._reserved.get(key)
-        return self._take_out(key, alike) if alike else None
+    def _use_up(self, pod: PodKey, node: str, kind: Kind) -> _Held | None:
+        """The oldest reservation for such a pod on this node, taken out of the reserved ones."""
+        for held in self._reserved.get(pod, _NONE).get(node, ()):
+            if held.kind.gpus == kind.gpus:
+                self._take_out(held)
+                return held
+        return None
 
-    def _take_out(self, key: Key, alike: list[_Held]) -> _Held:
-        held = alike.pop(0)
+    def _take_out(self, held: _Held) -> None:
+        held.reserved = False
+        nodes = self._reserved[held.pod]
+        alike = nodes[held.node]
+        alike.remove(held)
         if not alike:
-            del self._reserved[key]
+            del nodes[held.node]
+            if not nodes:
+                del self._reserved[held.pod]
         self._counts[0] -= 1
-        return held

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Set
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -180,7 +179,7 @@ class Scores:
         while True:
             found = top.rows[:count]
             if not apart.isdisjoint(found):
-                found = list(islice((row for row in top.rows if row not in apart), count))
+                found = top.first(count, apart)
             if len(found) == count or top.whole:
                 return found
             wanted = max(self._listed, 2 * wanted, 2 * len(top.rows))
@@ -199,11 +198,11 @@ class Scores:
             ]
             return [row for _, _, row in sorted(places)[:count]]
         if member is not None:  # the best of all come first, and many of them may be of a large domain
-            is_one, top = member.item, self._top
+            top = self._top
             for listed in (0, _MOST):
                 if listed > len(top.rows) and not top.whole:
                     self._list(nodes, listed)
-                found = list(islice((row for row in top.rows if is_one(row) and row not in apart), count))
+                found = top.first(count, apart, member.data)
                 if len(found) == count:
                     return found
         mask = scores > _NEVER

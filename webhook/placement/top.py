@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Set
 from math import inf
 
 import numpy as np
@@ -49,6 +50,16 @@ class Top:
     def least(self) -> float:
         """Rows with a lower score are not listed."""
         return max(-self.reach[0], _LOWEST)
+
+    def first(self, count: int, apart: Set[int], member: memoryview | None = None) -> list[int]:
+        """The `count` first ones that are not `apart`. `member`: by row, whether it may be one; None: all may."""
+        found: list[int] = []
+        for row in self.rows:  # mypyc would make a generator a list of all of them
+            if row not in apart and (member is None or member[row]):
+                found.append(row)
+                if len(found) == count:
+                    break
+        return found
 
     def fill(self, rows: NDArray[np.intp], scores: Floats, orders: Floats, count: int) -> None:
         """The `count` best of `rows` are the best of all. All of them fit; where they are fewer there are no others."""
