@@ -1,19 +1,17 @@
-# Two stages: pip and what it needs to build stay in the first. Every package is checked against the hash in requirements.txt.
-FROM python:3.13-slim AS build
+# Two stages: pip, the C compiler and the packages that only the build needs stay in the first. Every package is checked
+# against the hash in its requirements file.
+FROM python:3.13 AS build
 WORKDIR /src
-RUN python -m venv /app
-ENV PATH=/app/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY requirements.txt requirements-dev.txt ./
-RUN pip install --require-hashes --only-binary=:all: -r requirements.txt
-# The build backend, pinned with its hashes too; it does not go into the image.
-RUN sed -n '/^setuptools==/,/[^\\]$/p' requirements-dev.txt > backend.txt \
- && python -m venv /backend && /backend/bin/pip install --require-hashes --only-binary=:all: -r backend.txt
-COPY pyproject.toml README.md LICENSE ./
+RUN python -m venv /build && /build/bin/pip install --require-hashes --only-binary=:all: -r requirements-dev.txt
+RUN python -m venv /app && /app/bin/pip install --require-hashes --only-binary=:all: -r requirements.txt
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY manifests/policy.yaml manifests/
 COPY webhook webhook
-RUN /backend/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
- && pip install --no-deps --no-index /wheel/*.whl \
- && pip uninstall -q -y pip
+RUN GPU_ADMISSION_COMPILED=1 /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
+ && /app/bin/pip install --no-deps --no-index /wheel/*.whl \
+ && /app/bin/pip uninstall -q -y pip
 
 FROM python:3.13-slim
 COPY --from=build /app /app

@@ -1,0 +1,34 @@
+"""Builds the package: as Python, or with `GPU_ADMISSION_COMPILED=1` with its innermost modules compiled by mypyc.
+
+Those are the modules that every review goes through. They stay plain Python, checked by mypy, and decide the same either way
+(`make test` runs their tests both ways); compiled they take about half the time. A C compiler is needed, and the packages of
+requirements-dev.txt: types decide what is compiled, so types of other versions would give another program.
+"""
+
+import os
+from pathlib import Path
+
+from setuptools import setup
+
+COMPILED = [
+    *("alike", "errors", "explain", "facts", "form", "handlers", "metrics", "plan", "process", "review", "text"),
+    *("cluster." + name for name in ("columns", "history", "journal", "ledger", "namespaces", "nodes", "shares")),
+    *("cluster." + name for name in ("snapshot", "state", "usage")),
+    *("placement", "placement.ask", "placement.filters", "placement.fragmentation", "placement.others"),
+    *("placement." + name for name in ("plain", "ranker", "ranking", "shapes", "states", "strategies", "top", "whole")),
+]
+"""Not those with pydantic models or with dataclasses that keep a dictionary: mypyc has neither."""
+
+
+def extensions() -> list[object]:
+    if os.environ.get("GPU_ADMISSION_COMPILED") != "1":
+        return []
+    from mypyc.build import mypycify
+
+    paths = [Path("webhook", *name.split(".")) for name in COMPILED]
+    files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
+    return mypycify([str(file) for file in files], group_name="gpu_admission")
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions())
