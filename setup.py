@@ -11,7 +11,21 @@ from pathlib import Path
 from setuptools import setup
 
 COMPILED = [
-    *("alike", "errors", "explain", "facts", "form", "handlers", "metrics", "plan", "process", "review", "text"),
+    *(
+        "alike",
+        "decision",
+        "errors",
+        "explain",
+        "facts",
+        "form",
+        "handlers",
+        "lines",
+        "metrics",
+        "plan",
+        "process",
+        "review",
+        "text",
+    ),
     *("cluster." + name for name in ("columns", "history", "journal", "ledger", "namespaces", "nodes", "shares")),
     *("cluster." + name for name in ("snapshot", "state", "usage")),
     *("placement", "placement.ask", "placement.filters", "placement.fragmentation", "placement.others"),

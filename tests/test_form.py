@@ -30,7 +30,7 @@ def body(uid: str = "u-1", letters: str = LETTERS, time: str = "2026-01-01T00:00
 def form(first: bytes) -> Form:
     mark = marked(first)
     assert mark is not None
-    return Form.of(first, mark)
+    return Form(first, mark)
 
 
 def fits(known: Form, other: bytes) -> bool:
@@ -135,7 +135,7 @@ RECORD = b'"gpu-admission.io/decision":"'
 def stored_form(first: bytes) -> Form:
     mark = marked(first, stored=True)
     assert mark is not None
-    return Form.of(first, mark)
+    return Form(first, mark)
 
 
 def object_name(found: bytes) -> bytes:
@@ -156,7 +156,7 @@ def test_replicas_fill_in_the_form_of_the_first_as_the_api_server_writes_them(ho
     marks = [marked(body, stored=hook == "validate") for body in bodies]
     assert len({mark.head for mark in marks if mark}) == 1
     assert marks[0] is not None
-    assert [fits(Form.of(bodies[0], marks[0]), body) for body in bodies] == [True] * 3
+    assert [fits(Form(bodies[0], marks[0]), body) for body in bodies] == [True] * 3
 
 
 SAME = [

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook import logs, review
+from webhook import lines, logs, review
 from webhook.decision import Decision
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
@@ -36,7 +36,7 @@ def request(**changes: Any) -> review.Request:
 
 
 def line(decision: Decision, **changes: Any) -> Any:
-    (found,) = logs.decided(logs.told("mutate", request(**changes), decision, 0.000123)).splitlines()
+    (found,) = lines.line(lines.Told("mutate", request(**changes), decision, 0.000123)).splitlines()
     return orjson.loads(found)
 
 
@@ -82,7 +82,7 @@ def test_a_refusal_names_rule_action_and_field() -> None:
 
 
 def test_what_is_none_of_our_business_is_no_line() -> None:
-    assert logs.decided(logs.told("mutate", request(), Decision("ignored"), 0.1)) == b""
+    assert lines.line(lines.Told("mutate", request(), Decision("ignored"), 0.1)) == b""
 
 
 def test_a_dry_run_is_told_apart() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from webhook.decision import Decision
 from webhook.errors import BadReview
-from webhook.review import Request, allowed, denied, ending, object_of, objects_of, parse, patched
+from webhook.review import Request, allowed, denied, ending, object_of, objects_of, parse, patched, warned
 
 HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
@@ -192,10 +192,10 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
     [
         pytest.param(allowed("u-1"), b'"allowed":true}}', id="allowed: neither patch nor patchType"),
         pytest.param(
-            allowed("u-1", ending([], {})), b'"allowed":true}}', id="no warnings and no annotations leave no field"
+            allowed("u-1", ending(warned([]))), b'"allowed":true}}', id="no warnings and no annotations leave no field"
         ),
         pytest.param(
-            allowed("u-1", ending(["a", "b"], {"decision": "{}"})),
+            allowed("u-1", ending(warned(["a", "b"]), b'"{}"')),
             b'"allowed":true,"warnings":["a","b"],"auditAnnotations":{"decision":"{}"}}}',
             id="allowed with warnings and audit annotations",
         ),
@@ -210,9 +210,9 @@ START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response
             id="denied",
         ),
         pytest.param(
-            denied("u-1", b'"pod', b': no"}' + ending(["w"], {"a": "b"})),
+            denied("u-1", b'"pod', b': no"}' + ending(warned(["w"]), b'"b"')),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"pod: no"},'
-            b'"warnings":["w"],"auditAnnotations":{"a":"b"}}}',
+            b'"warnings":["w"],"auditAnnotations":{"decision":"b"}}}',
             id="denied, with warnings and audit annotations",
         ),
     ],

@@ -15,7 +15,7 @@ As pure as `admission`: what is kept changes how soon an answer is there, never 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from webhook import admission
 from webhook.cluster.snapshot import Snapshot
@@ -36,13 +36,16 @@ Profile = tuple[str | None, ...]
 Kept = Plan | Decision
 
 
-class _Text(NamedTuple):
+class _Text:
     """What is known of a body that came before."""
 
-    form: Form
-    request: Request
-    kept: Kept
-    profile: Profile
+    __slots__ = ("form", "kept", "profile", "request")
+
+    def __init__(self, form: Form, request: Request, kept: Kept, profile: Profile) -> None:
+        self.form = form
+        self.request = request
+        self.kept = kept
+        self.profile = profile
 
 
 class _Memory:
@@ -93,8 +96,8 @@ class Alike:
         mark = marked(body, stored=stored)
         if mark is None or (known := (self._validated if stored else self._mutated).by_head.get(mark.head)) is None:
             return None
-        form, request, kept, profile = known
-        if profile != _profile(request.namespace, snapshot) or (blanks := form.filled(body)) is None:
+        form, request, kept = known.form, known.request, known.kept
+        if known.profile != _profile(request.namespace, snapshot) or (blanks := form.filled(body)) is None:
             return None
         made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
         if made is None:
@@ -142,7 +145,7 @@ def _learn(memory: _Memory, body: bytes, request: Request, key: bytes, snapshot:
     mark = marked(body, stored=stored)
     if mark is None:
         return
-    form = Form.of(body, mark)
+    form = Form(body, mark)
     sample = form.sample()
     with suppress(BadReview):
         other, blanks = parse(sample), form.filled(sample)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from webhook.interface import Context, Finding, Outcome, Rule
 from webhook.placement import Ask, fits_empty
 from webhook.pod import Pod, display_name, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
-from webhook.review import Request, ending
+from webhook.review import Request, ending, warned
 from webhook.text import LONGEST_QUOTE
 
 PROFILE_LABEL = "gpu-admission.io/profile"
@@ -61,33 +61,53 @@ class Decision:
     reserve: bool = False
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
+    _ending: bytes | None = field(default=None, repr=False, compare=False)
+    _said: bytes | None = field(default=None, repr=False, compare=False)
+    _logged: bytes | None = field(default=None, repr=False, compare=False)
 
-    @cached_property
+    # What follows is worked out once: whoever asks changes nothing any more.
+
+    @property
     def ending(self) -> bytes:
         """Of the answer, where it has no patch: those with one have a record each. That of a refusal begins with what the
-        message says after its subject. Nothing changes any more.
+        message says after its subject.
         """
-        if self.result != "denied":
-            return ending_of(self)
-        return orjson.dumps(f": {self.complaint}")[1:] + b"}" + ending_of(self)
+        if self._ending is None:
+            refused = orjson.dumps(f": {self.complaint}")[1:] + b"}" if self.result == "denied" else b""
+            self._ending = refused + ending_of(self)
+        return self._ending
 
-    @cached_property
+    @property
+    def said(self) -> bytes:
+        """The warnings, as a field of the answer."""
+        if self._said is None:
+            self._said = warned(self.told)
+        return self._said
+
+    @property
     def logged(self) -> bytes:
-        """What the log says of it and of its likes: the fields of a JSON object. Nothing changes any more.
+        """What the log says of it and of its likes: the fields of a JSON object.
 
         Findings by rule, action and path; the record where the pod was left as it is, and does not have it.
         """
-        fields: dict[str, Any] = {"profile": self.profile}
-        if self.quoted and self.encoded is None:
-            fields["record"] = orjson.Fragment(self.record)
-        if self.findings:
-            fields["findings"] = [[rule, action, finding.path] for rule, action, finding in self.findings]
-        return orjson.dumps(fields)[1:]
+        if self._logged is None:
+            fields: dict[str, Any] = {"profile": self.profile}
+            if self.quoted and self.encoded is None:
+                fields["record"] = orjson.Fragment(self.record)
+            if self.findings:
+                fields["findings"] = [[rule, action, finding.path] for rule, action, finding in self.findings]
+            self._logged = orjson.dumps(fields)[1:]
+        return self._logged
 
-    def like(self, **changes: Any) -> Decision:
-        """The same with other fields. `dataclasses.replace` calls __init__, which takes five times as long."""
-        made = object.__new__(Decision)
-        made.__dict__ = self.__dict__ | changes
+    def like(self, encoded: bytes, quoted: bytes, placement: Placement, *, reserve: bool) -> Decision:
+        """The same for another pod of the template, with a patch, a record and nodes of its own."""
+        made = Decision.__new__(Decision)  # __init__ takes ten times as long
+        made.result, made.profile, made.workload = self.result, self.profile, self.workload
+        made.encoded, made.complaint, made.warnings = encoded, self.complaint, self.warnings
+        made.quoted, made.outcomes, made.findings = quoted, self.outcomes, self.findings
+        made.placement, made.ask, made.claim, made.reserve = placement, self.ask, self.claim, reserve
+        made.unknown_profile = self.unknown_profile
+        made._ending, made._said, made._logged = None, self.said, self.logged
         return made
 
     @property
@@ -106,9 +126,9 @@ class Decision:
     def record(self, record: str) -> None:
         self.quoted = orjson.dumps(record)
 
-    @cached_property
+    @property
     def told(self) -> list[str]:
-        """The warnings as the API server takes them: few, short, one line each. Nothing changes any more."""
+        """The warnings as the API server takes them: few, short, one line each."""
         refused = "its pods will be refused: "
         if not self.findings and not any(self.warnings):
             return []
@@ -122,7 +142,7 @@ class Decision:
 
 def ending_of(decision: Decision) -> bytes:
     """The end of the answer: warnings, and the record for the audit log."""
-    return ending(decision.told, {"decision": orjson.Fragment(decision.quoted)} if decision.quoted else None)
+    return ending(decision.said, decision.quoted)
 
 
 def subject_of(request: Request) -> str:

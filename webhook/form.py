@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
@@ -50,15 +50,18 @@ _PUNCTUATION: Final = b"-.:"
 """What stands in blanks besides letters and digits."""
 
 
-class Marked(NamedTuple):
+class Marked:
     """A body that may fill in a form."""
 
-    uid: tuple[int, int]
-    """Where it begins and ends."""
-    name: tuple[int, int] | None
-    """The same of the name of a pod that has one."""
-    head: bytes
-    """What follows: pods of what name, and where. Not of what kind: many a form may begin so."""
+    __slots__ = ("head", "name", "uid")
+
+    def __init__(self, uid: tuple[int, int], name: tuple[int, int] | None, head: bytes) -> None:
+        self.uid = uid
+        """Where it begins and ends."""
+        self.name = name
+        """The same of the name of a pod that has one."""
+        self.head = head
+        """What follows: pods of what name, and where. Not of what kind: many a form may begin so."""
 
 
 def marked(body: bytes, *, stored: bool = False) -> Marked | None:
@@ -81,25 +84,10 @@ def marked(body: bytes, *, stored: bool = False) -> Marked | None:
     return Marked((start, end), (at, after), body[after:until])
 
 
-class Form(NamedTuple):
+class Form:
     """The fixed texts of a body, and the blanks between them."""
 
-    fixed: tuple[bytes, ...]
-    layout: Struct
-    """Takes a body apart whose blanks are as long as those of the first. To look for each of them takes twice as long."""
-    ends: tuple[bytes, ...]
-    """What each blank ends at, where they are longer or shorter."""
-    uid: int
-    """Which of the blanks that is, and so on."""
-    names: tuple[int, ...]
-    """Of the pod: all the same."""
-    record: int | None
-    nodes: tuple[int, ...]
-    tokens: tuple[int, ...]
-    """All the same, too."""
-
-    @classmethod
-    def of(cls, body: bytes, mark: Marked) -> Form:
+    def __init__(self, body: bytes, mark: Marked) -> None:
         found = [("uid", mark.uid)] + ([("name", mark.name)] if mark.name else [])
         for match in _BLANKS[mark.name is not None].finditer(body, mark.uid[1]):
             found += [(kind, match.span(kind)) for kind, text in match.groupdict().items() if text is not None]
@@ -112,16 +100,19 @@ class Form(NamedTuple):
         records = _which("record", kinds)
         # The record has quotes within: it ends where the next text begins. To look for all of that would take much longer.
         ends = tuple([texts[number + 1][:_END] if number in records else b'"' for number in range(len(kinds))])
-        return cls(
-            fixed=texts,
-            layout=Struct("".join([f"{end - start}s" for start, end in pairwise(edges)])),
-            ends=ends,
-            uid=kinds.index("uid"),
-            names=_which("name", kinds),
-            record=records[0] if records else None,
-            nodes=_which("node", kinds),
-            tokens=_which("token", kinds),
-        )
+        self.fixed = texts
+        self.layout = Struct("".join([f"{end - start}s" for start, end in pairwise(edges)]))
+        """Takes a body apart whose blanks are as long as those of the first. To look for each of them takes twice as long."""
+        self.ends = ends
+        """What each blank ends at, where they are longer or shorter."""
+        self.uid = kinds.index("uid")
+        """Which of the blanks that is, and so on."""
+        self.names = _which("name", kinds)
+        """Of the pod: all the same."""
+        self.record = records[0] if records else None
+        self.nodes = _which("node", kinds)
+        self.tokens = _which("token", kinds)
+        """All the same, too."""
 
     def sample(self) -> bytes:
         """The form filled in with what no body would have."""

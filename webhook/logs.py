@@ -1,7 +1,4 @@
-"""JSON lines on stderr: one for each decision, one for everything else that happens. Never an object, never a body.
-
-The line of a decision has what finds it again. The record stands on the pod and in the audit log; here too where the pod
-was left as it is.
+"""JSON lines on stderr: one for each decision (`lines`), one for everything else that happens. Never an object, never a body.
 
 Keys and constants are ours; what a tenant wrote (the name of a pod or namespace) stands in a JSON string, so it can
 neither end a line nor forge another.
@@ -14,14 +11,10 @@ import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
-from time import time
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import orjson
 import structlog
-
-from webhook.decision import Decision
-from webhook.review import Request
 
 
 class Logger(structlog.typing.FilteringBoundLogger, Protocol):
@@ -33,7 +26,7 @@ class Logger(structlog.typing.FilteringBoundLogger, Protocol):
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _LONGEST = 500
-"""Characters of a name, of which no object has so many, and of a message that another library wrote: both may be a stranger's."""
+"""Characters of a message that another library wrote: it may be a stranger's."""
 
 
 def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logger:
@@ -62,14 +55,7 @@ def _wrapper(level: int) -> type[Any]:
 
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
     """The one processor."""
-    return _line({**_begun(level, event.pop("event"), time()), **event})
-
-
-def _begun(level: str, event: str, at: float) -> dict[str, Any]:
-    return {"time": datetime.fromtimestamp(at, UTC), "level": level, "event": event}
-
-
-def _line(fields: Mapping[str, Any]) -> bytes:
+    fields = {"time": datetime.now(UTC), "level": level, "event": event.pop("event"), **event}
     return orjson.dumps(fields, default=str, option=_OPTIONS)
 
 
@@ -92,47 +78,3 @@ def cause(error: BaseException) -> Mapping[str, Any]:
         "error": type(error).__name__,
         "trace": [f"{frame.filename.rpartition('/webhook/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
     }
-
-
-class Told(NamedTuple):
-    """What the line of a decision needs. Not the request: its object may be megabytes."""
-
-    time: float
-    hook: str
-    uid: str
-    namespace: str
-    pod: str
-    dry_run: bool
-    decision: Decision
-    seconds: float
-
-
-def told(hook: str, request: Request, decision: Decision, seconds: float) -> Told:
-    namespace, name = request.namespace[:_LONGEST], _name(request)[:_LONGEST]
-    return Told(time(), hook, request.uid, namespace, name, request.dry_run, decision, seconds)
-
-
-def decided(told: Told) -> bytes:
-    """The one line of a decision; b"" where it was none of our business."""
-    decision = told.decision
-    if decision.result == "ignored":
-        return b""
-    fields = _begun("info", decision.result, told.time)
-    fields["hook"] = told.hook
-    fields["uid"] = told.uid
-    fields["namespace"] = told.namespace
-    fields["pod"] = told.pod
-    fields["us"] = round(told.seconds * 1e6)
-    if (placement := decision.placement) is not None:
-        fields["node" if placement.nodes else "why"] = placement.nodes[0].node if placement.nodes else placement.reason
-    if told.dry_run:
-        fields["dryRun"] = True
-    return b"%b,%b" % (_line(fields)[:-1], decision.logged)
-
-
-def _name(request: Request) -> str:
-    """A pod of a controller has no name yet, only the beginning of one."""
-    if request.name:
-        return request.name
-    metadata = (request.object or {}).get("metadata") or {}
-    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")

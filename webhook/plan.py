@@ -10,7 +10,6 @@ from __future__ import annotations
 from binascii import b2a_base64
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import orjson
 
@@ -30,23 +29,37 @@ _MOST = 128
 """Nodes with their numbers, kept for each place in the order."""
 
 
-class Plan(NamedTuple):
-    first: Decision
-    slots: tuple[_Slot, ...]
-    """One for each ranked node, best first."""
-    reason: str
-    """Why there are none; units see no more than that, the numbers are for the record."""
-    ask: Ask
-    settings: PlacementSettings
-    gpus: Gpus
-    opening: bytes
-    """The patch up to the first node, in base64; nothing where there are none."""
-    middle: bytes
-    """The patch from the last node to what differs in the record, in base64."""
-    quoted: bytes
-    """The record up to what differs, as the beginning of a JSON string."""
-    closing: bytes
-    """What follows the record in the patch."""
+class Plan:
+    """`slots`: one for each ranked node, best first."""
+
+    def __init__(
+        self,
+        first: Decision,
+        slots: tuple[_Slot, ...],
+        ask: Ask,
+        settings: PlacementSettings,
+        gpus: Gpus,
+        *,
+        opening: bytes,
+        middle: bytes,
+        quoted: bytes,
+        closing: bytes,
+    ) -> None:
+        self.first = first
+        self.slots = slots
+        self.reason = "" if first.placement is None else first.placement.reason
+        """Why there are none; units see no more than that, the numbers are for the record."""
+        self.ask = ask
+        self.settings = settings
+        self.gpus = gpus
+        self.opening = opening
+        """The patch up to the first node, in base64; nothing where there are none."""
+        self.middle = middle
+        """The patch from the last node to what differs in the record, in base64."""
+        self.quoted = quoted
+        """The record up to what differs, as the beginning of a JSON string."""
+        self.closing = closing
+        """What follows the record in the patch."""
 
     @classmethod
     def of(cls, first: Decision, settings: PlacementSettings, gpus: Gpus) -> Plan | None:
@@ -65,8 +78,9 @@ class Plan(NamedTuple):
             return None
         quoted = recorded[: -len(ending)]
         opening, middle = _filled_up(before), _filled_up(between, quoted)
-        likes = first.like(logged=first.logged)  # made once for all of them
-        return cls(likes, slots, placement.reason, first.ask, settings, gpus, opening, middle, quoted, closing)
+        return cls(
+            first, slots, first.ask, settings, gpus, opening=opening, middle=middle, quoted=quoted, closing=closing
+        )
 
     def again(self, snapshot: Snapshot, rank: Rank, *, dry_run: bool) -> Decision | None:
         """For the next pod; None where it is not sent to as many nodes: then other units may decide otherwise, too."""
@@ -76,16 +90,20 @@ class Plan(NamedTuple):
         slots, nodes = self.slots, placement.nodes
         if len(nodes) != len(slots) or placement.reason != self.reason:
             return None
-        pieces = [slot.known.get(ranked) or slot.piece(ranked) for slot, ranked in zip(slots, nodes, strict=True)]
-        terms, numbers = zip(*pieces, strict=True) if pieces else ((), ())
+        patch, numbers = [self.opening], []
+        for slot, ranked in zip(slots, nodes, strict=True):
+            term, number = slot.known.get(ranked) or slot.piece(ranked)
+            patch.append(term)
+            numbers.append(number)
         ending = _ending(placement, numbers)
         if len(self.quoted) + len(ending) > explain.LARGEST_RECORD:
             return None
+        patch += (self.middle, b2a_base64(ending + self.closing, newline=False))
         quoted = self.quoted + ending
         return self.first.like(
-            encoded=b"".join([self.opening, *terms, self.middle, b2a_base64(ending + self.closing, newline=False)]),
-            quoted=quoted,
-            placement=placement,
+            b"".join(patch),
+            quoted,
+            placement,
             reserve=not dry_run,
         )
 

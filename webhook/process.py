@@ -16,6 +16,7 @@ from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
+from webhook.lines import Told, line
 from webhook.listen import Listener
 from webhook.metrics import Metrics
 from webhook.review import Request
@@ -40,10 +41,10 @@ class _Recorder:
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
         self._log = log
-        self._waiting: list[logs.Told] = []
+        self._waiting: list[Told] = []
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
-        self._waiting.append(logs.told(hook, request, decision, seconds))
+        self._waiting.append(Told(hook, request, decision, seconds))
         if len(self._waiting) == 1:
             asyncio.get_running_loop().call_later(_WAIT, self.flush)
         elif len(self._waiting) >= _MOST_WAITING:
@@ -54,7 +55,7 @@ class _Recorder:
         waiting, self._waiting = self._waiting, []
         for told in waiting:
             self._metrics.decided(told.hook, told.decision, told.seconds)
-        if lines := [line for told in waiting if (line := logs.decided(told))]:
+        if lines := [found for told in waiting if (found := line(told))]:
             self._log.lines(lines)
 
     def ranked(self, strategy: str, seconds: float) -> None:

@@ -6,7 +6,7 @@ pkg/admission/plugin/webhook/request/admissionreview.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -15,8 +15,6 @@ from webhook.errors import BadReview
 from webhook.text import kind, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
-Audit = Mapping[str, str | orjson.Fragment] | None
-"""What the audit log gets, by key: texts, or JSON strings."""
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
 _LONGEST_UID = 128
 
@@ -120,11 +118,14 @@ def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
 # --- answers: made only here, so that status and reason cannot disagree -----------------------------------------------
 
 
-def ending(warnings: Sequence[str] = (), audit: Audit = None) -> bytes:
-    """The end of an answer: what the caller is told, and what the audit log gets. The same for pods that are alike."""
-    told = b',"warnings":' + orjson.dumps(warnings) if warnings else b""
-    noted = b',"auditAnnotations":' + orjson.dumps(audit) if audit else b""
-    return told + noted + b"}}"
+def warned(warnings: Sequence[str]) -> bytes:
+    """What the caller is told, as a field of the answer."""
+    return b',"warnings":' + orjson.dumps(warnings) if warnings else b""
+
+
+def ending(said: bytes = b"", record: bytes = b"") -> bytes:
+    """The end of an answer. `said`: see `warned`; `record`: for the audit log, as a JSON string."""
+    return b'%b,"auditAnnotations":{"decision":%b}}}' % (said, record) if record else said + b"}}"
 
 
 # Put together by hand: most of it is JSON already, and would only be copied once more.

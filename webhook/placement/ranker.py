@@ -58,7 +58,8 @@ class Ranker:
     def place(self, ask: Ask, wishes: Granted = NOTHING) -> Placement:
         """Rank nodes for a pod whose node is ours to choose."""
         nodes, usage = self._state.nodes, self._state.usage
-        demand, strategy, key = ask.demand, ask.strategy, ask.whole + wishes.key
+        demand, strategy = ask.demand, ask.strategy
+        key = ask.whole if wishes is NOTHING else ask.whole + wishes.key  # whose hash is known
         scores = _recent(self._scores, key)
         if scores is None:
             shape = self._shape(ask.key + wishes.key, ask.stated, wishes)
@@ -125,7 +126,7 @@ class Ranker:
             return []
         columns = self._state.nodes.columns
         kinds = whole_nodes(columns, self._view, scores.demand)
-        return [whole for whole in kinds if whole.any(columns, rows) and whole.scarce(columns)]
+        return [whole for whole in kinds if whole.scarce(columns) and whole.any(columns, rows)]
 
     def _merged(self, scores: Scores, rows: list[int], peers: Peers, spared: list[Whole]) -> list[int]:
         """Rows that fit, in order; some of them have peers, and some are `spared`."""
