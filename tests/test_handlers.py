@@ -272,3 +272,6 @@ def test_what_is_refused_is_named_alike_in_the_answer_and_elsewhere(kind: str, n
     obj = {"metadata": {"name": name, "generateName": "web-"}}
     request = Request("u", kind, "", "x", "", "CREATE", "team-a", "", "jane", (), False, obj, None)
     assert quoted_subject(request) == orjson.dumps(subject_of(request))[:-1]
+    if name and isinstance(name, str):
+        unread = request._replace(name=name, object=None)
+        assert quoted_subject(unread) == quoted_subject(request), "one that was not read says its name in the request"

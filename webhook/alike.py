@@ -198,18 +198,18 @@ def _says(request: Request, form: Form, blanks: list[bytes]) -> bool:
 
 
 def _filled_in(request: Request, form: Form, blanks: list[bytes], *, whole: bool) -> Request:
-    """The request of a body that was not parsed. `whole`: with all of the pod that says what was promised to it."""
+    """The request of a body that was not parsed. `whole`: with all of the pod that says what was promised to it; else with
+    no pod, where the request has its name."""
     uid = blanks[form.uid].decode()
     if not form.names:
         return Request._make((uid, *request[1:]))
     name = blanks[form.names[0]].decode()
-    pod: Pod = {"metadata": {"name": name}}
+    named = request.name and name
+    pod: Pod | None = None if named else {"metadata": {"name": name}}
     if whole:
         terms = [naming(blanks[number].decode(), 1) for number in form.nodes]
         pod = {
             "metadata": {"name": name, "annotations": {DECISION: form.record_in(blanks)}},
             "spec": {"affinity": {"nodeAffinity": {PREFERRED: terms}}},
         }
-    return Request._make(
-        (uid, *request[1:7], request.name and name, *request[8:-2], pod, None)
-    )  # _replace takes twice as long
+    return Request._make((uid, *request[1:7], named, *request[8:-2], pod, None))  # _replace takes twice as long
