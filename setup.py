@@ -6,6 +6,7 @@ requirements-dev.txt: types decide what is compiled, so types of other versions 
 """
 
 import os
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -37,8 +38,13 @@ COMPILED = [
 def extensions() -> list[object]:
     if os.environ.get("GPU_ADMISSION_COMPILED") != "1":
         return []
-    from mypyc.build import mypycify
-
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        sys.exit(
+            "GPU_ADMISSION_COMPILED=1 wants mypy, and there is none where the package is built. "
+            "Try: pip install --require-hashes -r requirements-dev.txt, then pip wheel --no-build-isolation --no-deps ."
+        )
     paths = [Path("webhook", *name.split(".")) for name in COMPILED]
     files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
     return mypycify([str(file) for file in files], group_name="gpu_admission")
