@@ -13,7 +13,8 @@ place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from math import isnan
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,6 @@ _COVERED: Final = 0.99
 _MOST: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
 _DEMANDS: Final = 512
-_STATES: Final = 1024
 _FEW: Final = 8
 _SAMPLED: Final = 4096
 """Rows from which prices are estimated, at most: they need not be exact."""
@@ -79,8 +79,6 @@ class Outlook:
         self._plain = Plain(self._gpus, self._per, self._price, self._each, self._left, self._reach)
         self._tables: dict[tuple[States, Demand, float], tuple[int, Floats]] = {}
         """Costs by number of the state, NaN where not known, and the epoch of the numbers."""
-        self._costs: dict[tuple[Demand, float], dict[tuple[int, ...], float]] = {}
-        """The same by state, for rows that are scored one at a time."""
 
     def cost(self, columns: Columns, rows: Rows, demand: Demand, fullness: float) -> Floats:
         """How much less each row is worth when `demand` goes there, and `fullness` of all that stays free there, in GPUs
@@ -104,20 +102,23 @@ class Outlook:
 
     def single(self, columns: Columns, demand: Demand, fullness: float) -> Callable[[int], float]:
         """Minus the cost of one row at a time."""
-        amounts = states(columns, tuple(self._resources)).views(columns)
+        known, changes = states(columns, tuple(self._resources)), columns.changes
         asked, weights = self._weighed(demand, fullness)
-        if len(self._costs) > _DEMANDS:
-            self._costs.clear()
-        costs = self._costs.setdefault((demand, fullness), {})
+        epoch = -1
+        costs: Any = b""
 
         def score(row: int) -> float:
-            state = tuple([amount[row] for amount in amounts])
-            found = costs.get(state)
-            if found is None:
-                if len(costs) >= _STATES:
-                    costs.clear()
-                found = costs[state] = self._plain.cost([*state], asked, weights)
-            return -found
+            nonlocal epoch, costs
+            if known.read_to != changes.position:
+                known.refresh(columns)
+            number: int = known.of_row.item(row)
+            if number >= len(costs) or epoch != known.epoch:
+                epoch, costs = known.epoch, self._table(known, demand, fullness).data
+            cost: float = costs[number]
+            if isnan(cost):  # not known yet
+                cost = self._plain.cost(known.amounts[:, number].tolist(), asked, weights)
+                costs[number] = cost
+            return -cost
 
         return score
 

@@ -35,23 +35,24 @@ class States:
         """Rises when states are numbered anew."""
         self._ids: dict[tuple[int, ...], int] = {}
         self._read: list[memoryview] = []
-        self._read_to = -1
+        self.read_to = -1
+        """The position in the journal of changes up to which this is true."""
 
     def views(self, columns: Columns) -> list[memoryview]:
         """The amounts a row at a time, in the order of a state. Valid until the columns grow."""
         return [array.data for array in self._arrays(columns)]
 
     def catch_up(self, columns: Columns) -> None:
-        if columns.changes.position - self._read_to >= _HANDFUL:
+        if columns.changes.position - self.read_to >= _HANDFUL:
             self.refresh(columns)
 
     def refresh(self, columns: Columns) -> None:
         """Look again at the rows that changed."""
         changes = columns.changes
-        if changes.position == self._read_to and len(self.of_row) == columns.size:
+        if changes.position == self.read_to and len(self.of_row) == columns.size:
             return
-        changed = changes.since(self._read_to) if len(self.of_row) == columns.size else None
-        self._read_to = changes.position
+        changed = changes.since(self.read_to) if len(self.of_row) == columns.size else None
+        self.read_to = changes.position
         if changed is None or len(self._ids) > 2 * columns.rows + _SPARE:
             self._number_all(columns)
         elif len(changed) <= _MANY:
