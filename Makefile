@@ -11,6 +11,8 @@ export K8S
 BIN := .venv/bin
 READY := .venv/.ready
 COMPILED := build/compiled
+# Before a command: it, and every program that it starts, has the compiled modules.
+AS_BUILT = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,9 +23,7 @@ demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 test: check compiled ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	$(BIN)/python -m tests.controlplane build --k8s $(K8S)
 	$(MAKE) -s test-unit
-	@# As the image has it, here and in the programs that tests start.
-	GPU_ADMISSION_COMPILED=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR) \
-	  $(BIN)/pytest --override-ini="pythonpath=$(COMPILED) ."
+	GPU_ADMISSION_COMPILED=1 $(AS_BUILT) $(BIN)/pytest --override-ini="pythonpath=$(COMPILED) ."
 
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=quick
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
@@ -55,8 +55,8 @@ manifests: $(READY) ## Print everything that `kubectl apply -k manifests/` insta
 
 compiled: $(COMPILED)/.ready ## Build the package as the image has it, its innermost modules compiled, into build/compiled
 
-bench: $(COMPILED)/.ready ## Measure: cost per review, choice of a node, quality of placement
-	@$(BIN)/python -m bench
+bench: $(COMPILED)/.ready ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
+	@$(AS_BUILT) $(BIN)/python -m bench $(NAMES)
 
 requirements: $(READY) ## Pin the newest allowed versions of all dependencies, with hashes
 	$(BIN)/pip install -q uv

@@ -9,9 +9,9 @@ fixed patch (`bench.least`). Both have the same certificate, connections and rev
 one-GPU vLLM pods, about 5 kB each, as the API server sends them: each has a uid, a time and the volume of a token of its
 own; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and reserves it.
 
-The server is compiled, as the image has it (`make compiled`); `as Python` is the same without. `mutate` is for replicas of
-500 workloads, `mutate, new` for pods of which no two are alike. The validating hook gets pods
-as the mutating one has left them; `refused` are the same with a theft in the place of a harmless variable.
+`make bench` measures the compiled server, as the image has it; `as Python` is the same without. `mutate` is for replicas of
+500 workloads, `mutate, new` for pods of which no two are alike. The validating hook gets pods as the mutating one has left
+them; `refused` are the same with a theft in the place of a harmless variable.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from bench.least import command, started
 from bench.load import Outcome, request, run
 from bench.output import stdout
 from bench.samples import admitted, cluster, pod, refused, review, stored
+from webhook import handlers
 from webhook.alike import MOST
 from webhook.tls.files import write_certificates
 
@@ -40,7 +41,7 @@ _UNLIKE = 6 * MOST
 _NEW = "mutate, new"
 _PLAIN = "mutate, as Python"
 _ROOT = Path(__file__).resolve().parent.parent
-_COMPILED = _ROOT / "build" / "compiled"
+_COMPILED = not (handlers.__file__ or "").endswith(".py")
 _FEW = 31
 _ROUNDS = 20
 _CORE = 0
@@ -63,21 +64,23 @@ def measure(nodes: int, seconds: float, connections: int, rate: float, count: in
         complete = stored(state, known)
         loads = {
             "mutate": ("/mutate", known),
-            _PLAIN: ("/mutate", known),
             # more than are kept at a time
             _NEW: ("/mutate", [review(i, pod(i, _UNLIKE)) for i in range(_UNLIKE)]),
             "validate": ("/validate", [review(i, admitted(obj)) for i, obj in enumerate(complete)]),
             "validate, refused": ("/validate", [review(i, refused(obj)) for i, obj in enumerate(complete)]),
+            _PLAIN: ("/mutate", known),
         }
-        serve = ["-P", "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
+        serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
         serve += ["--port", "0", "--ops-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)]
         with ExitStack() as stack:
             echoes = stack.enter_context(started(command(cert, key), _CORE))
             turns = {"echo": (echoes, "/echo", known), "no decision": (echoes, "/nothing", known)}
             for name, (path, bodies) in loads.items():
-                tree = _ROOT if name == _PLAIN else _COMPILED
-                server = ["env", f"PYTHONPATH={tree}", sys.executable, *serve]
-                turns[name] = (stack.enter_context(started(server, _CORE)), path, bodies)
+                if name == _PLAIN:
+                    if not _COMPILED:
+                        continue
+                    serve = ["env", f"PYTHONPATH={_ROOT}", *serve]
+                turns[name] = (stack.enter_context(started(serve, _CORE)), path, bodies)
             requests = {name: [request(path, body) for body in bodies] for name, (_, path, bodies) in turns.items()}
             paced: Found = {name: [] for name in turns}
             full: Found = {name: [] for name in turns}
@@ -138,8 +141,6 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--rate", type=float, default=1000.0, help="requests/s at which CPU is compared (default 1000)")
     args = parser.parse_args()
-    if not _COMPILED.is_dir():
-        sys.exit(f"there is no {_COMPILED}, whose server is measured. Try: make compiled")
     show(*measure(args.nodes, args.seconds, args.connections, args.rate), args.rate)
 
 
