@@ -65,10 +65,12 @@ class Shared(Tally):
 
     def count(self, several: Sized) -> None:
         """`several` does not change any more."""
+        if not several:
+            return
         known = self._shared.get(id(several))
         if known is not None:
             known[1][0] += 1
-        elif several:
+        else:
             if len(self._shared) >= MOST_SHARED:
                 self._tell_apart()
             self._shared[id(several)] = several, [1]
