@@ -10,7 +10,8 @@ import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
 from webhook.admission import mutate, validate
-from webhook.decision import IGNORED, PROFILE_LABEL, Decision, message_of
+from webhook.answers import message_of
+from webhook.decision import IGNORED, PROFILE_LABEL, Decision
 from webhook.errors import BadPod
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy

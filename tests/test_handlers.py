@@ -14,7 +14,7 @@ from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook import decision, interface
-from webhook.decision import quoted_subject, subject_of
+from webhook.answers import quoted_subject, subject_of
 from webhook.injectors.tolerations import Tolerations
 from webhook.placement.strategies import WEIGHTS
 from webhook.pod import DECISION

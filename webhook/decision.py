@@ -18,10 +18,9 @@ from webhook.errors import BadPod
 from webhook.facts import Cluster, Placement, Rejected
 from webhook.interface import Context, Finding, Outcome, Rule
 from webhook.placement import Ask, fits_empty
-from webhook.pod import Pod, display_name, gpu_names, owner
+from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request, ending, warned
-from webhook.text import LONGEST_QUOTE
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
@@ -44,7 +43,7 @@ class Decision:
     encoded: bytes | None = None
     """A JSON Patch in base64; None where the pod is left as it is."""
     complaint: str = ""
-    """What is wrong, for the user; "" where nothing is refused. The same for all pods of a template: see `message_of`."""
+    """What is wrong, for the user; "" where nothing is refused. The same for all pods of a template: see `answers.message_of`."""
     warnings: list[str | None] = field(default_factory=list)
     """What the caller is told besides findings. None stands for nothing."""
     quoted: bytes = b""
@@ -145,32 +144,10 @@ def ending_of(decision: Decision) -> bytes:
     return ending(decision.said, decision.quoted)
 
 
-def subject_of(request: Request) -> str:
-    """What is refused, as the user knows it."""
-    what, obj = "pod" if request.kind == "Pod" else request.kind, request.object
-    return f"{what} {display_name({'metadata': {'name': request.name}} if obj is None else obj)}"
-
-
-def quoted_subject(request: Request) -> bytes:
-    """As the beginning of a JSON string."""
-    obj = request.object
-    name = request.name if obj is None else (obj.get("metadata") or {}).get("name")
-    if request.kind == "Pod" and isinstance(name, str) and 0 < len(name) <= LONGEST_QUOTE and name.isprintable():
-        text = orjson.dumps(name)
-        if len(text) == len(name) + 2:  # plain: what follows takes a tenth of the whole answer
-            return b'"pod \\"%b\\"' % text[1:-1]
-    return orjson.dumps(subject_of(request))[:-1]
-
-
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _shared(text: bytes) -> bytes:
     """One for all that are equal: many templates are refused for the same reason, and what is read often is in the caches."""
     return text
-
-
-def message_of(request: Request, decision: Decision) -> str:
-    """What the user reads of a refusal."""
-    return f"{subject_of(request)}: {decision.complaint}"
 
 
 class Home(NamedTuple):

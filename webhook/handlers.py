@@ -8,9 +8,10 @@ from typing import Protocol
 
 from webhook import policy_guard, review, workloads
 from webhook.alike import MOST, Alike
+from webhook.answers import encode
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
-from webhook.decision import Decision, ending_of, quoted_subject
+from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.facts import Placement
 from webhook.gpus import Gpus
@@ -127,12 +128,3 @@ class Handlers:
         if promised and decision.result == "denied" and request.operation == "CREATE" and pod and claim:
             self._state.release(pod, claim)
         return found
-
-
-def encode(request: review.Request, decision: Decision) -> bytes:
-    """The answer to a decision, as the API server wants it."""
-    if decision.encoded is not None:  # with a node of its own, and so with a record of its own
-        return review.patched(request.uid, decision.encoded, ending_of(decision))
-    if decision.result == "denied":
-        return review.denied(request.uid, quoted_subject(request), decision.ending)
-    return review.allowed(request.uid, decision.ending)

@@ -76,5 +76,5 @@ def cause(error: BaseException) -> Mapping[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     return {
         "error": type(error).__name__,
-        "trace": [f"{frame.filename.rpartition('/webhook/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
+        "trace": [f"{frame.filename.rpartition('webhook/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
     }

@@ -16,12 +16,12 @@ import orjson
 
 from webhook import review, workloads
 from webhook.admission import mutate, validate
+from webhook.answers import encode
 from webhook.cluster.state import ClusterState
 from webhook.decision import IGNORED, Decision
 from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
-from webhook.handlers import encode
 from webhook.policy import Policy
 from webhook.policy_file import KEY
 from webhook.shape import check

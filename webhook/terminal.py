@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 
 from webhook import offline
-from webhook.decision import IGNORED, message_of
+from webhook.answers import message_of
+from webhook.decision import IGNORED
 from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy import Policy
