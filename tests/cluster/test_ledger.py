@@ -146,6 +146,7 @@ def test_a_reservation_expires() -> None:
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.ended["expired"] == 1
+    assert not of.ledger.reserving, "nothing is kept of it"
     assert not of.usage.peers
 
 
