@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, container, pod
@@ -268,6 +268,11 @@ def test_a_refused_pod_gives_its_promise_back() -> None:
 
 @pytest.mark.parametrize("kind", ["Pod", "Job"])
 @given(name=st.text() | st.text("abc-.1") | st.none() | st.integers())
+@example(name='a"b')
+@example(name="a\\b")
+@example(name="a\x7fb")
+@example(name="ä")
+@example(name="a" * 300)
 def test_what_is_refused_is_named_alike_in_the_answer_and_elsewhere(kind: str, name: object) -> None:
     obj = {"metadata": {"name": name, "generateName": "web-"}}
     request = Request("u", kind, "", "x", "", "CREATE", "team-a", "", "jane", (), False, obj, None)

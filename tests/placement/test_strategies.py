@@ -179,6 +179,19 @@ def test_the_score_of_a_row_is_the_same_alone_and_among_others(
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
+def test_the_score_of_a_row_alone_follows_when_so_many_rows_change_that_states_are_numbered_anew(name: str) -> None:
+    strategy, made = STRATEGIES[name], columns(*[(8 - row % 8, 96, 768, 1) for row in range(20)])
+    view = View(1, (GPU,), popular((demand(1), 0.5), (demand(8), 0.5)))
+    single = strategy.single(made, demand(), view)
+    for step in range(3):
+        for row in range(20):
+            made.free[GPU][row] = (row + step * 3) % 9
+            made.changes.add(row)
+        found = [single(row) for row in range(20)]
+        assert found == strategy(made, slice(0, 20), demand(), view).tolist()
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
 @given(nodes, demands, views, views)
 def test_views_that_look_the_same_to_a_strategy_score_the_same(
     name: str, of: list[Node], wanted: Demand, one: View, other: View
