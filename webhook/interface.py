@@ -7,6 +7,7 @@ clock, no randomness, no logging.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -153,9 +154,9 @@ class Injector(Settings):
         """Whether it also changes pods that name no GPU."""
         return False
 
+    @abstractmethod
     def inject(self, edit: Edit, context: Context) -> Outcome:
         """Change `edit.object` through `edit`, and say what was done. May raise Refusal."""
-        raise NotImplementedError
 
 
 class Rule(Settings):
@@ -167,6 +168,6 @@ class Rule(Settings):
     early: ClassVar[bool] = False
     """Asked in the mutating hook too, after the injectors: the API server would refuse the pod before it validates."""
 
+    @abstractmethod
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         """Every violation in `pod`, in field order."""
-        raise NotImplementedError

@@ -35,12 +35,9 @@ class States:
         """Rises when states are numbered anew."""
         self._ids: dict[tuple[int, ...], int] = {}
         self._read: list[memoryview] = []
+        """The amounts a row at a time, in the order of a state. Valid until the columns grow."""
         self.read_to = -1
         """The position in the journal of changes up to which this is true."""
-
-    def views(self, columns: Columns) -> list[memoryview]:
-        """The amounts a row at a time, in the order of a state. Valid until the columns grow."""
-        return [array.data for array in self._arrays(columns)]
 
     def catch_up(self, columns: Columns) -> None:
         if columns.changes.position - self.read_to >= _HANDFUL:
@@ -81,7 +78,7 @@ class States:
         return [*free, *[columns.capacity[name] for name in self.resources], columns.model]
 
     def _number_all(self, columns: Columns) -> None:
-        self._read = self.views(columns)
+        self._read = [array.data for array in self._arrays(columns)]
         amounts: Integers = np.array(self._arrays(columns), np.int64)
         mixed = np.zeros(columns.size, np.int64)
         for array in amounts:
