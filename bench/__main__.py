@@ -12,6 +12,7 @@ from rich.console import Console
 _DATA = Path(__file__).resolve().parent.parent / "tests" / "bench" / "data"
 _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "reviews": ("what one review costs, beside an echo", []),
+    "loop": ("what the program does for one pod, without a server", []),
     "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
     "placement": (
         "how good the choices are, on a small trace",
@@ -20,7 +21,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "cluster": ("placement on a real control plane, with us and without; ten minutes", []),
     "creates": ("what a pod's creation costs more, on a real control plane", []),
 }
-_DEFAULT = ("reviews", "choose", "placement")
+_DEFAULT = ("reviews", "loop", "choose", "placement")
 
 
 def main() -> int:

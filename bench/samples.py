@@ -164,12 +164,13 @@ def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
             raise error
 
     handlers = Handlers(Silent(), load_state(cluster_file), Silent(), time.monotonic)
-    found = []
-    for number, body in enumerate(reviews):
-        response = orjson.loads(handlers.mutate(body)[1])["response"]
-        obj = apply(b64decode(response["patch"]), orjson.loads(body)["request"]["object"])
-        found.append(obj | {"metadata": _completed(obj["metadata"], number)})
-    return found
+    return [as_stored(number, body, handlers.mutate(body)[1]) for number, body in enumerate(reviews)]
+
+
+def as_stored(number: int, body: bytes, answer: bytes) -> dict[str, Any]:
+    """The pod of this review, mutated as the answer says, and named."""
+    obj = apply(b64decode(orjson.loads(answer)["response"]["patch"]), orjson.loads(body)["request"]["object"])
+    return obj | {"metadata": _completed(obj["metadata"], number)}
 
 
 def _completed(metadata: dict[str, Any], number: int) -> dict[str, Any]:

@@ -9,13 +9,14 @@ import orjson
 import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
+from tests.served import review
 from webhook.admission import mutate, validate
 from webhook.answers import message_of
 from webhook.decision import IGNORED, PROFILE_LABEL, Decision
 from webhook.errors import BadPod
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
-from webhook.review import Request
+from webhook.review import Request, parse
 
 POLICY = Policy.load("""
 classes:
@@ -199,12 +200,24 @@ def test_a_refusal_tells_everything_at_once() -> None:
     [
         ("Pod", {"name": "trainer"}, 'pod "trainer": 3'),
         ("Pod", {"generateName": "web-"}, 'pod generateName "web-": 3'),
+        ("Pod", {"name": "web-x7k2p", "generateName": "web-"}, 'pod generateName "web-": 3'),
+        ("Pod", {"name": "chosen", "generateName": "web-"}, 'pod "chosen": 3'),
+        ("Pod", {"name": "", "generateName": ""}, 'pod generateName "": 3'),
+        ("Pod", {}, 'pod generateName "": 3'),
+        ("Pod", None, 'pod generateName "": 3'),
+        ("Pod", [], 'pod generateName "": 3'),
+        ("Pod", {"name": 'a" \n\x1b[31m'}, r'pod "a\" \n\x1b[31m": 3'),
+        ("Pod", {"generateName": 'a" \n\x1b[31m'}, r'pod generateName "a\" \n\x1b[31m": 3'),
+        ("Pod", {"name": "a-b", "generateName": {}}, 'pod "a-b": 3'),
+        ("Pod", {"name": ["a"], "generateName": "a-"}, 'pod "a list": 3'),
+        ("Pod", {"name": 12}, 'pod "12": 3'),
         ("ConfigMap", {"name": "p"}, 'ConfigMap "p": 3'),
         ("Deployment", {"name": "web"}, 'Deployment "web": 3'),
+        ("Job", {"generateName": "tune-"}, 'Job generateName "tune-": 3'),
     ],
 )
-def test_a_refusal_begins_with_what_is_refused(kind: str, metadata: dict[str, Any], begins: str) -> None:
-    asked = request(pod())._replace(kind=kind, object={"metadata": metadata})
+def test_a_refusal_begins_with_what_is_refused(kind: str, metadata: Any, begins: str) -> None:
+    asked = parse(review({"metadata": metadata}, kind={"kind": kind}))
     assert message_of(asked, Decision("denied", complaint="3 problems")).startswith(begins)
 
 

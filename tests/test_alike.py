@@ -386,6 +386,35 @@ def test_what_was_promised_to_a_pod_that_is_refused_is_given_back_though_it_is_n
     assert server.handlers._alike._validated.by_head
 
 
+@pytest.mark.parametrize(
+    ("nodes", "given_back"),
+    [
+        pytest.param(lambda nodes: nodes, True, id="as we wrote it"),
+        pytest.param(lambda nodes: [name for name, *_ in nodes], True, id="a list of names alone"),
+        pytest.param(lambda nodes: nodes[::-1], False, id="another first"),
+        pytest.param(lambda nodes: [], False, id="none"),
+    ],
+)
+def test_what_is_given_back_is_what_record_and_spec_say_whether_the_pod_is_read_or_not(
+    nodes: Callable[[list[Any]], list[Any]], given_back: bool
+) -> None:
+    server, alone = Server(), forgetful()
+    before = facts(server.state)
+    for number, letters in enumerate(("abcde", "fghij", "k2345", "lmnop")):
+        obj = replica(letters, hostPID=True)
+        for each in (server, alone):
+            found = orjson.loads(as_stored(each, obj, letters))
+            notes = found["request"]["object"]["metadata"]["annotations"]
+            record = orjson.loads(notes[DECISION])
+            notes[DECISION] = orjson.dumps(record | {"nodes": nodes(record["nodes"])}).decode()
+            body = orjson.dumps(found)
+            known = each.handlers._alike.again(body, POLICY, each.state.snapshot(NOW), stored=True)
+            assert bool(known) == (each is server and number > 1), "not read any more"
+            assert not each.answered(*each.handlers.validate(body))["allowed"]
+        assert facts(server.state) == facts(alone.state)
+    assert (facts(server.state) == before) == given_back
+
+
 def _own_node(node: str) -> dict[str, Any]:
     """A user's wish, which counts: it only looks like what we write."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
@@ -433,13 +462,19 @@ def test_what_is_mutated_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert asked.count == 1
 
 
-def test_a_refusal_names_the_pod_that_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("asked_by_name", [True, False])
+def test_a_refusal_names_what_a_generated_name_is_made_of_and_a_chosen_name_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, asked_by_name: bool
+) -> None:
     server, alone = Server(), forgetful()
     asked = Asked(monkeypatch, server)
-    for name in ("a", "b"):
-        refused = server.validate(replica(name=name, hostPID=True))
-        assert refused == alone.validate(replica(name=name, hostPID=True))
-        assert f'pod "web-{name}"' in refused["status"]["message"]
+    for name, called in (("web-a", ""), ("web-b", ""), ("chosen", "chosen"), ("web-c", "")):
+        obj = replica(name="x", hostPID=True)
+        obj["metadata"]["name"] = name
+        body = review(obj, uid=f"u-{name}", name=name if asked_by_name else "")
+        assert (answer := server.handlers.validate(body)) == alone.handlers.validate(body)
+        subject = f'pod \\"{called}\\"' if called else 'pod generateName \\"web-\\"'
+        assert f"{subject}: spec.hostPID".encode() in answer[1]
     assert asked.count == 1
 
 
@@ -539,9 +574,9 @@ def test_stored_pods_are_validated_as_each_would_be_by_itself(template: Pod, com
         assert facts(server.state) == facts(alone.state)
 
 
-def test_of_a_request_only_the_name_is_kept() -> None:
+def test_of_a_request_the_pod_is_not_kept() -> None:
     server = Server()
     server.mutate(replica())
     server.mutate(replica("fghij"))
     (text,) = server.handlers._alike._mutated.by_head.values()
-    assert text.request.object == {"metadata": {"name": None, "generateName": "web-"}}
+    assert (text.request.object, text.request.generated) == (None, "web-")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.form import LARGEST, Form, marked
+from webhook.pod import DECISION
 
 LETTERS = "abcde"
 
@@ -231,3 +232,49 @@ def _unsaid(review: Any) -> Any:
         (field,) = term["preference"]["matchFields"]
         (_,) = field.pop("values")
     return review
+
+
+RECORD = {"policy": "p", "nodes": [["gpu-a1", 8, 0, 1.0], ["gpu-a2", 6, 1, 0.5]], "of": 2}
+
+
+def promised(record: Any, *nodes: str) -> bytes:
+    """A stored pod that names these nodes, by falling weight, with this record."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in nodes]
+    annotations = {DECISION: record if isinstance(record, str) else orjson.dumps(record).decode()}
+    own = {"name": "web-x", "generateName": "web-", "uid": "1", "annotations": annotations}
+    request = {"uid": "u-1", "object": {"metadata": own, "spec": {"affinity": terms}}}
+    found = orjson.dumps({"kind": "AdmissionReview", "request": request})
+    return found.replace(b'"generateName":"web-","uid"', b'"generateName":"web-","namespace":"team","uid"')
+
+
+@pytest.mark.parametrize(
+    ("other", "node"),
+    [
+        pytest.param(promised(RECORD, "gpu-a1", "gpu-a2"), "gpu-a1", id="the first of both"),
+        pytest.param(promised(RECORD | {"policy": "another"}, "gpu-a1", "gpu-a2"), "gpu-a1", id="a longer record"),
+        pytest.param(promised(RECORD, "gpu-a2", "gpu-a1"), None, id="another order"),
+        pytest.param(promised(RECORD, "gpu-a", "gpu-a2"), None, id="the beginning of its name"),
+        pytest.param(promised(RECORD | {"nodes": []}, "gpu-a1", "gpu-a2"), None, id="no nodes"),
+        pytest.param(promised({"policy": "nodes"}, "gpu-a1", "gpu-a2"), None, id="no list"),
+        pytest.param(promised({"x": '"nodes":[["gpu-a1",8'}, "gpu-a1", "gpu-a2"), None, id="a text that looks so"),
+        pytest.param(promised("", "gpu-a1", "gpu-a2"), None, id="an empty one"),
+    ],
+)
+def test_the_first_node_is_known_where_record_and_spec_agree(other: bytes, node: str | None) -> None:
+    first = promised(RECORD, "gpu-a1", "gpu-a2")
+    mark = marked(first, stored=True)
+    assert mark is not None
+    known = Form(first, mark)
+    where = known.where(first, "gpu-a1")
+    blanks = known.filled(other)
+    assert blanks is not None
+    assert known.recorded(blanks, where) == node
+
+
+@pytest.mark.parametrize("node", ["gpu-a3", "", None])
+def test_a_node_that_no_blank_or_several_have_is_nowhere(node: str | None) -> None:
+    twice = promised(RECORD, "gpu-a1", "gpu-a1")
+    mark = marked(twice, stored=True)
+    assert mark is not None
+    assert Form(twice, mark).where(twice, node) == Form(twice, mark).where(twice, "gpu-a1") == -1
+    assert Form(twice, mark).recorded(Form(twice, mark).filled(twice) or [], -1) is None

@@ -6,19 +6,15 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook import decision, interface
-from webhook.answers import quoted_subject, subject_of
 from webhook.injectors.tolerations import Tolerations
 from webhook.placement.strategies import WEIGHTS
 from webhook.pod import DECISION
-from webhook.review import Request
 from webhook.rules.gpu_limit import GpuLimit
 
 # --- the answer as a whole --------------------------------------------------------------------------------------------
@@ -264,19 +260,3 @@ def test_a_refused_pod_gives_its_promise_back() -> None:
     response = server.validate(stored)
     assert not response["allowed"], "hostPID"
     assert facts(server.state)["free"] == before["free"]
-
-
-@pytest.mark.parametrize("kind", ["Pod", "Job"])
-@given(name=st.text() | st.text("abc-.1") | st.none() | st.integers())
-@example(name='a"b')
-@example(name="a\\b")
-@example(name="a\x7fb")
-@example(name="ä")
-@example(name="a" * 300)
-def test_what_is_refused_is_named_alike_in_the_answer_and_elsewhere(kind: str, name: object) -> None:
-    obj = {"metadata": {"name": name, "generateName": "web-"}}
-    request = Request("u", kind, "", "x", "", "CREATE", "team-a", "", "jane", (), False, obj, None)
-    assert quoted_subject(request) == orjson.dumps(subject_of(request))[:-1]
-    if name and isinstance(name, str):
-        unread = request._replace(name=name, object=None)
-        assert quoted_subject(unread) == quoted_subject(request), "one that was not read says its name in the request"

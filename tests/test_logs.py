@@ -14,7 +14,7 @@ from webhook.decision import Decision
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
 from webhook.metrics import Metrics
-from webhook.process import _MOST_WAITING, _Recorder
+from webhook.process import _MOST_WAITING, Recorder
 
 SECRET = "canary-4b1d"
 POD: dict[str, Any] = {
@@ -139,7 +139,7 @@ def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
 
 async def test_many_decisions_do_not_wait_for_their_time() -> None:
     out, metrics = io.BytesIO(), Metrics()
-    recorder = _Recorder(metrics, logs.configure(out))
+    recorder = Recorder(metrics, logs.configure(out))
     for _ in range(_MOST_WAITING):
         assert not out.getvalue()
         recorder.decided("mutate", request(), Decision("allowed"), 0.1)

@@ -13,7 +13,6 @@ from webhook.pod import (
     claims_devices,
     clean_path,
     containers,
-    display_name,
     gpu_counts,
     gpu_names,
     has_gpu,
@@ -268,20 +267,6 @@ REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "
 )
 def test_owner(references: list[Any] | None, want: Owner | None) -> None:
     assert owner({"metadata": {"ownerReferences": references}, "spec": {}}) == want
-
-
-@pytest.mark.parametrize(
-    ("metadata", "want"),
-    [
-        pytest.param({"name": "a"}, '"a"', id="a name"),
-        pytest.param({"name": "a", "generateName": "a-"}, '"a"', id="a name comes first"),
-        pytest.param({"generateName": "web-1-"}, 'generateName "web-1-"', id="the beginning of a name"),
-        pytest.param({}, 'generateName ""', id="neither"),
-        pytest.param({"name": 'a" \n\x1b[31m'}, r'"a\" \n\x1b[31m"', id="a name that would forge a line"),
-    ],
-)
-def test_display_name(metadata: dict[str, Any], want: str) -> None:
-    assert display_name({"metadata": metadata, "spec": {}}) == want
 
 
 @pytest.mark.parametrize(

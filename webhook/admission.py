@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 
 from webhook import explain
@@ -21,7 +20,6 @@ from webhook.decision import (
     home_of,
     pod_of,
 )
-from webhook.errors import QuantityError
 from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Context, Finding, Refusal
@@ -186,8 +184,6 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     decision.findings.extend(findings(pod, context, policy.rules(home.profile)))
     if any(action == "deny" for _, action, _ in decision.findings):
         refused(decision, policy, shadow=home.settings.shadow)
-        with suppress(QuantityError):
-            decision.claim = claim_of(pod)
     return decision
 
 

@@ -18,15 +18,16 @@ from contextlib import suppress
 from typing import Any, Final
 
 from webhook import admission
+from webhook.answers import with_subject
+from webhook.cluster.pods import Claim, Promise, claim_of, first_promised, promise_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import PROFILE_LABEL, Decision, home_of
-from webhook.errors import BadReview
+from webhook.errors import BadReview, QuantityError
 from webhook.form import Form, marked
-from webhook.injectors.node_affinity import naming
 from webhook.likeness import key_of
 from webhook.placement import Rank, answer
 from webhook.plan import Plan
-from webhook.pod import DECISION, PREFERRED, Pod
+from webhook.pod import DECISION
 from webhook.policy import Policy
 from webhook.review import Request, object_of, parse
 
@@ -39,28 +40,49 @@ Kept = Plan | Decision
 class _Text:
     """What is known of a body that came before."""
 
-    __slots__ = ("form", "kept", "profile", "request")
+    __slots__ = ("claim", "first", "form", "kept", "profile", "request")
 
     def __init__(self, form: Form, request: Request, kept: Kept, profile: Profile) -> None:
         self.form = form
         self.request = request
         self.kept = kept
         self.profile = profile
+        self.claim: Claim | None = None
+        """What another call may have promised to a pod that is refused."""
+        self.first = -1
+        """Which of the blanks is the node where it was promised; -1 where that is not known."""
+
+    def promised(self, body: bytes, blanks: list[bytes]) -> Promise | None:
+        if self.claim is None or self.form.record is None:
+            return None
+        node = self.form.recorded(blanks, self.first)
+        return promise_of(object_of(body)) if node is None else Promise(self.claim, node)
 
 
 class _Memory:
     """What one of the hooks has decided lately."""
 
-    __slots__ = ("_most", "by_head", "by_key")
+    __slots__ = ("_most", "_one_of", "by_head", "by_key")
 
     def __init__(self, most: int) -> None:
         self.by_key: dict[bytes, Kept] = {}
         self.by_head: dict[bytes, _Text] = {}
+        self._one_of: dict[bytes, Decision] = {}
         self._most = most
 
     def clear(self) -> None:
         self.by_key.clear()
         self.by_head.clear()
+        self._one_of.clear()
+
+    def decided(self, key: bytes, kept: Kept) -> None:
+        """Keep what was decided for this key: one decision for all that are equal, since what is read often is in the caches."""
+        if isinstance(kept, Decision):
+            said = kept.logged + kept.ending
+            if self._one_of.get(said) != kept:
+                self.keep(self._one_of, said, kept)
+            kept = self._one_of.get(said, kept)
+        self.keep(self.by_key, key, kept)
 
     def keep(self, kept: dict[bytes, Any], key: bytes, value: Any) -> None:
         """Keep `value` in one of the two; the oldest one makes room."""
@@ -85,12 +107,12 @@ class Alike:
         self._validated = _Memory(most)
 
     def again(
-        self, body: bytes, policy: Policy, snapshot: Snapshot, *, stored: bool = False, whole: bool = False
-    ) -> tuple[Request, Decision] | None:
-        """The request and the decision for a body like an earlier one. It is not even parsed.
+        self, body: bytes, policy: Policy, snapshot: Snapshot, *, stored: bool = False, promised: bool = False
+    ) -> tuple[Request, Decision, Promise | None] | None:
+        """The request (without its pod) and the decision for a body like an earlier one. It is not even parsed.
 
-        `stored`: of `validate`, whose pods have been through the mutating hooks; else of `mutate`. `whole`: of a pod that is
-        refused, all is wanted that says what was promised to it.
+        `stored`: of `validate`, whose pods have been through the mutating hooks; else of `mutate`. `promised`: of a pod that is
+        refused it is wanted, too, what was promised to it.
         """
         self._renew(policy, snapshot)
         mark = marked(body, stored=stored)
@@ -102,7 +124,8 @@ class Alike:
         made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
         if made is None:
             return None
-        return _filled_in(request, form, blanks, whole=whole and made.result == "denied"), made
+        promise = known.promised(body, blanks) if promised and made.result == "denied" else None
+        return _filled_in(request, form, blanks), made, promise
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         """As `admission.mutate`."""
@@ -114,7 +137,7 @@ class Alike:
         if made is None:
             made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
             if key and (new := _kept(made, request, policy, snapshot)):
-                self._mutated.keep(self._mutated.by_key, key, new)
+                self._mutated.decided(key, new)
         elif key and known:
             _learn(self._mutated, body, request, key, snapshot, stored=False)
         return made
@@ -129,7 +152,7 @@ class Alike:
             return known
         made = admission.validate(request, policy, snapshot)
         if key:
-            self._validated.keep(self._validated.by_key, key, made)
+            self._validated.decided(key, made)
         return made
 
     def _renew(self, policy: Policy, snapshot: Snapshot) -> None:
@@ -150,8 +173,13 @@ def _learn(memory: _Memory, body: bytes, request: Request, key: bytes, snapshot:
     with suppress(BadReview):
         other, blanks = parse(sample), form.filled(sample)
         if blanks and key == _key(other, snapshot, stored=stored) and _says(other, form, blanks):
-            profile = _profile(request.namespace, snapshot)
-            memory.keep(memory.by_head, mark.head, _Text(form, _named(request), memory.by_key[key], profile))
+            kept, profile = memory.by_key[key], _profile(request.namespace, snapshot)
+            text = _Text(form, with_subject(request._replace(object=None)), kept, profile)
+            if isinstance(kept, Decision) and kept.result == "denied":
+                with suppress(QuantityError):
+                    text.claim = claim_of(request.object or {})
+                    text.first = form.where(body, first_promised(request.object or {}))
+            memory.keep(memory.by_head, mark.head, text)
 
 
 def _key(request: Request, snapshot: Snapshot, *, stored: bool) -> bytes | None:
@@ -181,35 +209,21 @@ def _profile(namespace: str, snapshot: Snapshot) -> Profile:
     return () if labels is None else (labels.get(PROFILE_LABEL),)
 
 
-def _named(request: Request) -> Request:
-    """Of the pod only what it is called: a parsed one takes ten times its text."""
-    metadata = (request.object or {}).get("metadata") or {}
-    return request._replace(object={"metadata": {key: metadata.get(key) for key in ("name", "generateName")}})
-
-
 def _says(request: Request, form: Form, blanks: list[bytes]) -> bool:
     """Whether the blanks are what they look like, as `_filled_in` takes them."""
-    said, metadata = _filled_in(request, form, blanks, whole=True), (request.object or {})["metadata"]
+    said, metadata = _filled_in(request, form, blanks), (request.object or {})["metadata"]
     if not form.names:
         return said.uid == request.uid
-    mine = (said.object or {})["metadata"]
     record = (metadata.get("annotations") or {}).get(DECISION, "")
-    return said[:-2] == request[:-2] and (mine["name"], mine["annotations"][DECISION]) == (metadata["name"], record)
+    return said[:-4] == request[:-4] and (said.name, form.record_in(blanks)) == (metadata["name"], record)
 
 
-def _filled_in(request: Request, form: Form, blanks: list[bytes], *, whole: bool) -> Request:
-    """The request of a body that was not parsed. `whole`: with all of the pod that says what was promised to it; else with
-    no pod, where the request has its name."""
+def _filled_in(request: Request, form: Form, blanks: list[bytes]) -> Request:
+    """The request of a body that was not parsed, without its pod."""
     uid = blanks[form.uid].decode()
     if not form.names:
         return Request._make((uid, *request[1:]))
     name = blanks[form.names[0]].decode()
-    named = request.name and name
-    pod: Pod | None = None if named else {"metadata": {"name": name}}
-    if whole:
-        terms = [naming(blanks[number].decode(), 1) for number in form.nodes]
-        pod = {
-            "metadata": {"name": name, "annotations": {DECISION: form.record_in(blanks)}},
-            "spec": {"affinity": {"nodeAffinity": {PREFERRED: terms}}},
-        }
-    return Request._make((uid, *request[1:7], named, *request[8:-2], pod, None))  # _replace takes twice as long
+    return Request._make(
+        (uid, *request[1:7], name, *request[8:-4], None, *request[-3:])
+    )  # _replace takes twice as long

@@ -5,9 +5,8 @@ from __future__ import annotations
 import orjson
 
 from webhook.decision import Decision, ending_of
-from webhook.pod import display_name
 from webhook.review import Request, allowed, denied, patched
-from webhook.text import LONGEST_QUOTE
+from webhook.text import quoted
 
 
 def encode(request: Request, decision: Decision) -> bytes:
@@ -25,17 +24,29 @@ def message_of(request: Request, decision: Decision) -> str:
 
 
 def subject_of(request: Request) -> str:
-    """What is refused, as the user knows it."""
-    what, obj = "pod" if request.kind == "Pod" else request.kind, request.object
-    return f"{what} {display_name({'metadata': {'name': request.name}} if obj is None else obj)}"
+    """What is refused, as the user knows it.
+
+    Of a generated name only the beginning: nobody will ever see a pod of this name, and what is the same at every try of a
+    controller is one event with a count, not one for each (client-go/tools/record/events_cache.go).
+    """
+    what = "pod" if request.kind == "Pod" else request.kind
+    return (
+        f"{what} {quoted(request.name)}" if _is_chosen(request) else f"{what} generateName {quoted(request.generated)}"
+    )
 
 
 def quoted_subject(request: Request) -> bytes:
     """As the beginning of a JSON string."""
-    obj = request.object
-    name = request.name if obj is None else (obj.get("metadata") or {}).get("name")
-    if request.kind == "Pod" and isinstance(name, str) and 0 < len(name) <= LONGEST_QUOTE and name.isprintable():
-        text = orjson.dumps(name)
-        if len(text) == len(name) + 2:  # plain: what follows takes a tenth of the whole answer
-            return b'"pod \\"%b\\"' % text[1:-1]
+    if request.subject and not _is_chosen(request):
+        return request.subject
     return orjson.dumps(subject_of(request))[:-1]
+
+
+def with_subject(request: Request) -> Request:
+    """With what is the same for all pods of a template."""
+    return request if _is_chosen(request) else request._replace(subject=quoted_subject(request))
+
+
+def _is_chosen(request: Request) -> bool:
+    """Whether somebody chose the name; else the API server made it, or will."""
+    return bool(request.name) and not (request.generated and request.name.startswith(request.generated))

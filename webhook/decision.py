@@ -55,8 +55,7 @@ class Decision:
     ask: Ask | None = None
     """What the ranking looked at, where this very call chose."""
     claim: Claim | None = None
-    """What is promised on the first node, where this very call chose and the pod may come; where it refuses the pod, what
-    another call may have promised."""
+    """What is promised on the first node, where this very call chose and the pod may come."""
     reserve: bool = False
     """The caller makes that promise: this was no dry run."""
     unknown_profile: bool = False
@@ -73,7 +72,7 @@ class Decision:
         """
         if self._ending is None:
             refused = orjson.dumps(f": {self.complaint}")[1:] + b"}" if self.result == "denied" else b""
-            self._ending = _shared(refused + ending_of(self))
+            self._ending = refused + ending_of(self)
         return self._ending
 
     @property

@@ -46,6 +46,8 @@ _STORED: Final = (
 )
 _BLANKS: Final = {False: re.compile(_COMMON), True: re.compile(_COMMON + _STORED)}
 _END: Final = 8
+_LISTED: Final = rb"\"nodes\":[[\"%b\","
+"""How the list of nodes begins in a record (`explain.record`), as a JSON string."""
 _PUNCTUATION: Final = b"-.:"
 """What stands in blanks besides letters and digits."""
 
@@ -144,6 +146,18 @@ class Form:
         name = blanks[tokens[0]]
         is_token = name.startswith(TOKEN) and len(name) == _NAME_LENGTH and name[len(TOKEN) :].isalnum()
         return blanks if is_token else None
+
+    def where(self, body: bytes, node: str | None) -> int:
+        """Which of the blanks of this body, which is of this form, is that node; -1 where it is none, or several."""
+        blanks = self._blanks(body) or []
+        found = [number for number in self.nodes if blanks[number] == (node or "").encode()]
+        return found[0] if len(found) == 1 else -1
+
+    def recorded(self, blanks: list[bytes], first: int) -> str | None:
+        """The node in blank `first`, where our record lists it first; None where that is not certain."""
+        if first < 0 or self.record is None or (_LISTED % blanks[first]) not in blanks[self.record]:
+            return None
+        return blanks[first].decode()
 
     def record_in(self, blanks: list[bytes]) -> str:
         """Our annotation, as blanks of this form have it; "" where there is none."""

@@ -9,6 +9,7 @@ from typing import Protocol
 from webhook import policy_guard, review, workloads
 from webhook.alike import MOST, Alike
 from webhook.answers import encode
+from webhook.cluster.pods import Promise, promise_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
@@ -96,16 +97,16 @@ class Handlers:
     def _mutate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
         now = self._clock()
         snapshot = self._state.snapshot(now)
-        found = self._alike.again(body, policy, snapshot)
-        if found is None:
+        if found := self._alike.again(body, policy, snapshot):
+            request, decision, _ = found
+        else:
             request = review.parse(body)
             if request.resource != "pods":
                 return request, workloads.mutate(request, policy, snapshot)
-            found = request, self._alike.mutate(body, request, policy, snapshot)
-        _, decision = found
+            decision = self._alike.mutate(body, request, policy, snapshot)
         if decision.reserve and decision.claim is not None and decision.placement is not None:
             self._state.hold(decision.claim, decision.placement, now)
-        return found
+        return request, decision
 
     def _ranked(self, ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
         started = perf_counter()
@@ -115,16 +116,18 @@ class Handlers:
 
     def _validate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
         snapshot, promised = self._state.snapshot(self._clock()), self._state.ledger.reserving
-        found = self._alike.again(body, policy, snapshot, stored=True, whole=promised)
-        if found is None:
+        promise: Promise | None = None
+        if found := self._alike.again(body, policy, snapshot, stored=True, promised=promised):
+            request, decision, promise = found
+        else:
             request = review.parse(body)
             if request.resource == "configmaps":
                 return request, policy_guard.validate(request, snapshot)
             if request.resource != "pods":
                 return request, workloads.validate(request, policy, snapshot)
-            found = request, self._alike.validate(body, request, policy, snapshot)
-        request, decision = found
-        pod, claim = request.object, decision.claim
-        if promised and decision.result == "denied" and request.operation == "CREATE" and pod and claim:
-            self._state.release(pod, claim)
-        return found
+            decision = self._alike.validate(body, request, policy, snapshot)
+            if promised and decision.result == "denied" and request.operation == "CREATE" and request.object:
+                promise = promise_of(request.object)
+        if promise is not None:
+            self._state.release(promise)
+        return request, decision

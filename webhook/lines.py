@@ -29,7 +29,7 @@ class Told:
         self.hook = hook
         self.uid = request.uid
         self.namespace = request.namespace[:_LONGEST]
-        self.pod = _name(request)[:_LONGEST]
+        self.pod = (request.name or f"{request.generated}*")[:_LONGEST]
         self.dry_run = request.dry_run
         self.decision = decision
         self.seconds = seconds
@@ -66,11 +66,3 @@ def line(told: Told) -> bytes:
 @lru_cache(maxsize=2)
 def _date(second: int) -> bytes:
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(second)).encode()
-
-
-def _name(request: Request) -> str:
-    """A pod of a controller has no name yet, only the beginning of one."""
-    if request.name:
-        return request.name
-    metadata = (request.object or {}).get("metadata") or {}
-    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")

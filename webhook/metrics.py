@@ -54,6 +54,16 @@ class Tally(Collector):
         yield family
 
 
+class _Counted:
+    """One collection, and how often it came."""
+
+    __slots__ = ("count", "several")
+
+    def __init__(self, several: Sized) -> None:
+        self.several = several  # held, so that nothing else gets its id
+        self.count = 0
+
+
 class Shared(Tally):
     """A counter of what decisions hold several of. Pods that are alike share one such collection: it is counted as one thing,
     and told apart when somebody asks. `labels_of`: what counts for one."""
@@ -61,29 +71,32 @@ class Shared(Tally):
     def __init__(self, name: str, help_: str, labels: Labels, labels_of: Callable[[Any], Iterable[Labels]]) -> None:
         super().__init__(name, help_, labels)
         self._labels_of = labels_of
-        self._shared: dict[int, tuple[Sized, list[int]]] = {}
+        self._shared: dict[int, _Counted] = {}
+        self._last = _Counted(())
 
     def count(self, several: Sized) -> None:
         """`several` does not change any more."""
-        if not several:
-            return
-        known = self._shared.get(id(several))
-        if known is not None:
-            known[1][0] += 1
-        else:
-            if len(self._shared) >= MOST_SHARED:
-                self._tell_apart()
-            self._shared[id(several)] = several, [1]
+        if several is self._last.several:  # what is alike comes in a row
+            self._last.count += 1
+        elif several:
+            known = self._shared.get(id(several))
+            if known is None:
+                if len(self._shared) >= MOST_SHARED:
+                    self._tell_apart()
+                known = self._shared[id(several)] = _Counted(several)
+            known.count += 1
+            self._last = known
 
     def collect(self) -> Iterator[Metric]:
         self._tell_apart()
         return super().collect()
 
     def _tell_apart(self) -> None:
-        for several, (count,) in self._shared.values():
-            for values in self._labels_of(several):
-                self.add(*values, by=count)
+        for counted in self._shared.values():
+            for values in self._labels_of(counted.several):
+                self.add(*values, by=counted.count)
         self._shared.clear()
+        self._last = _Counted(())
 
 
 class Timing(Collector):

@@ -138,6 +138,7 @@ def _document(item: Any, where: str) -> Document:
     metadata = item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     original = _json(item)
+    name, generated = review.called(item)
     request = review.Request(
         uid=where,
         kind=said,
@@ -146,12 +147,13 @@ def _document(item: Any, where: str) -> Document:
         subresource="",
         operation="CREATE",
         namespace=namespace if isinstance(namespace, str) and namespace else _DEFAULT_NAMESPACE,
-        name="",
+        name=name,
         user="",
         groups=(),
         dry_run=False,
         object=orjson.loads(original),
         old=None,
+        generated=generated,
     )
     return Document(where, request, original, plain=True, foreign=said != "Pod" and not is_workload(group, said))
 

@@ -14,7 +14,6 @@ from webhook.errors import QuantityError
 from webhook.gpus import Gpus
 from webhook.patch import Path
 from webhook.quantity import parse, whole
-from webhook.text import quoted
 
 Pod = dict[str, Any]
 
@@ -176,14 +175,6 @@ def labels_of(pod: Pod) -> Mapping[str, str]:
 
 def annotations_of(pod: Pod) -> Mapping[str, str]:
     return pod["metadata"].get("annotations") or {}
-
-
-def display_name(pod: Pod) -> str:
-    """The name in quotes, or `generateName "x-"` while there is none yet: admission runs before names are made."""
-    metadata = pod.get("metadata") or {}
-    if name := metadata.get("name"):
-        return quoted(name)
-    return f"generateName {quoted(metadata.get('generateName', ''))}"
 
 
 def clean_path(path: str) -> str:

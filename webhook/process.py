@@ -35,7 +35,7 @@ _MOST_WAITING: Final = 32
 """Few enough to be in the caches still: with 256 a decision takes 7 % longer."""
 
 
-class _Recorder:
+class Recorder:
     """What becomes of a decision: counters, and one line. Many are told at once: what that takes is in the caches then."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
@@ -77,7 +77,7 @@ class Process:
         max_age = math.inf if offline else settings.max_age
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
-        self._recorder = _Recorder(self.metrics, self.log)
+        self._recorder = Recorder(self.metrics, self.log)
         self.metrics.before_reading = self._recorder.flush
         handlers = Handlers(self.policies, self.state, self._recorder, time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)

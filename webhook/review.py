@@ -20,7 +20,11 @@ _LONGEST_UID = 128
 
 
 class Request(NamedTuple):
-    """One question of the API server. `object` and `old` are plain dicts as they came; `old` where there is one."""
+    """One question of the API server. `object` and `old` are plain dicts as they came; `old` where there is one.
+
+    `name`: also where only the object has it; `generated`: its `generateName`. `subject`: how a refusal of one
+    with a generated name begins, as the beginning of a JSON string, where somebody has worked that out.
+    """
 
     uid: str
     kind: str
@@ -35,6 +39,8 @@ class Request(NamedTuple):
     dry_run: bool
     object: dict[str, Any] | None
     old: dict[str, Any] | None
+    generated: str = ""
+    subject: bytes = b""
 
 
 def parse(body: bytes) -> Request:
@@ -58,6 +64,8 @@ def parse(body: bytes) -> Request:
         raise BadReview(f"request.userInfo.groups: wanted a list, saw {kind(groups)}")
     if not isinstance(dry_run, bool):
         raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
+    obj = _map(request, "object")
+    name, generated = called(obj, _string(request, "name"))
     return Request(
         uid=uid,
         kind=_string(resource_kind, "kind", "request.kind"),
@@ -66,13 +74,23 @@ def parse(body: bytes) -> Request:
         subresource=_string(request, "subResource"),
         operation=operation,
         namespace=_string(request, "namespace"),
-        name=_string(request, "name"),
+        name=name,
         user=_string(user, "username", "request.userInfo"),
         groups=tuple([group for group in groups if isinstance(group, str)]),
         dry_run=dry_run,
-        object=_map(request, "object") or None,
+        object=obj or None,
         old=_map(request, "oldObject") or None,
+        generated=generated,
     )
+
+
+def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
+    """`name` and `generated` of a request for this object. `name`: what the API server says of it."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return name, ""
+    own, generated = name or metadata.get("name") or "", metadata.get("generateName") or ""
+    return own if isinstance(own, str) else quoted(own).strip('"'), generated if isinstance(generated, str) else ""
 
 
 def object_of(body: bytes) -> dict[str, Any]:

@@ -295,17 +295,24 @@ async def test_cell(cell: Cell, api: Api, victims: Sides) -> None:
         assert f"[{cell.vector.rule}]" in refusal
 
 
-async def test_the_pods_of_a_template_that_steals_are_never_made(api: Api, victims: Sides) -> None:
+async def test_the_pods_of_a_template_that_steals_are_never_made_and_one_event_says_why_however_often(
+    api: Api, victims: Sides
+) -> None:
     template = {"metadata": {"labels": {"app": "thief"}}, "spec": pod_spec(1, hostPID=True)}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "thief"}}, "template": template}
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "thief"}, "spec": spec}
     await api.create(made, victims.ours)
 
-    async def told() -> bool:
+    async def told() -> list[Json]:
         events = await api.list("Event", victims.ours, fieldSelector="reason=FailedCreate")
-        return any("[hostNamespaces]" in event["message"] for event in events)
+        found = [event for event in events if event["involvedObject"]["name"].startswith("thief-")]
+        return found if sum(event["count"] for event in found) >= 4 else []
 
-    await wait_until(told, 20, "the event of the ReplicaSet")
+    (event,) = await wait_until(told, 20, "four tries of the ReplicaSet")
+    assert "[hostNamespaces]" in event["message"]
+    assert (
+        f'denied the request: pod generateName "{event["involvedObject"]["name"]}-": spec.hostPID' in event["message"]
+    )
     assert await api.pods(victims.ours, app="thief") == []
     await api.delete("Deployment", "thief", victims.ours)
 

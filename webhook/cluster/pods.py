@@ -95,6 +95,23 @@ def claim_of(pod: Pod) -> Claim:
     return Claim(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
 
 
+class Promise(NamedTuple):
+    """What is held for a pod that was admitted."""
+
+    claim: Claim
+    node: str
+
+
+def promise_of(pod: Pod) -> Promise | None:
+    """What `pod` says that it was promised; None where it says nothing that we would believe, or its quantities cannot be
+    read.
+    """
+    try:
+        return Promise(claim_of(pod), node) if (node := first_promised(pod)) else None
+    except QuantityError:
+        return None
+
+
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):

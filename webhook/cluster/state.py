@@ -19,9 +19,9 @@ from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     Claim,
+    Promise,
     claim_of,
     counted_demand,
-    first_promised,
     is_gpu_like,
     key_of,
     owner_key,
@@ -187,10 +187,10 @@ class ClusterState:
             self.ledger.reserve(claim.key, placement.nodes[0].node, kind, now)
             self.history.add(claim.demand, claim.models)
 
-    def release(self, pod: dict[str, Any], claim: Claim) -> None:
-        """Give back what `hold` held for `pod`, which was refused after all. Nothing where nothing is held."""
-        if node := first_promised(pod):
-            self.ledger.release(claim.key, node, self.usage.kind(claim.demand, claim.owner))
+    def release(self, promise: Promise) -> None:
+        """Give back what `hold` held for a pod that was refused after all. Nothing where nothing is held."""
+        claim, node = promise
+        self.ledger.release(claim.key, node, self.usage.kind(claim.demand, claim.owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
