@@ -386,6 +386,20 @@ def test_what_was_promised_to_a_pod_that_is_refused_is_given_back_though_it_is_n
     assert server.handlers._alike._validated.by_head
 
 
+def test_who_only_asked_gives_back_nothing_of_what_others_were_promised() -> None:
+    for server in (Server(), forgetful()):
+        asking, before = [], facts(server.state)
+        for letters in ("abcde", "fghij", "k2345"):
+            found = orjson.loads(as_stored(server, replica(letters, hostPID=True), letters))
+            found["request"]["dryRun"] = True
+            asking.append(orjson.dumps(found))
+        promised = facts(server.state)
+        assert promised != before
+        for body in asking:
+            assert not server.answered(*server.handlers.validate(body))["allowed"]
+            assert facts(server.state) == promised
+
+
 @pytest.mark.parametrize(
     ("nodes", "given_back"),
     [

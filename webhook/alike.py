@@ -53,6 +53,7 @@ class _Text:
         """Which of the blanks is the node where it was promised; -1 where that is not known."""
 
     def promised(self, body: bytes, blanks: list[bytes]) -> Promise | None:
+        """What is given back where this pod is refused."""
         if self.claim is None or self.form.record is None:
             return None
         node = self.form.recorded(blanks, self.first)
@@ -85,7 +86,7 @@ class _Memory:
         self.keep(self.by_key, key, kept)
 
     def keep(self, kept: dict[bytes, Any], key: bytes, value: Any) -> None:
-        """Keep `value` in one of the two; the oldest one makes room."""
+        """Keep `value` in one of the three; the oldest one makes room."""
         if len(kept) >= self._most and key not in kept:
             if not kept:
                 return
@@ -124,7 +125,8 @@ class Alike:
         made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
         if made is None:
             return None
-        promise = known.promised(body, blanks) if promised and made.result == "denied" else None
+        wanted = promised and made.result == "denied" and not request.dry_run
+        promise = known.promised(body, blanks) if wanted else None
         return _filled_in(request, form, blanks), made, promise
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
@@ -175,7 +177,7 @@ def _learn(memory: _Memory, body: bytes, request: Request, key: bytes, snapshot:
         if blanks and key == _key(other, snapshot, stored=stored) and _says(other, form, blanks):
             kept, profile = memory.by_key[key], _profile(request.namespace, snapshot)
             text = _Text(form, with_subject(request._replace(object=None)), kept, profile)
-            if isinstance(kept, Decision) and kept.result == "denied":
+            if stored and isinstance(kept, Decision) and kept.result == "denied":
                 with suppress(QuantityError):
                     text.claim = claim_of(request.object or {})
                     text.first = form.where(body, first_promised(request.object or {}))
@@ -224,6 +226,5 @@ def _filled_in(request: Request, form: Form, blanks: list[bytes]) -> Request:
     if not form.names:
         return Request._make((uid, *request[1:]))
     name = blanks[form.names[0]].decode()
-    return Request._make(
-        (uid, *request[1:7], name, *request[8:-4], None, *request[-3:])
-    )  # _replace takes twice as long
+    # _replace takes twice as long
+    return Request._make((uid, *request[1:7], name, *request[8:-4], None, *request[-3:]))

@@ -126,8 +126,8 @@ class Handlers:
             if request.resource != "pods":
                 return request, workloads.validate(request, policy, snapshot)
             decision = self._alike.validate(body, request, policy, snapshot)
-            if promised and decision.result == "denied" and request.operation == "CREATE" and request.object:
-                promise = promise_of(request.object)
+            if promised and decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
+                promise = promise_of(request.object or {})
         if promise is not None:
             self._state.release(promise)
         return request, decision
