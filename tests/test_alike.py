@@ -17,6 +17,7 @@ from tests.cluster.objects import facts, node
 from tests.served import GPU_TAINT, NODES, NOW, POLICY, PROFILES, Server, after, cluster, plain_pod, review
 from tests.strategies import pods
 from webhook import admission, form
+from webhook.alike import _Memory
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
@@ -477,19 +478,32 @@ def test_what_is_mutated_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("asked_by_name", [True, False])
-def test_a_refusal_names_what_a_generated_name_is_made_of_and_a_chosen_name_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, asked_by_name: bool
-) -> None:
+def test_a_refusal_names_what_a_generated_name_is_made_of_and_a_chosen_name_as_it_is(asked_by_name: bool) -> None:
     server, alone = Server(), forgetful()
-    asked = Asked(monkeypatch, server)
-    for name, called in (("web-a", ""), ("web-b", ""), ("chosen", "chosen"), ("web-c", "")):
-        obj = replica(name="x", hostPID=True)
-        obj["metadata"]["name"] = name
+    names, read = {"web-a": "", "web-b": "", "chosen": "chosen", "web-c": ""}, []
+    for name, chosen in names.items():
+        obj = replica(hostPID=True)
+        own = {"uid": f"u-{name}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        obj["metadata"] = {"name": name, "generateName": "web-", "namespace": "default", **own}
         body = review(obj, uid=f"u-{name}", name=name if asked_by_name else "")
+        read += [] if server.handlers._alike.again(body, POLICY, server.state.snapshot(NOW), stored=True) else [name]
         assert (answer := server.handlers.validate(body)) == alone.handlers.validate(body)
-        subject = f'pod \\"{called}\\"' if called else 'pod generateName \\"web-\\"'
+        subject = f'pod \\"{chosen}\\"' if chosen else 'pod generateName \\"web-\\"'
         assert f"{subject}: spec.hostPID".encode() in answer[1]
-    assert asked.count == 1
+    assert read == ["web-a", "web-b"]
+
+
+def test_decisions_that_only_say_the_same_stay_apart() -> None:
+    memory = _Memory(3)
+    of = {
+        b"a": Decision("allowed", workload="a"),
+        b"b": Decision("allowed", workload="b"),
+        b"c": Decision("allowed", workload="b"),
+    }
+    for key, made in of.items():
+        memory.decided(key, made)
+    assert memory.by_key == of
+    assert memory.by_key[b"b"] is memory.by_key[b"c"], "equal ones are one"
 
 
 def test_an_early_refusal_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,12 +48,12 @@ class _Text:
         self.kept = kept
         self.profile = profile
         self.claim: Claim | None = None
-        """What another call may have promised to a pod that is refused."""
+        """Of pods that are refused: what another call may have promised to them."""
         self.first = -1
         """Which of the blanks is the node where it was promised; -1 where that is not known."""
 
     def promised(self, body: bytes, blanks: list[bytes]) -> Promise | None:
-        """What is given back where this pod is refused."""
+        """What this pod, which is refused, gives back."""
         if self.claim is None or self.form.record is None:
             return None
         node = self.form.recorded(blanks, self.first)
@@ -125,8 +125,7 @@ class Alike:
         made = kept if isinstance(kept, Decision) else kept.again(snapshot, self._rank, dry_run=request.dry_run)
         if made is None:
             return None
-        wanted = promised and made.result == "denied" and not request.dry_run
-        promise = known.promised(body, blanks) if wanted else None
+        promise = known.promised(body, blanks) if promised and not request.dry_run else None
         return _filled_in(request, form, blanks), made, promise
 
     def mutate(self, body: bytes, request: Request, policy: Policy, snapshot: Snapshot) -> Decision:

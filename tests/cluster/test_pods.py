@@ -15,6 +15,7 @@ from webhook.cluster.pods import (
     owner_key,
     pinned_models,
     pod_id,
+    promise_of,
     promised_nodes,
 )
 from webhook.errors import QuantityError
@@ -95,6 +96,15 @@ def test_named_nodes_come_by_falling_weight() -> None:
 )
 def test_the_first_promised_node_is_the_first_of_all(obj: dict[str, Any]) -> None:
     assert first_promised(obj) == next(iter(promised_nodes(obj)), None)
+    promise = promise_of(obj)
+    assert (promise and promise.node) == first_promised(obj)
+
+
+def test_what_cannot_be_counted_was_promised_nothing() -> None:
+    obj = pod("p", promised=["a"])
+    assert promise_of(obj) is not None
+    obj["spec"]["containers"][0]["resources"] = {"requests": {GPU: "many"}}
+    assert promise_of(obj) is None
 
 
 @pytest.mark.parametrize(
