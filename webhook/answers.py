@@ -30,9 +30,9 @@ def subject_of(request: Request) -> str:
     controller is one event with a count, not one for each (client-go/tools/record/events_cache.go).
     """
     what = "pod" if request.kind == "Pod" else request.kind
-    return (
-        f"{what} {quoted(request.name)}" if _is_chosen(request) else f"{what} generateName {quoted(request.generated)}"
-    )
+    if _is_chosen(request):
+        return f"{what} {quoted(request.name)}"
+    return f"{what} generateName {quoted(request.generated)}"
 
 
 def quoted_subject(request: Request) -> bytes:
