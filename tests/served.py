@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from typing import Any
 
 import jsonpatch
@@ -11,9 +11,10 @@ import orjson
 from tests.builders import GPU, pod
 from tests.cluster.objects import node, state
 from tests.strategies import ZONE
-from webhook.alike import MOST
 from webhook.cluster.state import ClusterState
-from webhook.decision import PROFILE_LABEL, Decision
+from webhook.context import PROFILE_LABEL
+from webhook.decision import Decision
+from webhook.decision_cache import MOST_BYTES
 from webhook.errors import BadReview
 from webhook.handlers import Handlers
 from webhook.pod import Pod
@@ -64,7 +65,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
-        self.rankings: list[str] = []
         self.asked: list[tuple[str, str]] = []
         """Uid and name in each request."""
 
@@ -73,22 +73,20 @@ class Recorder:
         self.told.append((hook, decision.result))
         self.asked.append((request.uid, request.name))
 
-    def ranked(self, strategy: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.rankings.append(strategy)
-
     def bad_review(self, hook: str, error: BadReview) -> None:
         self.told.append((hook, str(error)))
 
 
 class Server:
-    """The handlers with a state of their own. `most`: what they remember; with 0 each pod is decided by itself."""
+    """The handlers with a state of their own. `cached`: bytes of keys; with 0 each pod is prepared by itself."""
 
-    def __init__(self, made: ClusterState | None = None, policy: Policy | None = POLICY, most: int = MOST) -> None:
+    def __init__(
+        self, made: ClusterState | None = None, policy: Policy | None = POLICY, cached: int = MOST_BYTES
+    ) -> None:
         self.state = cluster() if made is None else made
         self.current = policy
         self.recorder = Recorder()
-        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW, most)
+        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW, cached)
 
     def mutate(self, obj: Any, **request: Any) -> dict[str, Any]:
         return self.answered(*self.handlers.mutate(review(obj, **request)))
@@ -100,12 +98,21 @@ class Server:
     def answered(status: int, answer: bytes) -> dict[str, Any]:
         assert status == 200, answer
         response: dict[str, Any] = orjson.loads(answer)["response"]
-        if "patch" in response:  # spaces in it say nothing
-            response["patch"] = b64encode(orjson.dumps(patch_of(response))).decode()
         return response
 
 
+def _in(namespace: str, obj: Any) -> Any:
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(metadata, dict) or "namespace" not in metadata:
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": namespace}}
+
+
 def review(obj: Any, namespace: str = "default", name: str = "", **request: Any) -> bytes:
+    """A review of a pod. Where the pod says a namespace, it says this one: the API server sees to that."""
+    obj = _in(namespace, obj)
+    if "oldObject" in request:
+        request["oldObject"] = _in(namespace, request["oldObject"])
     asked = {
         "uid": "u-1",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},

@@ -11,11 +11,13 @@ import pytest
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
 from tests.served import review
 from webhook.admission import mutate, validate
-from webhook.answers import message_of
-from webhook.decision import IGNORED, PROFILE_LABEL, Decision
+from webhook.context import PROFILE_LABEL, subject_of
+from webhook.decision import IGNORED, Decision
 from webhook.errors import BadPod
+from webhook.patch import Edit
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
+from webhook.response import warnings_of
 from webhook.review import Request, parse
 
 POLICY = Policy.load("""
@@ -62,7 +64,7 @@ def request(obj: Pod | None, namespace: str = "default", **tweaks: Any) -> Reque
 
 
 def mutated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return mutate(request(obj, namespace, **tweaks), POLICY, cluster, lambda: copy.deepcopy(obj or {}))
+    return mutate(request(obj, namespace, **tweaks), POLICY, cluster)
 
 
 def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
@@ -119,12 +121,12 @@ def test_a_decision_says_what_was_done() -> None:
         "topologySpread": "noOwner",
         "nodeAffinity": "none",
     }
-    assert decision.told == ['PriorityClass "gpu-development" does not exist: the pod keeps its priority']
+    assert warnings_of(decision) == ['PriorityClass "gpu-development" does not exist: the pod keeps its priority']
     assert decision.placement is not None
-    assert decision.placement.reason == "cluster state is not known"
-    assert not decision.reserve, "no node was chosen"
+    assert decision.placement.reason == "no node fits"
+    assert not decision.claim, "no node was chosen"
     record = orjson.loads(decision.record)
-    assert record["why"] == "cluster state is not known"
+    assert record["why"] == "no node fits"
     assert orjson.loads(decision.patch or b"")[-1] == {
         "op": "add",
         "path": "/metadata/annotations",
@@ -170,7 +172,7 @@ def test_the_profile_of_a_namespace(namespace: str, profile: str, unknown: bool,
     decision = mutated(
         pod(), namespace, cluster=ClusterFacts(namespaces=CLUSTER.namespaces, knows_priority_classes=False)
     )
-    assert (decision.profile, decision.unknown_profile, len(decision.told)) == (profile, unknown, warnings)
+    assert (decision.profile, decision.unknown_profile, len(warnings_of(decision))) == (profile, unknown, warnings)
     assert validated(pod(), namespace).profile == profile
 
 
@@ -179,7 +181,7 @@ def test_a_class_that_the_namespace_may_not_have_is_not_given() -> None:
     assert mutated(wanting, "prod").workload == "inference"
     decision = mutated(wanting, "default")
     assert decision.workload == "development"
-    assert decision.told[0] == 'namespace "default" is not entitled to class inference'
+    assert warnings_of(decision)[0] == 'namespace "default" is not entitled to class inference'
 
 
 CONFLICT = pod({"name": "a", "image": "b", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}, hostPID=True)
@@ -189,8 +191,8 @@ def test_a_refusal_tells_everything_at_once() -> None:
     decision = mutated(CONFLICT)
     assert decision.result == "denied"
     assert decision.patch is None
-    assert not decision.reserve
-    assert decision.complaint
+    assert not decision.claim
+    assert decision.message
     assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
     assert {unit for unit, action, _ in decision.findings if action == "deny"} <= {"gpuQuantity", "gpuResources"}
 
@@ -217,22 +219,22 @@ def test_a_refusal_tells_everything_at_once() -> None:
     ],
 )
 def test_a_refusal_begins_with_what_is_refused(kind: str, metadata: Any, begins: str) -> None:
-    asked = parse(review({"metadata": metadata}, kind={"kind": kind}))
-    assert message_of(asked, Decision("denied", complaint="3 problems")).startswith(begins)
+    asked = parse(review({"metadata": metadata}, kind={"kind": kind}, resource={"resource": f"{kind.lower()}s"}))
+    assert f"{subject_of(asked)}: 3".startswith(begins)
 
 
 def test_shadow_decides_and_changes_nothing() -> None:
     refused, patched = mutated(CONFLICT, "quiet"), mutated(pod(), "quiet")
-    assert (refused.result, refused.patch, bool(refused.complaint)) == ("shadow", None, True)
+    assert (refused.result, refused.patch, bool(refused.message)) == ("shadow", None, True)
     assert (patched.result, patched.patch, bool(patched.record)) == ("shadow", None, True)
-    assert not patched.reserve
+    assert not patched.claim
 
 
-def test_a_patch_that_does_not_give_the_edited_pod_is_held_back() -> None:
-    for elsewhere in (lambda: pod(name="another"), lambda: {"spec": {}, "metadata": None}, dict):
-        decision = mutate(request(pod()), POLICY, CLUSTER, elsewhere)
-        assert (decision.result, decision.patch, decision.reserve) == ("gated", None, False)
-        assert decision.told == ["gpu-admission: internal error, the pod was left as it was: please report this"]
+def test_a_patch_that_does_not_give_the_edited_pod_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Edit, "patch", lambda _: b'[{"op":"remove","path":"/spec/nothing"}]')
+    decision = mutated(pod())
+    assert (decision.result, decision.patch, decision.claim) == ("gated", None, None)
+    assert warnings_of(decision) == ["gpu-admission: internal error, the pod was left as it was: please report this"]
 
 
 # --- validate ---------------------------------------------------------------------------------------------------------
@@ -272,7 +274,7 @@ def test_this_is_not_judged(obj: Pod, tweaks: dict[str, Any]) -> None:
 )
 def test_the_exempt_are_not_judged(tweaks: dict[str, Any]) -> None:
     decision = validated(GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": "exporter"}}, **tweaks)
-    assert (decision.result, decision.findings) == ("allowed", [])
+    assert (decision.result, decision.findings) == ("allowed", ())
 
 
 def test_the_others_are() -> None:
@@ -283,7 +285,7 @@ def test_the_others_are() -> None:
 
 def test_a_good_pod_is_allowed() -> None:
     decision = validated(pod())
-    assert (decision.result, decision.complaint, told(decision)) == ("allowed", "", [])
+    assert (decision.result, decision.message, told(decision)) == ("allowed", "", [])
 
 
 def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> None:
@@ -296,21 +298,21 @@ def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> 
         ("gpuLimit", "deny", "spec"),
         ("hostNamespaces", "warn", "spec.hostPID"),
     ]
-    assert decision.complaint.startswith("3 problems")
-    assert [line.partition(":")[0] for line in decision.told] == ["hostNamespaces"]
+    assert decision.message.startswith('pod generateName "": 3 problems')
+    assert [line.partition(":")[0] for line in warnings_of(decision)] == ["hostNamespaces"]
 
 
 def test_warnings_alone_allow() -> None:
     decision = validated(GREEDY, "lenient")
-    assert (decision.result, decision.complaint) == ("allowed", "")
-    assert len(decision.told) == 1
+    assert (decision.result, decision.message) == ("allowed", "")
+    assert len(warnings_of(decision)) == 1
     assert validated(HOSTILE).result == "allowed"
 
 
 def test_shadow_finds_and_allows() -> None:
     decision = validated(GREEDY, "quiet")
     assert decision.result == "shadow"
-    assert decision.complaint
+    assert decision.message
     assert told(decision)
 
 
@@ -343,7 +345,7 @@ def test_of_one_rule_no_more_is_told_than_a_person_reads() -> None:
     many = pod(*(container(f"c{i}", gpu=5) for i in range(100)))
     decision = validated(many)
     assert len([unit for unit, _, _ in decision.findings if unit == "gpuLimit"]) == 20
-    assert len(decision.complaint) < 10_000
+    assert len(decision.message) < 10_000
 
 
 HUGE = pod(*(container(f"c{i}", gpu=None) for i in range(300)), hostNetwork=True, hostIPC=True)

@@ -52,7 +52,12 @@ def file(tmp_path: Path) -> Any:
 
 
 def review(obj: Any) -> dict[str, Any]:
-    request = {"uid": "u-9", "operation": "CREATE", "resource": {"resource": "pods"}, "namespace": "ns", "object": obj}
+    named = {
+        "kind": {"kind": "Pod"},
+        "resource": {"resource": "pods"},
+        "namespace": obj["metadata"].get("namespace", "ns"),
+    }
+    request = {"uid": "u-9", "operation": "CREATE", **named, "object": obj}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 

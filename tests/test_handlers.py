@@ -11,7 +11,8 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
-from webhook import decision, interface
+from webhook import interface
+from webhook.context import PROFILE_LABEL
 from webhook.injectors.tolerations import Tolerations
 from webhook.placement.strategies import WEIGHTS
 from webhook.pod import DECISION
@@ -78,8 +79,12 @@ def test_a_plain_gpu_pod_is_completed() -> None:
 NOT_OURS = [
     pytest.param(plain_pod(), {"operation": "UPDATE", "oldObject": plain_pod()}, id="an update"),
     pytest.param(None, {"operation": "DELETE", "oldObject": plain_pod()}, id="a deletion"),
-    pytest.param(plain_pod(), {"subResource": "binding"}, id="a subresource"),
-    pytest.param(plain_pod(), {"resource": {"group": "", "resource": "services"}}, id="another kind"),
+    pytest.param({"metadata": {}}, {"kind": {"kind": "Binding"}, "subResource": "binding"}, id="a subresource"),
+    pytest.param(
+        {"metadata": {}},
+        {"kind": {"kind": "Service"}, "resource": {"group": "", "resource": "services"}},
+        id="another kind",
+    ),
     pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
     pytest.param(
@@ -247,7 +252,7 @@ def test_a_namespace_names_its_profile(namespace: str, warned: str | None) -> No
 
 def test_an_empty_label_is_an_opt_in_to_default() -> None:
     server = Server()
-    server.state.namespaces.seen({"metadata": {"name": "e", "labels": {decision.PROFILE_LABEL: ""}}})
+    server.state.namespaces.seen({"metadata": {"name": "e", "labels": {PROFILE_LABEL: ""}}})
     assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 

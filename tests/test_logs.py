@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook import lines, logs, review
-from webhook.decision import Decision
+from webhook import logs, review
+from webhook.decision import Decision, Found
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
 from webhook.metrics import Metrics
-from webhook.process import _MOST_WAITING, Recorder
+from webhook.process import Recorder
 
 SECRET = "canary-4b1d"
 POD: dict[str, Any] = {
@@ -27,6 +27,7 @@ def request(**changes: Any) -> review.Request:
     body = {
         "uid": "u-1",
         "operation": "CREATE",
+        "kind": {"kind": "Pod"},
         "resource": {"resource": "pods"},
         "namespace": "team",
         "object": POD,
@@ -36,13 +37,19 @@ def request(**changes: Any) -> review.Request:
 
 
 def line(decision: Decision, **changes: Any) -> Any:
-    (found,) = lines.line(lines.Told("mutate", request(**changes), decision, 0.000123)).splitlines()
+    (found,) = lines(decision, **changes)
     return orjson.loads(found)
+
+
+def lines(decision: Decision, **changes: Any) -> list[bytes]:
+    out = io.BytesIO()
+    Recorder(Metrics(), logs.configure(out)).decided("mutate", request(**changes), decision, 0.000123)
+    return out.getvalue().splitlines()
 
 
 def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
     record = '{"policy":"1f0c","units":{}}'
-    found = line(Decision("patched", "default", "inference", quoted=orjson.dumps(record)))
+    found = line(Decision("patched", "default", "inference", record=record))
     assert found.pop("time").endswith("Z")
     assert found == {
         "level": "info",
@@ -59,30 +66,24 @@ def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
 
 def test_where_the_pod_went_and_why_it_went_nowhere() -> None:
     chosen = Placement((Ranked("gpu-a1", 8, 0, 1.0), Ranked("gpu-a2", 8, 0, 0.5)), "pack")
-    assert line(Decision("patched", encoded=b"W10=", quoted=b'"{}"', placement=chosen))["node"] == "gpu-a1"
+    assert line(Decision("patched", patch=b"[]", record="{}", placement=chosen))["node"] == "gpu-a1"
     assert line(Decision("patched", placement=Placement((), "pack", "no node fits")))["why"] == "no node fits"
 
 
 def test_the_record_of_a_pod_that_has_it_is_not_said_again() -> None:
-    assert "record" not in line(Decision("patched", encoded=b"W10=", quoted=b'"{}"'))
-    assert line(Decision("shadow", quoted=b'"{}"'))["record"] == {}
-
-
-def test_lines_are_written_together_and_stay_lines() -> None:
-    out = io.BytesIO()
-    logs.configure(out).lines([b"{}", b"[]"])
-    assert out.getvalue() == b"{}\n[]\n"
+    assert "record" not in line(Decision("patched", patch=b"[]", record="{}"))
+    assert line(Decision("shadow", record="{}"))["record"] == {}
 
 
 def test_a_refusal_names_rule_action_and_field() -> None:
     finding = Finding("spec.containers[0].resources", "2", "1", "Ask for less")
-    found = line(Decision("denied", "default", findings=[("gpuLimit", "deny", finding)]))
+    found = line(Decision("denied", "default", findings=(Found("gpuLimit", "deny", finding),)))
     assert found["event"] == "denied"
     assert found["findings"] == [["gpuLimit", "deny", "spec.containers[0].resources"]]
 
 
 def test_what_is_none_of_our_business_is_no_line() -> None:
-    assert lines.line(lines.Told("mutate", request(), Decision("ignored"), 0.1)) == b""
+    assert lines(Decision("ignored")) == []
 
 
 def test_a_dry_run_is_told_apart() -> None:
@@ -101,7 +102,7 @@ def test_no_name_of_a_tenant_ends_a_line_or_forges_one(name: str) -> None:
 
 
 def test_nothing_of_the_pod_but_its_name_is_in_the_log() -> None:
-    assert SECRET not in str(line(Decision("patched", complaint=SECRET, encoded=SECRET.encode(), warnings=[SECRET])))
+    assert SECRET not in str(line(Decision("patched", message=SECRET, patch=SECRET.encode(), warnings=(SECRET,))))
 
 
 def test_an_exception_is_told_by_type_and_place_and_not_by_its_text() -> None:
@@ -135,12 +136,3 @@ def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
 def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
     found = line(Decision("allowed"), name="x" * 1_000_000, namespace="y" * 1_000_000)
     assert len(found["pod"]) + len(found["namespace"]) <= 1000
-
-
-async def test_many_decisions_do_not_wait_for_their_time() -> None:
-    out, metrics = io.BytesIO(), Metrics()
-    recorder = Recorder(metrics, logs.configure(out))
-    for _ in range(_MOST_WAITING):
-        assert not out.getvalue()
-        recorder.decided("mutate", request(), Decision("allowed"), 0.1)
-    assert out.getvalue().count(b"\n") == _MOST_WAITING

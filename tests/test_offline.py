@@ -22,6 +22,7 @@ from webhook.offline import (
     load_state,
     run,
 )
+from webhook.response import warnings_of
 
 POLICY = load_policy()
 POD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})
@@ -30,7 +31,8 @@ NO_KIND = {"metadata": POD["metadata"], "spec": POD["spec"]}
 
 
 def review(obj: Any, **tweaks: Any) -> dict[str, Any]:
-    request = {"uid": "u-9", "operation": "CREATE", "resource": {"resource": "pods"}, "namespace": "ns", "object": obj}
+    named = {"kind": {"kind": "Pod"}, "resource": {"resource": "pods"}, "namespace": "team-a"}
+    request = {"uid": "u-9", "operation": "CREATE", **named, "object": obj}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request | tweaks}
 
 
@@ -202,9 +204,15 @@ def test_validation_does_not_change_what_is_printed() -> None:
     "asked",
     [
         pytest.param(review(None, operation="DELETE", oldObject=POD), id="a deletion"),
-        pytest.param(review({"target": {"name": "n"}, "metadata": {}}, subResource="binding"), id="a binding"),
         pytest.param(
-            review({"metadata": {}, "spec": {"ports": []}}, resource={"resource": "services"}), id="a service"
+            review({"target": {"name": "n"}, "metadata": {}}, kind={"kind": "Binding"}, subResource="binding"),
+            id="a binding",
+        ),
+        pytest.param(
+            review(
+                {"metadata": {}, "spec": {"ports": []}}, kind={"kind": "Service"}, resource={"resource": "services"}
+            ),
+            id="a service",
         ),
     ],
 )
@@ -224,7 +232,7 @@ def test_reviews_of_workloads_are_decided_as_a_server_would() -> None:
     before = copy.deepcopy(asked)
     result = run(one(asked), decide_validate, POLICY, load_state(None))
     assert result.decision.result == "allowed"
-    assert result.decision.told, "its pods will be refused"
+    assert warnings_of(result.decision), "its pods will be refused"
     assert asked == before
 
 

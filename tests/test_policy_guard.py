@@ -10,6 +10,7 @@ import pytest
 from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
 from webhook import policy_guard
 from webhook.decision import Decision
+from webhook.response import warnings_of
 from webhook.review import Request
 
 SHIPPED_CLASSES = classes("gpu-inference", "gpu-training", "gpu-development")
@@ -60,7 +61,7 @@ GOOD = {
 @pytest.mark.parametrize(("text", "cluster"), GOOD.values(), ids=GOOD)
 def test_nothing_is_said_about(text: str, cluster: ClusterFacts) -> None:
     decision = judged(text, cluster)
-    assert (decision.result, decision.told) == ("allowed", [])
+    assert (decision.result, warnings_of(decision)) == ("allowed", [])
 
 
 LACKING = {
@@ -101,14 +102,14 @@ LACKING = {
 @pytest.mark.parametrize(("text", "warnings"), LACKING.values(), ids=LACKING)
 def test_a_good_policy_is_taken_and_its_author_told_that_the_cluster_lacks(text: str, warnings: list[str]) -> None:
     decision = judged(text)
-    assert (decision.result, decision.told) == ("allowed", warnings)
+    assert (decision.result, warnings_of(decision)) == ("allowed", warnings)
 
 
 def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> None:
     decision = judged("profiles:\n  default:\n    shadow: maybe\n    injektors: {}\n")
     assert decision.result == "denied"
-    assert decision.complaint.splitlines() == [
-        "2 problems in policy.yaml; the policy in force stays:",
+    assert decision.message.splitlines() == [
+        'ConfigMap "gpu-admission-policy": 2 problems in policy.yaml; the policy in force stays:',
         '- line 3: profiles.default.shadow: saw "maybe"; wanted true or false',
         '- line 4: profiles.default.injektors: unknown key; did you mean "injectors"?',
     ]
@@ -116,9 +117,9 @@ def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> N
 
 def test_of_many_problems_a_person_gets_twenty() -> None:
     decision = judged("profiles:\n  default:\n" + "".join(f"    x{n}: 1\n" for n in range(30)))
-    lines = decision.complaint.splitlines()
+    lines = decision.message.splitlines()
     assert (lines[0], lines[-1], len(lines)) == (
-        "30 problems in policy.yaml; the policy in force stays:",
+        'ConfigMap "gpu-admission-policy": 30 problems in policy.yaml; the policy in force stays:',
         "- … and 10 more",
         22,
     )
@@ -137,4 +138,4 @@ WITHOUT = {
 def test_a_config_map_without_a_policy_is_refused(data: Any, saw: str) -> None:
     decision = judged(data)
     assert decision.result == "denied"
-    assert f'{saw}, wanted the key "policy.yaml" with the policy as text' in decision.complaint
+    assert f'{saw}, wanted the key "policy.yaml" with the policy as text' in decision.message

@@ -15,6 +15,7 @@ from webhook.decision import Decision
 from webhook.facts import Autoscaler
 from webhook.patch import apply
 from webhook.policy import Policy, PolicyFile
+from webhook.response import warnings_of
 from webhook.review import Request
 
 Json = dict[str, Any]
@@ -82,7 +83,7 @@ SILENT = {
 def test_nothing_is_said_or_done_about(request_: Request, under: Policy, cluster: ClusterFacts) -> None:
     assert mutated(request_, under, cluster).result == "ignored"
     decision = validated(request_, under, cluster)
-    assert (decision.result, decision.told) == ("ignored", [])
+    assert (decision.result, warnings_of(decision)) == ("ignored", [])
 
 
 @pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
@@ -111,11 +112,11 @@ def test_a_profile_in_shadow_repairs_and_refuses_nothing_and_says_what_it_would_
     assert mutated(asked(deployment(HALF)), shadow).result == "ignored"
     decision = validated(asked(deployment(**THIEF)), shadow)
     assert decision.result == "shadow"
-    assert "privileged" in decision.complaint
+    assert "privileged" in decision.message
 
 
 def test_a_limit_in_the_template_is_not_called_a_change_of_its_pods() -> None:
-    (told,) = [text for text in validated(asked(deployment()), policy()).told if "will get" in text]
+    (told,) = [text for text in warnings_of(validated(asked(deployment()), policy())) if "will get" in text]
     assert "gpuResources" not in told
 
 
@@ -158,8 +159,8 @@ def test_what_the_api_server_would_refuse_in_the_template_is_refused_in_our_word
 ) -> None:
     decision = mutated(asked(deployment(HALF, nodeName="gpu-a1", **THIEF)), policy(mode))
     assert decision.result == "denied"
-    head, *lines = decision.complaint.splitlines()
-    assert head.startswith("3 problems (policy ")
+    head, *lines = decision.message.splitlines()
+    assert head.startswith('Deployment "app": 3 problems (policy ')
     assert [line.rpartition(" ")[2] for line in lines] == ["[gpuQuantity]", "[privileged]", "[nodeName]"]
     assert lines[0].startswith("- spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: saw ")
 
@@ -177,7 +178,7 @@ def test_a_stateful_set_that_was_never_valid_may_change_as_the_api_server_lets_i
 
 def test_a_stateful_set_may_mount_its_claim_templates() -> None:
     mounting = {**deployment(volumeMounts=[{"name": "data", "mountPath": "/data"}]), "kind": "StatefulSet"}
-    assert "[podForm]" in mutated(asked(mounting), policy()).complaint
+    assert "[podForm]" in mutated(asked(mounting), policy()).message
     mounting["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}}]
     assert mutated(asked(mounting), policy()).result == "ignored"
 
@@ -189,7 +190,7 @@ def test_nothing_is_refused_for_the_api_server_in_a_custom_resource() -> None:
     assert mutated(request, policy()).result == "ignored"
     assert validated(request, policy()).result == "allowed"
     denied = validated(request, policy("deny"))
-    assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.complaint
+    assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.message
 
 
 def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store() -> None:
@@ -199,14 +200,16 @@ def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store()
         assert validated(thief, policy(mode)).result == "allowed"
     denied = validated(thief, policy("deny"))
     assert denied.result == "denied"
-    assert denied.complaint.startswith("spec.template.spec.containers[0].securityContext.privileged: saw")
+    assert denied.message.startswith(
+        'Deployment "app": spec.template.spec.containers[0].securityContext.privileged: saw'
+    )
 
 
 # --- What is said -----------------------------------------------------------------------------------------------------
 
 
 def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promised() -> None:
-    told = validated(asked(deployment(**THIEF)), policy()).told
+    told = warnings_of(validated(asked(deployment(**THIEF)), policy()))
     assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
     assert not any("will get" in text for text in told)
 
@@ -222,23 +225,19 @@ BRIEF = {
 
 @pytest.mark.parametrize(("fields", "told"), BRIEF.values(), ids=BRIEF)
 def test_a_line_of_warning_names_the_field_or_the_container(fields: Json, told: str) -> None:
-    assert validated(asked(deployment(**fields)), policy()).told[0].startswith(told)
+    assert warnings_of(validated(asked(deployment(**fields)), policy()))[0].startswith(told)
 
 
 def test_the_field_of_a_line_is_that_of_the_pod() -> None:
     obj = deployment()
     obj["spec"]["template"]["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
-    assert (
-        validated(asked(obj), policy())
-        .told[0]
-        .startswith(
-            'deviceAnnotations: its pods will be refused: annotations[cdi.k8s.io/a] "nvidia.com/gpu=all"; wanted no such'
-        )
+    assert warnings_of(validated(asked(obj), policy()))[0].startswith(
+        'deviceAnnotations: its pods will be refused: annotations[cdi.k8s.io/a] "nvidia.com/gpu=all"; wanted no such'
     )
 
 
 def test_what_the_pod_hook_would_change_is_said() -> None:
-    told = validated(asked(deployment()), policy()).told
+    told = warnings_of(validated(asked(deployment()), policy()))
     assert "its pods will get: tolerations, priorityClass, topologySpread" in told
 
 
@@ -248,12 +247,12 @@ def test_that_a_class_is_not_for_this_namespace_is_said() -> None:
         {"class": "development"},
     ]
     file = PolicyFile.model_validate({"classes": classes})
-    told = validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)).told
+    told = warnings_of(validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)))
     assert 'namespace "team-a" is not entitled to class training' in told
 
 
 def test_a_rule_about_new_pods_is_asked_about_a_template_that_changes_too() -> None:
-    told = validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()).told
+    told = warnings_of(validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()))
     assert told[0].startswith("nodeName: its pods will be refused: ")
 
 
@@ -286,22 +285,24 @@ def spread_of(told: list[str]) -> list[str]:
 
 
 def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
-    assert spread_of(validated(asked(deployment(replicas=1)), policy(), SCALED).told) == []
+    assert spread_of(warnings_of(validated(asked(deployment(replicas=1)), policy(), SCALED))) == []
 
 
 def test_a_kind_of_another_group_is_not_what_an_autoscaler_of_that_name_scales() -> None:
     custom = {"group": "example.com", "kind": "Deployment", "path": "spec.template", "ownerKind": "ReplicaSet"}
     under = {"default": {"templates": {"custom": [custom]}, **NO_SPREAD}}
-    told = validated(
-        asked(deployment(replicas=1), group="example.com"),
-        Policy.of(PolicyFile.model_validate({"profiles": under})),
-        SCALED,
-    ).told
+    told = warnings_of(
+        validated(
+            asked(deployment(replicas=1), group="example.com"),
+            Policy.of(PolicyFile.model_validate({"profiles": under})),
+            SCALED,
+        )
+    )
     assert spread_of(told) == []
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_where_no_spread_is_added_a_workload_is_told_how_far_it_is_scaled(kind: str) -> None:
     obj = {**deployment(replicas=1), "kind": kind}
-    (told,) = spread_of(validated(asked(obj), policy(**NO_SPREAD), SCALED).told)
+    (told,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
     assert told.startswith(FORETOLD)

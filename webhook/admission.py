@@ -1,161 +1,202 @@
-"""Decides: a request, a policy and the cluster at one moment in; a decision out. No I/O, no clock, no randomness."""
+"""Decides about pods: a request, a policy and the cluster at one moment in; a decision out. No I/O, no clock, no randomness.
+
+A mutation has two halves. `prepare` does all that does not depend on which nodes are free: it is the same for every replica
+of a template. `complete` chooses the node, and does the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
+
+import orjson
 
 from webhook import explain
 from webhook.cluster.pods import claim_of
 from webhook.cluster.snapshot import Snapshot
-from webhook.decision import (
-    IGNORED,
-    Decision,
-    Findings,
-    Home,
-    context_of,
-    exempt,
-    findings,
-    fitting,
-    home_of,
-    pod_of,
-)
-from webhook.facts import Cluster, Placement
+from webhook.context import Home, context_of, denials, exempt, findings, home_of, pod_of, refused
+from webhook.decision import IGNORED, Decision, Found
+from webhook.facts import Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Context, Finding, Refusal
+from webhook.interface import Context, Injector, Outcome, Refusal
 from webhook.patch import Edit, apply
-from webhook.placement import Rank, answer, ask_of, place
-from webhook.placement.settings import PlacementSettings
-from webhook.pod import DECISION, Pod, annotations_of
+from webhook.placement import Ask, answer, ask_of, place
+from webhook.pod import DECISION, annotations_of
 from webhook.policy import Policy
+from webhook.reduced import as_json, reduced
 from webhook.review import Request
 
 _MOST_GPU_NAMES = 64
 """Of one pod. More were invented to keep this program busy; the validating hook says so."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
+_GATED = "gpu-admission: internal error, the pod was left as it was: please report this"
 
 
-def mutate(
-    request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod], rank: Rank = answer
-) -> Decision:
-    """Decide for a new pod. `request.object` is changed in place; `original` gives it again as it was received.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A pod on its way: what was done to it before a node is chosen."""
 
-    Raises BadPod where there is no object, and anything where it has not the shape of a pod.
-    """
-    if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
-        return IGNORED
-    home = home_of(request.namespace, policy, cluster)
+    source: bytes
+    """The pod as it was received (reduced), as JSON."""
+    edit: Edit
+    context: Context
+    home: Home
+    outcomes: dict[str, Outcome]
+    warnings: tuple[str | None, ...]
+    ask: Ask | Placement
+    """What is to be placed; or what an earlier call chose; or why no node is to be chosen."""
+    known: bool
+    """An earlier call has chosen for this pod."""
+    remaining: tuple[tuple[str, Injector], ...]
+    """The injectors that need the placement, in run order."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the next pod of the template would come out the same."""
+        return all([outcome.settled for outcome in self.outcomes.values()])
+
+
+Prepare = Callable[[Request, Policy, Snapshot], Prepared | Decision]
+
+
+def prepare(request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | Decision:
+    """The half that is the same for all replicas: a decision where there is nothing to place. `request`: a reduced one."""
+    home = home_of(request.namespace, policy, snapshot)
     if home is None:
         return IGNORED
     pod = pod_of(request.object)
-    context = context_of(request, pod, policy, cluster)
+    context = context_of(request, pod, policy, snapshot, home)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
     injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
-    decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
-    decision.warnings = [home.warning, context.workload.warning]
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
-        early = _early(request, pod, context, policy, home)
-        return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
-    edit = Edit(pod)
-    context.strategy = home.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
-    if isinstance(cluster, Snapshot):
-        context.place = partial(
-            place,
-            snapshot=cluster,
-            settings=home.settings.placement,
-            strategy=context.strategy,
-            gpus=context.gpus,
-            workload=context.workload.name,
-        )
-    before = explain.previous(pod, _named_nodes(edit), context.strategy) if DECISION in annotations_of(pod) else None
-    said: Findings = []
-    for name, injector in injectors:
-        if name in _AFTER_PLACEMENT and context.placement is None:
-            context.placement = before or _chosen(decision, pod, context, home.settings.placement, rank)
+        return _judged(request, Edit(pod), context, policy, home, [], ()) or IGNORED
+    settings, workload = home.settings.placement, context.workload.name
+    context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
+    context.place = partial(
+        place, snapshot=snapshot, settings=settings, strategy=context.strategy, gpus=policy.gpus, workload=workload
+    )
+    edit, outcomes, refusals = Edit(pod), dict[str, Outcome](), list[Found]()
+    first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
+    for name, injector in injectors[:first]:
         try:
-            outcome = decision.outcomes[name] = injector.inject(edit, context)
+            outcomes[name] = injector.inject(edit, context)
         except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
-            said += [(name, "deny", finding) for finding in refusal.findings]
-        else:
-            decision.warnings.append(outcome.warning)
-    if said or _early(request, pod, context, policy, home):
-        return _refused_early(decision, said, request, context, policy, home)
-    decision.placement = context.placement
-    _finish(decision, edit, policy, known=before is not None)
-    if decision.patch is not None and not _holds(decision.patch, original, pod):
-        decision.result, decision.patch = "gated", None
-        decision.warnings = ["gpu-admission: internal error, the pod was left as it was: please report this"]
-    elif home.settings.shadow:
-        decision.result, decision.patch = "shadow", None
-    if decision.result == "patched" and decision.ask is not None and decision.placement and decision.placement.nodes:
-        decision.claim, decision.reserve = claim_of(pod), not request.dry_run
-    return decision
+            refusals += [Found(name, "deny", finding) for finding in refusal.findings]
+    if decision := _judged(request, edit, context, policy, home, refusals, injectors[first:]):
+        return decision
+    ask = _chosen_before(edit, context)
+    known = ask is not None
+    return Prepared(
+        source=as_json(pod),
+        edit=edit,
+        context=context,
+        home=home,
+        outcomes=outcomes,
+        warnings=(home.warning, context.workload.warning, *[outcome.warning for outcome in outcomes.values()]),
+        ask=ask or ask_of(edit.object, settings, context.strategy, policy.gpus, workload),
+        known=known,
+        remaining=injectors[first:],
+    )
 
 
-def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementSettings, rank: Rank) -> Placement:
-    """The ranked nodes, or why there are none."""
-    if not isinstance(context.cluster, Snapshot):
-        return Placement((), context.strategy, "cluster state is not known")
-    ask = ask_of(pod, settings, context.strategy, context.gpus, context.workload.name)
-    if isinstance(ask, Placement):
-        return ask
-    decision.ask = ask
-    return rank(ask, context.cluster, settings, context.gpus)
+def _judged(
+    request: Request,
+    edit: Edit,
+    context: Context,
+    policy: Policy,
+    home: Home,
+    refusals: list[Found],
+    remaining: tuple[tuple[str, Injector], ...],
+) -> Decision | None:
+    """The refusal of a pod that the API server would refuse before the validating hook is asked; None where it may come.
 
-
-def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Findings:
-    """What the API server would refuse in its own words before the validating hook is asked."""
-    found = _denials(findings(pod, context, policy.early_rules(home.profile)))
-    return [] if found and exempt(request, pod, home) else found
-
-
-def _refused_early(
-    decision: Decision, said: Findings, request: Request, context: Context, policy: Policy, home: Home
-) -> Decision:
-    """Refused before the API server looks, with what every rule has to say: one round trip, all mistakes.
-
-    Where no rule says it, because that one is off, the injector's own words stand: `said`.
+    With what every rule has to say of it: one round trip, all mistakes. Where no rule says it, because that one is off, the
+    injector's own words stand: `refusals`.
     """
-    pod = pod_of(request.object)
-    context.fits_empty = fitting(context.cluster, policy, home)
-    found = [] if exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
-    decision.findings = found if _denials(found) else [*said, *found]
-    return refused(decision, policy, shadow=home.settings.shadow)
+    early = denials(list(findings(edit.object, context, policy.early_rules(home.profile))))
+    spared = bool(early) and exempt(request, edit.object, home)
+    if not refusals and (not early or spared):
+        return None
+    for _, injector in remaining:
+        injector.inject(edit, context)
+    judged = (
+        [] if exempt(request, edit.object, home) else list(findings(edit.object, context, policy.rules(home.profile)))
+    )
+    found = judged if denials(judged) else [*refusals, *judged]
+    made = refused(request, found, policy, home, context.workload.name)
+    return replace(made, warnings=_said(home.warning, context.workload.warning))
 
 
-def _denials(found: Iterable[tuple[str, str, Finding]]) -> Findings:
-    return [told for told in found if told[1] == "deny"]
+def _chosen_before(edit: Edit, context: Context) -> Placement | None:
+    """The choice of an earlier call for this pod: it counts where the pod's own affinity names its first node."""
+    if DECISION not in annotations_of(edit.object):
+        return None
+    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
+    fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
+    named = preferred | {named_node({"matchFields": [field]}) for field in fields}
+    return explain.previous(edit.object, named, context.strategy)
 
 
-_AFTER_PLACEMENT = frozenset(("topologySpread", "nodeAffinity"))
-"""These two must agree on the chosen nodes: placement comes before the first of them, on the pod as it is then."""
+def complete(prepared: Prepared, policy: Policy, snapshot: Snapshot) -> Decision:
+    """Choose the node, and do what depends on it. `prepared` may be of another replica, and of an earlier moment."""
+    home, ask, edit = prepared.home, prepared.ask, prepared.edit.copy()
+    chooses = isinstance(ask, Ask)
+    placement = answer(ask, snapshot, home.settings.placement, policy.gpus) if isinstance(ask, Ask) else ask
+    context = replace(prepared.context, cluster=snapshot, placement=placement)
+    outcomes = dict(prepared.outcomes)
+    for name, injector in prepared.remaining:
+        outcomes[name] = injector.inject(edit, context)
+    workload = context.workload.name
+    record = explain.encoded(explain.record(policy.hash, home.profile, workload, outcomes, placement))
+    decision = Decision(
+        "unchanged",
+        home.profile,
+        workload,
+        warnings=_said(*prepared.warnings, *[outcomes[name].warning for name, _ in prepared.remaining]),
+        record=record,
+        outcomes=outcomes,
+        placement=placement,
+        unknown_profile=home.unknown,
+    )
+    if not edit and (prepared.known or DECISION in annotations_of(edit.object)):
+        return replace(decision, result="shadow") if home.settings.shadow else decision
+    edit.set(_ANNOTATION, record)
+    patch = edit.patch()
+    if not _holds(patch, prepared.source, edit):
+        return replace(decision, result="gated", warnings=(_GATED,))
+    if home.settings.shadow:
+        return replace(decision, result="shadow")
+    claim = claim_of(edit.object) if chooses and placement.nodes else None
+    return replace(decision, result="patched", patch=patch, claim=claim)
 
 
-def _finish(decision: Decision, edit: Edit, policy: Policy, *, known: bool) -> None:
-    found = explain.record(policy.hash, decision.profile, decision.workload, decision.outcomes, decision.placement)
-    decision.record = explain.encoded(found)
-    if edit or not (known or DECISION in (edit.get(("metadata", "annotations")) or ())):
-        edit.set(_ANNOTATION, decision.record)
-        decision.result, decision.patch = "patched", edit.patch()
+def _said(*warnings: str | None) -> tuple[str, ...]:
+    return tuple([warning for warning in warnings if warning])
 
 
-def _holds(patch: bytes, original: Callable[[], Pod], edited: Pod) -> bool:
+def _holds(patch: bytes, source: bytes, edit: Edit) -> bool:
     """The gate: a patch that does not apply is a 500 for the user, even under failurePolicy Ignore."""
     try:
-        return apply(patch, original()) == edited
+        return apply(patch, orjson.loads(source)) == edit.object
     except (LookupError, TypeError, ValueError):
         return False
 
 
-def _named_nodes(edit: Edit) -> set[str | None]:
-    """The nodes that the pod's affinity calls by name as our own terms do."""
-    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
-    fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
-    return preferred | {named_node({"matchFields": [field]}) for field in fields}
+def mutate(request: Request, policy: Policy, snapshot: Snapshot, prepare: Prepare = prepare) -> Decision:
+    """Decide for a new pod. Nothing is changed in place.
+
+    `prepare`: the function of that name, or one that remembers what it gave. Raises BadPod where there is no object, and
+    anything where it has not the shape of a pod.
+    """
+    if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
+        return IGNORED
+    prepared = prepare(reduced(request), policy, snapshot)
+    return prepared if isinstance(prepared, Decision) else complete(prepared, policy, snapshot)
 
 
-def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+def validate(request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
     """Check a pod. On an UPDATE only what the update brings counts: what was there before is not its fault.
 
     Raises BadPod where there is no object, and anything where it has not the shape of a pod.
@@ -164,11 +205,11 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         return IGNORED
     if request.operation not in ("CREATE", "UPDATE"):
         return IGNORED
-    home = home_of(request.namespace, policy, cluster)
+    home = home_of(request.namespace, policy, snapshot)
     if home is None:
         return IGNORED
     pod = pod_of(request.object)
-    old = None if request.old is None else pod_of(request.old)
+    old = request.old
     if (
         old is not None
         and old["spec"] == pod["spec"]
@@ -177,18 +218,9 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         return IGNORED
     if exempt(request, pod, home):
         return Decision("allowed", home.profile)
-    context = context_of(request, pod, policy, cluster)
+    context = context_of(request, pod, policy, snapshot, home)
     context.old = old
-    context.fits_empty = fitting(cluster, policy, home)
-    decision = Decision("allowed", home.profile, context.workload.name, unknown_profile=home.unknown)
-    decision.findings.extend(findings(pod, context, policy.rules(home.profile)))
-    if any(action == "deny" for _, action, _ in decision.findings):
-        refused(decision, policy, shadow=home.settings.shadow)
-    return decision
-
-
-def refused(decision: Decision, policy: Policy, *, shadow: bool) -> Decision:
-    denials = [(name, finding) for name, action, finding in decision.findings if action == "deny"]
-    decision.complaint = explain.complaint(denials, policy.hash)
-    decision.result = "shadow" if shadow else "denied"
-    return decision
+    found = list(findings(pod, context, policy.rules(home.profile)))
+    if denials(found):
+        return refused(request, found, policy, home, context.workload.name)
+    return Decision("allowed", home.profile, context.workload.name, findings=tuple(found), unknown_profile=home.unknown)

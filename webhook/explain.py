@@ -13,12 +13,11 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from webhook.facts import Placement, Ranked, Rejected
+from webhook.facts import Placement, Ranked
 from webhook.interface import Finding, Outcome
 from webhook.pod import DECISION, Pod, annotations_of
 
@@ -59,32 +58,8 @@ def numbers(ranked: Ranked) -> list[Any]:
     return [node, free, peers, _thousandths(score)]
 
 
-def quoted_name(node: str) -> bytes:
-    """A node's name as it stands in a record that is a JSON string."""
-    return orjson.dumps(orjson.dumps(node).decode())[1:-1]
-
-
-def quoted_numbers(name: bytes, ranked: Ranked) -> bytes:
-    """`numbers` as they stand in a record that is a JSON string. `name`: `quoted_name` of the node."""
-    _, free, peers, score = ranked
-    return b"[%b,%d,%d,%b]" % (name, free, peers, orjson.dumps(_thousandths(score)))
-
-
 def _thousandths(score: float) -> float:
     return round(score * 1000) / 1000
-
-
-def quoted_nodes(entries: Iterable[bytes], total: int) -> bytes:
-    """The end of a record that is a JSON string: the nodes, with the comma before them and all that closes after them.
-    `entries`: `quoted_numbers` of each."""
-    return b',\\"nodes\\":[%b],\\"of\\":%d}"' % (b",".join(entries), total)
-
-
-@lru_cache(maxsize=256)
-def quoted_reason(reason: str, rejected: Rejected) -> bytes:
-    """As `quoted_nodes`, where there are none."""
-    found = {"why": reason} | ({"rejected": rejected} if rejected else {})
-    return orjson.dumps("," + orjson.dumps(found)[1:].decode())[1:]
 
 
 def encoded(found: dict[str, Any]) -> str:

@@ -6,25 +6,20 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import policy_guard, review, workloads
-from webhook.alike import MOST, Alike
-from webhook.answers import encode
-from webhook.cluster.pods import Promise, promise_of
-from webhook.cluster.snapshot import Snapshot
+from webhook import admission, policy_guard, review, workloads
+from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
+from webhook.decision_cache import MOST_BYTES, DecisionCache
 from webhook.errors import BadReview
-from webhook.facts import Placement
-from webhook.gpus import Gpus
-from webhook.placement import Ask, answer
-from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
+from webhook.response import encode
 from webhook.shape import check
 
 Answer = tuple[int, bytes]
 """HTTP status and body."""
 
-Decide = Callable[[bytes, Policy], tuple[review.Request, Decision]]
+Decide = Callable[[review.Request, Policy], Decision]
 
 
 class PolicySource(Protocol):
@@ -38,13 +33,11 @@ class Recorder(Protocol):
 
     def decided(self, hook: str, request: review.Request, decision: Decision, seconds: float) -> None: ...
 
-    def ranked(self, strategy: str, seconds: float) -> None: ...
-
     def bad_review(self, hook: str, error: BadReview) -> None: ...
 
 
 class Handlers:
-    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds. `most`: see `Alike`."""
+    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds. `cached`: see `DecisionCache`."""
 
     def __init__(
         self,
@@ -52,13 +45,13 @@ class Handlers:
         state: ClusterState,
         recorder: Recorder,
         clock: Callable[[], float],
-        most: int = MOST,
+        cached: int = MOST_BYTES,
     ) -> None:
         self._policies = policies
         self._state = state
         self._recorder = recorder
         self._clock = clock
-        self._alike = Alike(self._ranked, most)
+        self._cache = DecisionCache(cached)
 
     def mutate(self, body: bytes) -> Answer:
         return self._answer("mutate", body, self._mutate)
@@ -72,7 +65,8 @@ class Handlers:
         if policy is None:
             return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
         try:
-            request, decision = self._decided(decide, body, policy)
+            request = review.parse(body)
+            decision = self._decided(decide, request, policy)
         except BadReview as error:
             self._recorder.bad_review(hook, error)
             return 400, str(error).encode()
@@ -81,53 +75,39 @@ class Handlers:
         return 200, answer
 
     @staticmethod
-    def _decided(decide: Decide, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
+    def _decided(decide: Decide, request: review.Request, policy: Policy) -> Decision:
         try:
-            return decide(body, policy)
+            return decide(request, policy)
         except BadReview:
             raise
         except RecursionError:
             raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
         except Exception:
-            if review.parse(body).resource == "pods":
-                for obj in review.objects_of(body):
-                    check(obj)  # BadPod, if this is why
+            if request.resource == "pods":
+                for obj in (request.object, request.old):
+                    if obj:
+                        check(obj)  # BadPod, if this is why
             raise
 
-    def _mutate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
+    def _mutate(self, request: review.Request, policy: Policy) -> Decision:
         now = self._clock()
         snapshot = self._state.snapshot(now)
-        if found := self._alike.again(body, policy, snapshot):
-            request, decision, _ = found
-        else:
-            request = review.parse(body)
-            if request.resource != "pods":
-                return request, workloads.mutate(request, policy, snapshot)
-            decision = self._alike.mutate(body, request, policy, snapshot)
-        if decision.reserve and decision.claim is not None and decision.placement is not None:
+        if request.resource != "pods":
+            return workloads.mutate(request, policy, snapshot)
+        decision = admission.mutate(request, policy, snapshot, self._cache.prepare)
+        if decision.claim is not None and decision.placement is not None and not request.dry_run:
             self._state.hold(decision.claim, decision.placement, now)
-        return request, decision
+        return decision
 
-    def _ranked(self, ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
-        started = perf_counter()
-        found = answer(ask, snapshot, settings, gpus)
-        self._recorder.ranked(ask.strategy, perf_counter() - started)
-        return found
-
-    def _validate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
-        snapshot, promised = self._state.snapshot(self._clock()), self._state.ledger.reserving
-        promise: Promise | None = None
-        if found := self._alike.again(body, policy, snapshot, stored=True, promised=promised):
-            request, decision, promise = found
-        else:
-            request = review.parse(body)
-            if request.resource == "configmaps":
-                return request, policy_guard.validate(request, snapshot)
-            if request.resource != "pods":
-                return request, workloads.validate(request, policy, snapshot)
-            decision = self._alike.validate(body, request, policy, snapshot)
-            if promised and decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
-                promise = promise_of(request.object or {})
-        if promise is not None:
-            self._state.release(promise)
-        return request, decision
+    def _validate(self, request: review.Request, policy: Policy) -> Decision:
+        snapshot = self._state.snapshot(self._clock())
+        if request.resource == "configmaps":
+            return policy_guard.validate(request, snapshot)
+        if request.resource != "pods":
+            return workloads.validate(request, policy, snapshot)
+        decision = admission.validate(request, policy, snapshot)
+        if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
+            promise = promise_of(request.object or {})
+            if promise is not None:
+                self._state.release(promise)
+        return decision

@@ -148,6 +148,8 @@ class Injector(Settings):
     """Changes a pod. Applied twice it equals applied once; it touches only its own paths."""
 
     enabled: bool = True
+    needs_placement: ClassVar[bool] = False
+    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses."""
 
     @property
     def every_pod(self) -> bool:

@@ -1,4 +1,4 @@
-"""JSON lines on stderr: one for each decision (`lines`), one for everything else that happens. Never an object, never a body.
+"""JSON lines on stderr: one for each decision (`decision_log`), one for what else happens. Never an object, never a body.
 
 Keys and constants are ours; what a tenant wrote (the name of a pod or namespace) stands in a JSON string, so it can
 neither end a line nor forge another.
@@ -11,18 +11,12 @@ import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import orjson
 import structlog
 
-
-class Logger(structlog.typing.FilteringBoundLogger, Protocol):
-    """structlog's, and a shorter way for the lines of decisions."""
-
-    def lines(self, found: list[bytes]) -> None:
-        """Write these as they are, as one. A write for each takes as long as all the rest of logging."""
-
+Logger = structlog.typing.FilteringBoundLogger
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _LONGEST = 500
@@ -34,7 +28,7 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
     out = stream or sys.stderr.buffer
     structlog.configure(
         processors=[_render],
-        wrapper_class=_wrapper(level),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.BytesLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
@@ -43,14 +37,6 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
     root.handlers = [_Others(logger)]
     root.setLevel(max(level, logging.WARNING))
     return logger
-
-
-def _wrapper(level: int) -> type[Any]:
-    class Bound(structlog.make_filtering_bound_logger(level)):  # type: ignore[misc]
-        def lines(self, found: list[bytes]) -> None:
-            self._logger.msg(b"\n".join(found))
-
-    return Bound
 
 
 def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:

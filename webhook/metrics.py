@@ -10,24 +10,21 @@ families when it is asked (its own counters cost a microsecond each, and a decis
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from webhook.decision import Decision, Findings
-from webhook.interface import Outcome
+from webhook.decision import Decision
 
 Labels = tuple[str, ...]
 Added = TypeVar("Added", bound=Collector)
 MOST_SERIES = 200
-MOST_SHARED = 2000
-"""Collections that are counted before they are told apart."""
 _OTHER = "other"
 BUCKETS = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
-"""Seconds. A ranking takes about 0.01 ms, a decision 0.05 ms; the API server waits 3 s for a mutation."""
+"""Seconds. A decision takes about 0.1 ms; the API server waits 3 s for a mutation."""
 
 
 class Tally(Collector):
@@ -52,51 +49,6 @@ class Tally(Collector):
         for values, count in self._counts.items():
             family.add_metric(values, count)
         yield family
-
-
-class _Counted:
-    """One collection, and how often it came."""
-
-    __slots__ = ("count", "several")
-
-    def __init__(self, several: Sized) -> None:
-        self.several = several  # held, so that nothing else gets its id
-        self.count = 0
-
-
-class Shared(Tally):
-    """A counter of what decisions hold several of. Pods that are alike share one such collection: it is counted as one thing,
-    and told apart when somebody asks. `labels_of`: what counts for one."""
-
-    def __init__(self, name: str, help_: str, labels: Labels, labels_of: Callable[[Any], Iterable[Labels]]) -> None:
-        super().__init__(name, help_, labels)
-        self._labels_of = labels_of
-        self._shared: dict[int, _Counted] = {}
-        self._last = _Counted(())
-
-    def count(self, several: Sized) -> None:
-        """`several` does not change any more."""
-        if several is self._last.several:  # what is alike comes in a row
-            self._last.count += 1
-        elif several:
-            known = self._shared.get(id(several))
-            if known is None:
-                if len(self._shared) >= MOST_SHARED:
-                    self._tell_apart()
-                known = self._shared[id(several)] = _Counted(several)
-            known.count += 1
-            self._last = known
-
-    def collect(self) -> Iterator[Metric]:
-        self._tell_apart()
-        return super().collect()
-
-    def _tell_apart(self) -> None:
-        for counted in self._shared.values():
-            for values in self._labels_of(counted.several):
-                self.add(*values, by=counted.count)
-        self._shared.clear()
-        self._last = _Counted(())
 
 
 class Timing(Collector):
@@ -159,18 +111,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.before_reading: Callable[[], None] = lambda: None
-        """Called before anybody reads: what is counted later is counted now."""
         for process in (ProcessCollector, PlatformCollector, GCCollector):
             process(registry=self.registry)
         self.reviews = self._timing("review_seconds", "Time to decide, by webhook and result.", "hook", "result")
-        self.rankings = self._timing("ranking_seconds", "Time to rank the nodes for one pod, by strategy.", "strategy")
-        self.injections = self._add(
-            Shared(_full("injections"), "What injectors did.", ("injector", "result"), _injections)
-        )
-        self.findings = self._add(
-            Shared(_full("findings"), "Violations found, by rule and action.", ("rule", "action"), _findings)
-        )
+        self.injections = self._tally("injections", "What injectors did.", "injector", "result")
+        self.findings = self._tally("findings", "Violations found, by rule and action.", "rule", "action")
         self.placements = self._tally("placements", "Choices of a node, or why there is none.", "strategy", "result")
         self.unknown_profiles = self._tally("unknown_profile", "Reviews from namespaces whose profile does not exist.")
         self.refused = self._tally("http_refused", "Requests that were answered with an error.", "code")
@@ -184,8 +129,10 @@ class Metrics:
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:
         """Everything that one decision counts. `hook`: `mutate` or `validate`."""
         self.reviews.observe(seconds, hook, decision.result)
-        self.injections.count(decision.outcomes)
-        self.findings.count(decision.findings)
+        for injector, outcome in decision.outcomes.items():
+            self.injections.add(injector, outcome.result)
+        for rule, action, _ in decision.findings:
+            self.findings.add(rule, action)
         if (placement := decision.placement) is not None:
             self.placements.add(placement.strategy, "chosen" if placement.nodes else placement.reason)
         if decision.unknown_profile:
@@ -203,7 +150,6 @@ class Metrics:
 
     def text(self) -> bytes:
         """The exposition format of Prometheus."""
-        self.before_reading()
         return generate_latest(self.registry)
 
     def _tally(self, name: str, help_: str, *labels: str) -> Tally:
@@ -215,14 +161,6 @@ class Metrics:
     def _add(self, collector: Added) -> Added:
         self.registry.register(collector)
         return collector
-
-
-def _injections(outcomes: Mapping[str, Outcome]) -> Iterable[Labels]:
-    return [(name, outcome.result) for name, outcome in outcomes.items()]
-
-
-def _findings(found: Findings) -> Iterable[Labels]:
-    return [(rule, action) for rule, action, _ in found]
 
 
 def _full(name: str) -> str:

@@ -16,14 +16,15 @@ import orjson
 
 from webhook import review, workloads
 from webhook.admission import mutate, validate
-from webhook.answers import encode
 from webhook.cluster.state import ClusterState
 from webhook.decision import IGNORED, Decision
 from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
+from webhook.patch import apply
 from webhook.policy import Policy
 from webhook.policy_file import KEY
+from webhook.response import encode
 from webhook.shape import check
 from webhook.templates import is_workload
 from webhook.text import kind, quoted
@@ -172,9 +173,9 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
     request = document.request
     if request.resource != "pods":
         return workloads.mutate(request, policy, state.snapshot(now))
-    decision = mutate(request, policy, state.snapshot(now), lambda: orjson.loads(document.original))
-    if decision.reserve and decision.placement is not None and request.object is not None:
-        state.reserve(request.object, decision.placement, now)
+    decision = mutate(request, policy, state.snapshot(now))
+    if decision.claim is not None and decision.placement is not None and not request.dry_run:
+        state.hold(decision.claim, decision.placement, now)
     return decision
 
 
@@ -186,13 +187,13 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
         return early if early.result == "denied" else workloads.validate(request, policy, snapshot)
     if not document.plain:
         return validate(request, policy, snapshot)
-    first = mutate(request, policy, snapshot, lambda: orjson.loads(document.original))
+    first = mutate(request, policy, snapshot)
     if first.result == "denied":
         return first
-    if first.patch is None:
-        request = request._replace(object=orjson.loads(document.original))
+    if first.patch is not None:
+        request = request._replace(object=apply(first.patch, orjson.loads(document.original)))
     decision = validate(request, policy, snapshot)
-    return decision if decision is IGNORED else replace(decision, warnings=[*first.warnings, *decision.warnings])
+    return decision if decision is IGNORED else replace(decision, warnings=(*first.warnings, *decision.warnings))
 
 
 def run(document: Document, decide: Decide, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:

@@ -153,10 +153,6 @@ class PolicyFile(Settings):
     profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
 
 
-_PLACED = ("topologySpread", "nodeAffinity")
-"""Where a node is chosen for a pod, both have to agree with it."""
-
-
 class _Units(NamedTuple):
     """The units of one profile that are not off, by name, in run order: sorted out once, not at each request."""
 
@@ -170,8 +166,8 @@ class _Units(NamedTuple):
         units = [(n, _complete(u, profile.rules)) for n, u in _named(profile.injectors) if isinstance(u, Injector)]
         injectors = tuple([(n, u) for n, u in units if u.enabled])
         rules = tuple([(n, u) for n, u in _named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
-        placed = _PLACED if profile.placement.every_pod else ()
-        every = [(n, u) for n, u in injectors if u.every_pod or n in placed]
+        placed = profile.placement.every_pod  # then a node is chosen for pods without GPUs too
+        every = [(n, u) for n, u in injectors if u.every_pod or (placed and u.needs_placement)]
         early = [(n, u) for n, u in rules if u.early]
         return cls(injectors, tuple(every), rules, tuple(early))
 

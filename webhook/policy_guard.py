@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from webhook.context import subject_of
 from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
 from webhook.facts import Cluster
@@ -24,25 +25,22 @@ def validate(request: Request, cluster: Cluster) -> Decision:
         return IGNORED
     data = request.object.get("data")
     text = data.get(KEY) if isinstance(data, dict) else None
-    decision = Decision("allowed")
     if not isinstance(text, str):
         keys = listed(sorted(map(quoted, data))) if isinstance(data, dict) and data else "no data"
-        return _refused(decision, [f"saw {keys}, wanted the key {quoted(KEY)} with the policy as text"])
+        return _refused(request, [f"saw {keys}, wanted the key {quoted(KEY)} with the policy as text"])
     try:
         policy = Policy.load(text)
     except PolicyError as error:
-        return _refused(decision, error.problems)
-    decision.warnings = list(_lacking(policy, cluster))
-    return decision
+        return _refused(request, error.problems)
+    return Decision("allowed", warnings=tuple(_lacking(policy, cluster)))
 
 
-def _refused(decision: Decision, problems: list[str]) -> Decision:
+def _refused(request: Request, problems: list[str]) -> Decision:
     shown = problems[:_MOST_PROBLEMS]
     if len(problems) > len(shown):
         shown.append(f"… and {len(problems) - len(shown)} more")
     head = f"{plural(len(problems), 'problem')} in {KEY}; the policy in force stays"
-    decision.result, decision.complaint = "denied", "\n- ".join([head + ":", *shown])
-    return decision
+    return Decision("denied", message="\n- ".join([f"{subject_of(request)}: {head}:", *shown]))
 
 
 def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:

@@ -12,11 +12,11 @@ from typing import Final
 from webhook import logs
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.decision import Decision
+from webhook.decision_log import fields
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
-from webhook.lines import Told, line
 from webhook.listen import Listener
 from webhook.metrics import Metrics
 from webhook.review import Request
@@ -29,37 +29,17 @@ STOP_SECONDS: Final = 2.0
 """For requests that are under way when we close."""
 
 
-_WAIT: Final = 0.05
-"""Seconds. A crash loses the lines of the decisions since; a write for each of them would take a tenth of all our time."""
-_MOST_WAITING: Final = 32
-"""Few enough to be in the caches still: with 256 a decision takes 7 % longer."""
-
-
 class Recorder:
-    """What becomes of a decision: counters, and one line. Many are told at once: what that takes is in the caches then."""
+    """What becomes of a decision: counters, and one line unless the pod is none of our business."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
         self._log = log
-        self._waiting: list[Told] = []
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
-        self._waiting.append(Told(hook, request, decision, seconds))
-        if len(self._waiting) == 1:
-            asyncio.get_running_loop().call_later(_WAIT, self.flush)
-        elif len(self._waiting) >= _MOST_WAITING:
-            self.flush()
-
-    def flush(self) -> None:
-        """Count what waits, and write its lines."""
-        waiting, self._waiting = self._waiting, []
-        for told in waiting:
-            self._metrics.decided(told.hook, told.decision, told.seconds)
-        if lines := [found for told in waiting if (found := line(told))]:
-            self._log.lines(lines)
-
-    def ranked(self, strategy: str, seconds: float) -> None:
-        self._metrics.rankings.observe(seconds, strategy)
+        self._metrics.decided(hook, decision, seconds)
+        if decision.result != "ignored":
+            self._log.info(decision.result, **fields(hook, request, decision, seconds))
 
     def bad_review(self, hook: str, error: BadReview) -> None:
         self._log.warning("bad review", hook=hook, why=str(error))
@@ -77,9 +57,7 @@ class Process:
         max_age = math.inf if offline else settings.max_age
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
-        self._recorder = Recorder(self.metrics, self.log)
-        self.metrics.before_reading = self._recorder.flush
-        handlers = Handlers(self.policies, self.state, self._recorder, time.monotonic)
+        handlers = Handlers(self.policies, self.state, Recorder(self.metrics, self.log), time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
         self.ops_listener = Listener(ops(self.metrics, self.missing), bad_request=self._bad_request, most=64)
@@ -147,8 +125,6 @@ class Process:
     async def stop(self, drain: float) -> None:
         """Say that we go, answer for `drain` seconds more, then close everything."""
         self.edge.draining = True
-        self._recorder.flush()
         self.log.info("terminating", drain=drain, connections=self.listener.connections)
         await asyncio.sleep(drain)
         await asyncio.gather(self.listener.stop(STOP_SECONDS), self.ops_listener.stop(STOP_SECONDS))
-        self._recorder.flush()

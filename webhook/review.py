@@ -1,12 +1,10 @@
-"""The envelope: AdmissionReview v1 to Request, and the four answers. Nothing here decides anything.
+"""The envelope: an AdmissionReview v1 to a Request. Nothing here decides anything.
 
-Source: k8s.io/api admission/v1/types.go; what the API server accepts as an answer: k8s.io/apiserver
-pkg/admission/plugin/webhook/request/admissionreview.go.
+Source: k8s.io/api admission/v1/types.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -22,8 +20,7 @@ _LONGEST_UID = 128
 class Request(NamedTuple):
     """One question of the API server. `object` and `old` are plain dicts as they came; `old` where there is one.
 
-    `name`: also where only the object has it; `generated`: its `generateName`. `subject`: how a refusal of one
-    with a generated name begins, as the beginning of a JSON string, where somebody has worked that out.
+    `name`: also where only the object has it; `generated`: its `generateName`.
     """
 
     uid: str
@@ -40,7 +37,6 @@ class Request(NamedTuple):
     object: dict[str, Any] | None
     old: dict[str, Any] | None
     generated: str = ""
-    subject: bytes = b""
 
 
 def parse(body: bytes) -> Request:
@@ -65,8 +61,9 @@ def parse(body: bytes) -> Request:
     if not isinstance(dry_run, bool):
         raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
     obj = _map(request, "object")
+    old = _map(request, "oldObject") if operation == "UPDATE" else {}
     name, generated = called(obj, _string(request, "name"))
-    return Request(
+    found = Request(
         uid=uid,
         kind=_string(resource_kind, "kind", "request.kind"),
         group=_string(resource_kind, "group", "request.kind"),
@@ -79,9 +76,61 @@ def parse(body: bytes) -> Request:
         groups=tuple([group for group in groups if isinstance(group, str)]),
         dry_run=dry_run,
         object=obj or None,
-        old=_map(request, "oldObject") or None,
+        old=old or None,
         generated=generated,
     )
+    _belong_together(found, _string(resource, "group", "request.resource"))
+    return found
+
+
+_POD_SUBRESOURCES = frozenset(("status", "resize", "ephemeralcontainers"))
+"""Those whose kind is Pod; others (binding, eviction, exec) have kinds of their own."""
+_UPDATED = _POD_SUBRESOURCES | {"scale"}
+"""Subresources that are never created or deleted."""
+_BUILT_IN = frozenset(("", "apps", "batch"))
+"""Groups whose resources are their kinds, small and with an s."""
+
+
+def _belong_together(request: Request, group: str) -> None:
+    """What no API server sends together was made up by somebody, and is not answered. Raises BadReview."""
+    singular = request.kind.lower()
+    kind_of_it = group == request.group and request.resource in (f"{singular}s", singular)  # "endpoints" is both
+    if request.resource == "pods" and request.subresource in _POD_SUBRESOURCES:
+        belongs = kind_of_it
+    elif request.subresource:
+        belongs = request.resource != "pods" or (group == "" and request.kind != "Pod")
+    else:
+        belongs = kind_of_it if {group, request.group} & _BUILT_IN else group == request.group
+    if not belongs:
+        resource = f"{request.resource}/{request.subresource}".rstrip("/")
+        raise BadReview(
+            f"request.kind: saw {quoted(request.kind)} of group {quoted(request.group)}, "
+            f"wanted the kind of {quoted(resource)} of group {quoted(group)}"
+        )
+    if request.subresource in _UPDATED and request.operation != "UPDATE":
+        raise BadReview(f"request.operation: saw {request.operation} of {request.subresource}, wanted UPDATE")
+    if request.operation == "CONNECT" and not request.subresource:
+        raise BadReview("request.operation: saw CONNECT without a subresource, wanted CREATE, UPDATE or DELETE")
+    for where, obj in (("object", request.object), ("oldObject", request.old)):
+        if obj is not None:
+            _is_that_object(request, where, obj)
+
+
+def _is_that_object(request: Request, where: str, obj: dict[str, Any]) -> None:
+    """Whether an object is the one that the request is about, as far as the object says."""
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    version = f"{request.group}/" if request.group else ""
+    said = obj.get("apiVersion")
+    for field, seen, wanted in (
+        ("kind", obj.get("kind"), request.kind),
+        ("metadata.namespace", metadata.get("namespace"), request.namespace),
+        ("metadata.name", metadata.get("name"), called(obj, request.name)[0]),
+    ):
+        if seen and isinstance(seen, str) and seen != wanted:
+            raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
+    if said and not (isinstance(said, str) and said.startswith(version) and said.count("/") == bool(version)):
+        raise BadReview(f"request.{where}.apiVersion: saw {quoted(said)}, wanted one of group {quoted(request.group)}")
 
 
 def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
@@ -91,18 +140,6 @@ def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
         return name, ""
     own, generated = name or metadata.get("name") or "", metadata.get("generateName") or ""
     return own if isinstance(own, str) else quoted(own).strip('"'), generated if isinstance(generated, str) else ""
-
-
-def object_of(body: bytes) -> dict[str, Any]:
-    """A second copy of the object in a body that `parse` accepted: parsing again is the cheapest deep copy there is."""
-    found: dict[str, Any] = orjson.loads(body)["request"]["object"]
-    return found
-
-
-def objects_of(body: bytes) -> list[Any]:
-    """The object and the old object of a body that `parse` accepted, as far as there are."""
-    request = orjson.loads(body)["request"]
-    return [request[key] for key in ("object", "oldObject") if request.get(key)]
 
 
 def _decode(body: bytes) -> dict[str, Any]:
@@ -131,42 +168,3 @@ def _map(parent: dict[str, Any], key: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     raise BadReview(f"request.{key}: wanted a map, saw {kind(value)}")
-
-
-# --- answers: made only here, so that status and reason cannot disagree -----------------------------------------------
-
-
-def warned(warnings: Sequence[str]) -> bytes:
-    """What the caller is told, as a field of the answer."""
-    return b',"warnings":' + orjson.dumps(warnings) if warnings else b""
-
-
-def ending(said: bytes = b"", record: bytes = b"") -> bytes:
-    """The end of an answer. `said`: see `warned`; `record`: for the audit log, as a JSON string."""
-    return b'%b,"auditAnnotations":{"decision":%b}}}' % (said, record) if record else said + b"}}"
-
-
-# Put together by hand: most of it is JSON already, and would only be copied once more.
-
-
-def allowed(uid: str, end: bytes = b"}}") -> bytes:
-    return b"".join((_START, orjson.dumps(uid), b',"allowed":true', end))
-
-
-def patched(uid: str, encoded: bytes, end: bytes = b"}}") -> bytes:
-    """Allowed with a JSON Patch, in base64. Not for an empty one: the API server wants patch and patchType both or neither."""
-    start = b',"allowed":true,"patchType":"JSONPatch","patch":"'
-    return b"".join((_START, orjson.dumps(uid), start, encoded, b'"', end))
-
-
-def denied(uid: str, subject: bytes, end: bytes) -> bytes:
-    """Refused. The client gets 403 and `admission webhook "<name>" denied the request: <subject><complaint>`.
-
-    `subject` is the beginning of a JSON string. `end` begins with the rest of it, which is long, and the same for pods that
-    are alike; then it ends the status, and the answer.
-    """
-    start = b',"allowed":false,"status":{"code":403,"reason":"Forbidden","message":'
-    return b"".join((_START, orjson.dumps(uid), start, subject, end))
-
-
-_START: Final = b'{"apiVersion":"%b","kind":"AdmissionReview","response":{"uid":' % API_VERSION.encode()

@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 
 from webhook import offline
-from webhook.answers import message_of
 from webhook.decision import IGNORED
 from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
@@ -104,14 +103,14 @@ def _kinds(kinds: set[str]) -> str:
 
 def _report(result: offline.Result) -> None:
     decision, where = result.decision, result.document.where
-    if decision.complaint and decision.result in ("denied", "shadow"):
+    if decision.message:
         verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
-        console.print(f"{where}: {verb}: {message_of(result.document.request, decision)}", markup=False, style="red")
+        console.print(f"{where}: {verb}: {decision.message}", markup=False, style="red")
     for unit, action, finding in decision.findings:
         if action == "foretold":
             console.print(f"{where}: its pods will be refused: {finding.message} [{unit}]", markup=False, style="red")
     told = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action == "warn"]
-    for warning in filter(None, (*decision.warnings, *told)):
+    for warning in (*decision.warnings, *told):
         console.print(f"{where}: warning: {warning}", markup=False, style="yellow")
 
 

@@ -23,9 +23,6 @@ class _Nobody:
     def decided(self, hook: str, request: review.Request, decision: Decision, seconds: float) -> None:
         pass
 
-    def ranked(self, strategy: str, seconds: float) -> None:
-        pass
-
     def bad_review(self, hook: str, error: BadReview) -> None:
         pass
 
@@ -54,10 +51,11 @@ def _job(resource: str) -> dict[str, Any]:
 
 def _review(kind: str, obj: dict[str, Any]) -> bytes:
     """Of a namespace that no cluster has: one that is not known counts as opted in, to the default profile."""
+    group = "" if kind == "Pod" else "batch"
     request = {
         "uid": "warm-up",
-        "kind": {"group": "" if kind == "Pod" else "batch", "version": "v1", "kind": kind},
-        "resource": {"group": "", "version": "v1", "resource": f"{kind.lower()}s"},
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "resource": {"group": group, "version": "v1", "resource": f"{kind.lower()}s"},
         "operation": "CREATE",
         "namespace": "-warm-up-",
         "dryRun": True,

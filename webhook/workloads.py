@@ -7,26 +7,24 @@ scales must not be stopped by what was admitted before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from webhook import explain
-from webhook.decision import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
-from webhook.facts import Cluster
-from webhook.interface import Context, Finding, Refusal
-from webhook.patch import Edit
+from webhook.cluster.snapshot import Snapshot
+from webhook.context import Home, context_of, denials, exempt, findings, home_of, refused
+from webhook.decision import IGNORED, Decision, Found
+from webhook.interface import Context, Refusal
+from webhook.patch import Edit, Operation
 from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
 from webhook.templates import Template, checked_by_the_api_server, holder_of, templates
 
-Told = tuple[str, str, Finding]
-"""Unit, action, finding."""
 
-
-def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+def mutate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
     """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a template that
     the API server is certain to refuse is refused here, with what every rule has to say.
 
@@ -35,21 +33,21 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     home, found = _changed(request, policy, cluster)
     if home is None or home.settings.shadow:
         return IGNORED
-    operations: list[bytes] = []
+    operations: list[Operation] = []
     if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
-        operations = [operation for template in found for operation in _with_limits(template, policy)]
+        edits = [_with_limits(template, policy) for template in found]
+        operations = [operation for edit in edits for operation in edit.operations]
+        found = [template._replace(pod=edit.object) for template, edit in zip(found, edits, strict=True)]
     if checked_by_the_api_server(request):
         early = [told for template in found for told in _early(request, template, policy, cluster, home)]
         if early:
             return _judged(request, found, policy, cluster, home, deny=True, early=early)
     if not operations:
         return IGNORED
-    decision = Decision("patched", home.profile)
-    decision.patch = b"[%b]" % b",".join(operations)
-    return decision
+    return Decision("patched", home.profile, patch=orjson.dumps(operations))
 
 
-def _with_limits(template: Template, policy: Policy) -> list[bytes]:
+def _with_limits(template: Template, policy: Policy) -> Edit:
     """Only what the API server would refuse: a limit without a request is right, and stays as it is."""
     edit = Edit(template.pod, template.path)
     for container in containers(template.pod):
@@ -58,21 +56,21 @@ def _with_limits(template: Template, policy: Policy) -> list[bytes]:
         for name in policy.gpus.among(requests):
             if name not in limits:
                 edit.set((*container.path, "resources", "limits", name), requests[name])
-    return edit.operations
+    return edit
 
 
-def _early(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> Findings:
+def _early(request: Request, template: Template, policy: Policy, cluster: Snapshot, home: Home) -> list[Found]:
     """What the API server is certain to refuse in the template as it stands there, before any injector."""
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
         return []
-    context = _context(asker, template, policy, cluster)
+    context = _context(asker, template, policy, cluster, home)
     context.holder = holder_of(template, request)
     found = findings(template.pod, context, policy.early_rules(home.profile))
-    return [(name, action, _moved(finding, template)) for name, action, finding in found if action == "deny"]
+    return [_moved(each, template) for each in denials(list(found))]
 
 
-def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+def validate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
     """What the pod hook would refuse or change, said to the person at `kubectl apply`; refused under mode `deny`.
 
     Raises BadPod where a template has not the shape of a pod.
@@ -87,32 +85,32 @@ def _judged(
     request: Request,
     found: list[Template],
     policy: Policy,
-    cluster: Cluster,
+    cluster: Snapshot,
     home: Home,
     *,
     deny: bool,
-    early: Sequence[Told] = (),
+    early: Sequence[Found] = (),
 ) -> Decision:
-    decision = Decision("allowed", home.profile, findings=list(early), unknown_profile=home.unknown)
+    workload = ""
+    judged = [*early]
     changes: list[str | None] = []
     for template in found:
         asker = _of_pods(request, template)
         if exempt(asker, template.pod, home):
             continue
-        context = _context(asker, template, policy, cluster)
-        context.fits_empty = fitting(cluster, policy, home)
+        context = _context(asker, template, policy, cluster, home)
         context.holder = holder_of(template, request) if early else None  # later the API server has been at it
-        decision.workload = context.workload.name
-        later = _findings(template, context, policy, home, changes)
-        decision.findings += [told for told in later if told not in early]
-    denials = [(unit, finding) for unit, action, finding in decision.findings if action == "deny"]
-    if denials and deny:
-        decision.complaint = explain.complaint(denials, policy.hash)
-        decision.result = "shadow" if home.settings.shadow else "denied"
-    if not deny:
-        decision.findings = [(u, "foretold" if action == "deny" else action, f) for u, action, f in decision.findings]
-    decision.warnings = [home.warning, *(() if denials else changes)]
-    return decision
+        workload = context.workload.name
+        judged += [each for each in _findings(template, context, policy, home, changes) if each not in early]
+    refusing = bool(denials(judged))
+    if refusing and deny:
+        decision = refused(request, judged, policy, home, workload)
+    else:
+        if not deny:
+            judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
+        decision = Decision("allowed", home.profile, workload, findings=tuple(judged), unknown_profile=home.unknown)
+    warnings = (home.warning, *(() if refusing else changes))
+    return replace(decision, warnings=tuple([warning for warning in warnings if warning]))
 
 
 def _of_pods(request: Request, template: Template) -> Request:
@@ -120,14 +118,14 @@ def _of_pods(request: Request, template: Template) -> Request:
     return request._replace(operation="CREATE", user=template.maker, groups=())
 
 
-def _context(asker: Request, template: Template, policy: Policy, cluster: Cluster) -> Context:
-    context = context_of(asker, template.pod, policy, cluster)
+def _context(asker: Request, template: Template, policy: Policy, cluster: Snapshot, home: Home) -> Context:
+    context = context_of(asker, template.pod, policy, cluster, home)
     context.template, context.replicas = True, template.replicas
     context.template_of = asker.kind if asker.group == "apps" else ""
     return context
 
 
-def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home | None, list[Template]]:
+def _changed(request: Request, policy: Policy, cluster: Snapshot) -> tuple[Home | None, list[Template]]:
     """The templates of a new object, or those that an update changed; the home is None where none is to be looked at."""
     home = home_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if home is None or home.settings.templates.mode == "off" or request.object is None or request.subresource:
@@ -152,32 +150,34 @@ def _looked_at(template: Template) -> tuple[Any, Any]:
 
 def _findings(
     template: Template, context: Context, policy: Policy, home: Home, changes: list[str | None]
-) -> Iterator[Told]:
+) -> Iterator[Found]:
     """Refusals of the injectors, then findings of the rules on the pod as the injectors leave it.
 
     `changes` gets a line on what they would do, and what they warn about.
     """
     pod = _defaulted(template.pod)
-    said: Findings = []
+    said: list[Found] = []
     changes.append(context.workload.warning)
     if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(home.profile):
+            before = len(edit.operations)
             try:
                 outcome = injector.inject(edit, context)
             except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
-                said += [(name, "deny", finding) for finding in refusal.findings]
+                said += [Found(name, "deny", finding) for finding in refusal.findings]
             else:
                 changes.append(outcome.warning)
-                if outcome.result in _CHANGED:
+                if len(edit.operations) > before:
                     done.append(name)
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
+        pod = edit.object
     found = list(findings(pod, context, policy.rules(home.profile)))
-    if not any(action == "deny" for _, action, _ in found):
+    if not denials(found):
         found = [*said, *found]  # no rule says it, because that one is off
-    for name, action, finding in found:
-        yield name, action, _moved(finding, template)
+    for each in found:
+        yield _moved(each, template)
 
 
 def _defaulted(template: Pod) -> Pod:
@@ -189,10 +189,7 @@ def _defaulted(template: Pod) -> Pod:
     return pod
 
 
-_CHANGED = ("filled", "filledLess", "added", "set", "neutral", "antiAffinity")
-"""Words of injectors for: the pod is another than before."""
-
-
-def _moved(finding: Finding, template: Template) -> Finding:
-    path = finding.path
-    return finding._replace(path=path[1:] if path.startswith(".") else template.field + path)
+def _moved(found: Found, template: Template) -> Found:
+    path = found.finding.path
+    path = path[1:] if path.startswith(".") else template.field + path
+    return found._replace(finding=found.finding._replace(path=path))

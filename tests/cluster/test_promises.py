@@ -36,12 +36,11 @@ def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     """Admit a pod as the handlers do, and give it as the API server stores it."""
     made = template(name)
     asked = request(made)
-    decision = mutate(asked, policy, of.snapshot(0), lambda: made)
-    assert decision.reserve
+    decision = mutate(asked, policy, of.snapshot(0))
+    assert decision.claim is not None
     assert decision.placement is not None
     assert decision.patch is not None
-    assert asked.object is not None
-    of.reserve(asked.object, decision.placement, 0)
+    of.hold(decision.claim, decision.placement, 0)
     stored = apply(decision.patch, orjson.loads(orjson.dumps(template(name))))
     stored["metadata"] |= {"name": name, "uid": f"uid-{name}"}
     return {**stored, "status": {"phase": "Pending"}}
@@ -82,10 +81,8 @@ def test_another_replica_learns_of_the_promise_when_the_pod_is_seen() -> None:
     assert [free(there, n) for n in ("gpu-a", "gpu-b")] == [free(here, n) for n in ("gpu-a", "gpu-b")] == [6, 6]
 
 
-def test_a_dry_run_and_a_second_call_reserve_nothing() -> None:
+def test_a_second_call_reserves_nothing() -> None:
     of = state(NODES)
-    made = template("p")
-    assert not mutate(request(made, dry_run=True), PREFERRED, of.snapshot(0), lambda: made).reserve
     once = admit(of, "p", PREFERRED)
-    assert not mutate(request(once), PREFERRED, of.snapshot(0), lambda: once).reserve
+    assert mutate(request(once), PREFERRED, of.snapshot(0)).claim is None
     assert of.ledger.counts == Counts(1, 0)

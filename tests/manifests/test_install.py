@@ -11,7 +11,7 @@ import yaml
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.plane import ControlPlane
 from tests.manifests.files import ACCOUNT, AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
-from webhook.decision import PROFILE_LABEL
+from webhook.context import PROFILE_LABEL
 from webhook.settings import PREFIX, ServeSettings
 
 pytestmark = pytest.mark.controlplane

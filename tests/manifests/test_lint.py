@@ -12,7 +12,7 @@ import yaml
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
 from webhook import offline
 from webhook.cluster.state import ClusterState
-from webhook.decision import PROFILE_LABEL
+from webhook.context import PROFILE_LABEL
 from webhook.feeds.policy import KEY
 from webhook.policy import Policy, PolicyFile
 from webhook.settings import ServeSettings

@@ -80,8 +80,7 @@ class CpuPerGpuRequests(Injector):
                 edit.set((*container.path, "resources", "requests", resource), quantity)
         less = any(given[resource] < per.least[resource] for resource in given)
         total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
-        # Where there is no room either way, the next pod may find some as it came.
-        return Outcome("filledLess" if less else "filled", total, settled=room)
+        return Outcome("filledLess" if less else "filled", total, settled=context.place is None)
 
     def _given(
         self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context

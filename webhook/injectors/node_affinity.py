@@ -21,7 +21,7 @@ pkg/scheduler/framework/plugins.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from webhook.facts import Placement
 from webhook.interface import Context, Injector, Outcome
@@ -35,6 +35,8 @@ REQUIRED = (*_NODE, _REQUIRED_TERMS, "nodeSelectorTerms")
 
 class NodeAffinity(Injector):
     """The chosen nodes are preferred, or the first of them is required."""
+
+    needs_placement: ClassVar[bool] = True
 
     mode: Literal["preferred", "required"] = "preferred"
 

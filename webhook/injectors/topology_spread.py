@@ -22,7 +22,7 @@ Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-89
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -67,6 +67,8 @@ class Constraint(Settings):
 
 class TopologySpread(Injector):
     """Pods of one owner are spread over hosts and zones."""
+
+    needs_placement: ClassVar[bool] = True
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))

@@ -1,0 +1,71 @@
+"""Answers: the API server wants just this."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_admission import request
+from webhook.decision import Decision, Found
+from webhook.interface import Finding
+from webhook.response import encode
+
+ASKED = request(None)
+START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u-1",'
+FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
+
+
+@pytest.mark.parametrize(
+    ("decision", "want"),
+    [
+        pytest.param(Decision("ignored"), b'"allowed":true}}', id="allowed: neither patch nor patchType"),
+        pytest.param(
+            Decision("unchanged", warnings=("a", "b"), record="{}"),
+            b'"allowed":true,"warnings":["a","b"],"auditAnnotations":{"decision":"{}"}}}',
+            id="allowed with warnings and audit annotations",
+        ),
+        pytest.param(
+            Decision("patched", patch=b"[]"),
+            b'"allowed":true,"patchType":"JSONPatch","patch":"W10="}}',
+            id="patched: both patch and patchType",
+        ),
+        pytest.param(
+            Decision("denied", message='pod "a": no "x"'),
+            b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"pod \\"a\\": no \\"x\\""}}}',
+            id="denied",
+        ),
+        pytest.param(
+            Decision(
+                "denied", message="no", findings=(Found("limit", "deny", FINDING), Found("host", "warn", FINDING))
+            ),
+            b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"no"},'
+            b'"warnings":["host: hostPID true; wanted false"]}}',
+            id="denied: what only warns is told too, what refuses is in the message",
+        ),
+        pytest.param(
+            Decision("shadow", message="pod: no"), b'"allowed":true}}', id="a refusal in a shadow profile is allowed"
+        ),
+        pytest.param(
+            Decision("allowed", findings=(Found("host", "foretold", FINDING),)),
+            b'"allowed":true,"warnings":["host: its pods will be refused: hostPID true; wanted false"]}}',
+            id="what will be refused of pods is a warning on their workload",
+        ),
+    ],
+)
+def test_the_whole_answer(decision: Decision, want: bytes) -> None:
+    assert encode(ASKED, decision) == START + want
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128))
+def test_the_uid_comes_back_as_it_was(uid: str) -> None:
+    assert orjson.loads(encode(ASKED._replace(uid=uid), Decision("allowed")))["response"]["uid"] == uid
+
+
+@given(st.binary())
+def test_a_patch_comes_back_as_it_was(patch: bytes) -> None:
+    answer = orjson.loads(encode(ASKED, Decision("patched", patch=patch)))
+    assert b64decode(answer["response"]["patch"]) == patch

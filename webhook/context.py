@@ -1,0 +1,129 @@
+"""What a decision is made by: the profile of a namespace, what units may know, and how rules are run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import NamedTuple
+
+from webhook import explain
+from webhook.cluster.snapshot import Snapshot
+from webhook.decision import Decision, Found
+from webhook.errors import BadPod
+from webhook.facts import Cluster
+from webhook.interface import Context, Rule
+from webhook.placement import fits_empty
+from webhook.pod import Pod, gpu_names, owner
+from webhook.policy import DEFAULT_PROFILE, Policy, Profile
+from webhook.review import Request
+from webhook.text import quoted
+
+PROFILE_LABEL = "gpu-admission.io/profile"
+_MOST_OF_ONE_RULE = 20
+Rules = Sequence[tuple[str, Rule]]
+
+
+class Home(NamedTuple):
+    """The profile that a namespace lives under."""
+
+    profile: str
+    settings: Profile
+    unknown: bool
+    """The namespace names a profile that the policy has not; this is the default one."""
+    warning: str | None
+
+
+def home_of(namespace: str, policy: Policy, cluster: Cluster) -> Home | None:
+    """The profile of a namespace, or None where it has not opted in. One that is not known counts as opted in.
+
+    The API server asks only for namespaces that it knows to be labelled; our watch may be a moment behind.
+    """
+    labels = cluster.namespace_labels(namespace)
+    if labels is None:
+        return Home(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
+    wanted = labels.get(PROFILE_LABEL)
+    if wanted is None:
+        return None
+    name, settings = policy.profile(wanted)
+    unknown = wanted not in (name, "")
+    warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
+    return Home(name, settings, unknown, warning)
+
+
+def pod_of(obj: Pod | None) -> Pod:
+    """The object itself. Its shape is not looked at: the API server has decoded it. Where something fails on it, the handler
+    asks `shape.check` whether the pod is misshapen or the fault is ours.
+    """
+    if obj is None:
+        raise BadPod("object: wanted a Pod, saw none")
+    return obj
+
+
+def context_of(request: Request, pod: Pod, policy: Policy, snapshot: Snapshot, home: Home) -> Context:
+    controller = owner(pod)
+    return Context(
+        namespace=request.namespace,
+        gpus=policy.gpus,
+        cluster=snapshot,
+        workload=policy.classify(pod, controller, request.namespace),
+        owner=controller,
+        gpu_names=gpu_names(pod, policy.gpus),
+        user=request.user,
+        groups=request.groups,
+        operation=request.operation,
+        subresource=request.subresource,
+        fits_empty=partial(fits_empty, snapshot=snapshot, settings=home.settings.placement, gpus=policy.gpus),
+    )
+
+
+def exempt(request: Request, pod: Pod, home: Home) -> bool:
+    """Whether who asked for this pod, or what it runs as, is not asked to keep the rules."""
+    return any([exemption.covers(request, pod) for exemption in home.settings.exempt])
+
+
+def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[Found]:
+    """What the rules find. On an UPDATE only what it brings.
+
+    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times.
+    """
+    for name, rule in rules:
+        found = iter(rule.check(pod, context))
+        first = next(found, None)
+        if first is None:
+            continue
+        before = frozenset(rule.check(context.old, context) if context.old is not None else ())
+        new = list(islice((finding for finding in chain((first,), found) if finding not in before), _MOST_OF_ONE_RULE))
+        for finding in new:
+            yield Found(name, "warn" if finding.only_warn else rule.action, finding)
+        if new and rule.gate and rule.action == "deny":  # one that only warns must not silence the others
+            return
+
+
+def denials(found: Sequence[Found]) -> list[Found]:
+    return [each for each in found if each.action == "deny"]
+
+
+def refused(request: Request, found: Sequence[Found], policy: Policy, home: Home, workload: str) -> Decision:
+    """Refused for every denial in `found`; in a shadow profile only recorded."""
+    complaint = explain.complaint([(each.unit, each.finding) for each in denials(found)], policy.hash)
+    return Decision(
+        "shadow" if home.settings.shadow else "denied",
+        home.profile,
+        workload,
+        message=f"{subject_of(request)}: {complaint}",
+        findings=tuple(found),
+        unknown_profile=home.unknown,
+    )
+
+
+def subject_of(request: Request) -> str:
+    """What is refused, as the user knows it.
+
+    Of a generated name only the beginning: nobody will ever see a pod of this name, and what is the same at every try of a
+    controller is one event with a count, not one for each (client-go/tools/record/events_cache.go).
+    """
+    what = "pod" if request.kind == "Pod" else request.kind
+    if (request.generated and request.name.startswith(request.generated)) or not request.name:
+        return f"{what} generateName {quoted(request.generated)}"
+    return f"{what} {quoted(request.name)}"

@@ -1,0 +1,59 @@
+"""The replicas of a template are prepared once: what the injectors did for the first holds for the next.
+
+The key is the reduced request, whole, and the profile label of its namespace: all that `admission.prepare` is given besides the
+policy and the cluster. Whenever the policy changes, or a fact that units read of the cluster, all is forgotten. The node is
+chosen for each replica anew, and the validating hook remembers nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook import admission
+from webhook.admission import Prepared
+from webhook.cluster.snapshot import Snapshot
+from webhook.context import PROFILE_LABEL
+from webhook.decision import Decision
+from webhook.policy import Policy
+from webhook.reduced import key_of
+from webhook.review import Request
+
+LARGEST_KEY: Final = 32 << 10
+"""Bytes. Ten times an ordinary pod; a larger one is prepared each time."""
+MOST_BYTES: Final = 2 << 20
+"""Of all keys together. What is kept with a key takes about ten times its bytes."""
+
+
+class DecisionCache:
+    """`prepare` is `admission.prepare`, remembered. `most`: bytes of keys; 0 remembers nothing."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._bytes = 0
+        self._policy: Policy | None = None
+        self._facts: tuple[int, ...] = ()
+        self._kept: dict[bytes, Prepared | Decision] = {}
+
+    def prepare(self, request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | Decision:
+        """As `admission.prepare`."""
+        if policy is not self._policy or snapshot.facts != self._facts:
+            self._policy, self._facts, self._bytes = policy, snapshot.facts, 0
+            self._kept.clear()
+        labels = snapshot.namespace_labels(request.namespace)
+        key = key_of(request, () if labels is None else (labels.get(PROFILE_LABEL),))
+        found = self._kept.get(key)
+        if found is None:
+            found = admission.prepare(request, policy, snapshot)
+            if isinstance(found, Decision) or found.settled:
+                self._keep(key, found)
+        return found
+
+    def _keep(self, key: bytes, prepared: Prepared | Decision) -> None:
+        if len(key) > min(LARGEST_KEY, self._most):
+            return
+        self._bytes += len(key)
+        while self._bytes > self._most:  # the oldest makes room
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._bytes -= len(oldest)
+        self._kept[key] = prepared

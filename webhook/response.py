@@ -1,0 +1,41 @@
+"""The answer to a decision: an AdmissionReview v1, as JSON. Made only here, so that status and reason cannot disagree.
+
+What the API server accepts: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import orjson
+
+from webhook import explain
+from webhook.decision import Decision
+from webhook.review import API_VERSION, Request
+
+
+def encode(request: Request, decision: Decision) -> bytes:
+    """Allowed, allowed with a JSON Patch, or refused: the client gets 403 and `admission webhook "<name>" denied the request:
+    <message>`. The record goes to the audit log."""
+    response: dict[str, Any] = {"uid": request.uid, "allowed": decision.result != "denied"}
+    if decision.patch is not None:
+        response |= {"patchType": "JSONPatch", "patch": b64encode(decision.patch).decode()}
+    if decision.result == "denied":
+        response["status"] = {"code": 403, "reason": "Forbidden", "message": decision.message}
+    if warnings := warnings_of(decision):
+        response["warnings"] = warnings
+    if decision.record:
+        response["auditAnnotations"] = {"decision": decision.record}
+    return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
+
+
+def warnings_of(decision: Decision) -> list[str]:
+    """The warnings as the API server takes them: few, short, one line each."""
+    refused = "its pods will be refused: "
+    briefs = [
+        f"{unit}: {refused if action == 'foretold' else ''}{finding.brief}"
+        for unit, action, finding in decision.findings
+        if action != "deny"
+    ]
+    return explain.warnings((*decision.warnings, *briefs))
