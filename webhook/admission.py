@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from webhook import explain
@@ -11,7 +12,6 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.decision import (
     IGNORED,
     Decision,
-    Findings,
     Home,
     context_of,
     exempt,
@@ -22,7 +22,7 @@ from webhook.decision import (
 )
 from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Context, Finding, Refusal
+from webhook.interface import Context
 from webhook.patch import Edit, apply
 from webhook.placement import Rank, answer, ask_of, place
 from webhook.placement.settings import PlacementSettings
@@ -54,9 +54,8 @@ def mutate(
     injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.warnings = [home.warning, context.workload.warning]
-    if not injectors:  # it has no GPU that we know, but may have claims or other devices
-        early = _early(request, pod, context, policy, home)
-        return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
+    if not injectors:
+        return _refused_early(request, pod, context, policy, home) or IGNORED
     edit = Edit(pod)
     context.strategy = home.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
     if isinstance(cluster, Snapshot):
@@ -69,18 +68,13 @@ def mutate(
             workload=context.workload.name,
         )
     before = explain.previous(pod, _named_nodes(edit), context.strategy) if DECISION in annotations_of(pod) else None
-    said: Findings = []
     for name, injector in injectors:
         if name in _AFTER_PLACEMENT and context.placement is None:
             context.placement = before or _chosen(decision, pod, context, home.settings.placement, rank)
-        try:
-            outcome = decision.outcomes[name] = injector.inject(edit, context)
-        except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
-            said += [(name, "deny", finding) for finding in refusal.findings]
-        else:
-            decision.warnings.append(outcome.warning)
-    if said or _early(request, pod, context, policy, home):
-        return _refused_early(decision, said, request, context, policy, home)
+        outcome = decision.outcomes[name] = injector.inject(edit, context)
+        decision.warnings.append(outcome.warning)
+    if refusal := _refused_early(request, pod, context, policy, home):
+        return replace(refusal, warnings=decision.warnings)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
     if decision.patch is not None and not _holds(decision.patch, original, pod):
@@ -104,28 +98,15 @@ def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementS
     return rank(ask, context.cluster, settings, context.gpus)
 
 
-def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Findings:
-    """What the API server would refuse in its own words before the validating hook is asked."""
-    found = _denials(findings(pod, context, policy.early_rules(home.profile)))
-    return [] if found and exempt(request, pod, home) else found
-
-
-def _refused_early(
-    decision: Decision, said: Findings, request: Request, context: Context, policy: Policy, home: Home
-) -> Decision:
-    """Refused before the API server looks, with what every rule has to say: one round trip, all mistakes.
-
-    Where no rule says it, because that one is off, the injector's own words stand: `said`.
+def _refused_early(request: Request, pod: Pod, context: Context, policy: Policy, home: Home) -> Decision | None:
+    """What the API server would refuse before it asks the validating hook: refused here, as that hook would, with what every
+    rule has to say. None for all else.
     """
-    pod = pod_of(request.object)
-    context.fits_empty = fitting(context.cluster, policy, home)
-    found = [] if exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
-    decision.findings = found if _denials(found) else [*said, *found]
-    return refused(decision, policy, shadow=home.settings.shadow)
-
-
-def _denials(found: Iterable[tuple[str, str, Finding]]) -> Findings:
-    return [told for told in found if told[1] == "deny"]
+    found = findings(pod, context, policy.early_rules(home.profile))
+    if not any([action == "deny" for _, action, _ in found]):
+        return None
+    decision = validate(request, policy, context.cluster)
+    return None if decision.result == "allowed" else decision  # who made it is exempt
 
 
 _AFTER_PLACEMENT = frozenset(("topologySpread", "nodeAffinity"))

@@ -149,7 +149,6 @@ _POD_TERMS = _one(
 _CONTAINERS = _many(
     {
         "name": _string,
-        "image": _string,
         "restartPolicy": _string,
         "resources": _RESOURCES,
         "env": _env,

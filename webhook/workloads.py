@@ -14,21 +14,21 @@ import orjson
 from webhook import explain
 from webhook.decision import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
 from webhook.facts import Cluster
-from webhook.interface import Context, Finding, Refusal
+from webhook.interface import Context, Finding
 from webhook.patch import Edit
 from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
-from webhook.templates import Template, checked_by_the_api_server, holder_of, templates
+from webhook.templates import Template, is_workload, templates
 
 Told = tuple[str, str, Finding]
 """Unit, action, finding."""
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
-    """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a template that
-    the API server is certain to refuse is refused here, with what every rule has to say.
+    """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a quantity of
+    GPUs that the API server would refuse is refused here, with what every rule has to say.
 
     Raises BadPod where a template has not the shape of a pod.
     """
@@ -38,7 +38,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     operations: list[bytes] = []
     if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
         operations = [operation for template in found for operation in _with_limits(template, policy)]
-    if checked_by_the_api_server(request):
+    if is_workload(request.group, request.kind):
         early = [told for template in found for told in _early(request, template, policy, cluster, home)]
         if early:
             return _judged(request, found, policy, cluster, home, deny=True, early=early)
@@ -62,12 +62,11 @@ def _with_limits(template: Template, policy: Policy) -> list[bytes]:
 
 
 def _early(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> Findings:
-    """What the API server is certain to refuse in the template as it stands there, before any injector."""
+    """What the API server would refuse in the template as it stands there, before any injector."""
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
         return []
     context = _context(asker, template, policy, cluster)
-    context.holder = holder_of(template, request)
     found = findings(template.pod, context, policy.early_rules(home.profile))
     return [(name, action, _moved(finding, template)) for name, action, finding in found if action == "deny"]
 
@@ -101,7 +100,6 @@ def _judged(
             continue
         context = _context(asker, template, policy, cluster)
         context.fits_empty = fitting(cluster, policy, home)
-        context.holder = holder_of(template, request) if early else None  # later the API server has been at it
         decision.workload = context.workload.name
         later = _findings(template, context, policy, home, changes)
         decision.findings += [told for told in later if told not in early]
@@ -153,30 +151,22 @@ def _looked_at(template: Template) -> tuple[Any, Any]:
 def _findings(
     template: Template, context: Context, policy: Policy, home: Home, changes: list[str | None]
 ) -> Iterator[Told]:
-    """Refusals of the injectors, then findings of the rules on the pod as the injectors leave it.
+    """Findings of the rules on the pod as the injectors leave it.
 
     `changes` gets a line on what they would do, and what they warn about.
     """
     pod = _defaulted(template.pod)
-    said: Findings = []
     changes.append(context.workload.warning)
     if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(home.profile):
-            try:
-                outcome = injector.inject(edit, context)
-            except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
-                said += [(name, "deny", finding) for finding in refusal.findings]
-            else:
-                changes.append(outcome.warning)
-                if outcome.result in _CHANGED:
-                    done.append(name)
+            outcome = injector.inject(edit, context)
+            changes.append(outcome.warning)
+            if outcome.result in _CHANGED:
+                done.append(name)
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
-    found = list(findings(pod, context, policy.rules(home.profile)))
-    if not any(action == "deny" for _, action, _ in found):
-        found = [*said, *found]  # no rule says it, because that one is off
-    for name, action, finding in found:
+    for name, action, finding in findings(pod, context, policy.rules(home.profile)):
         yield name, action, _moved(finding, template)
 
 
@@ -194,5 +184,4 @@ _CHANGED = ("filled", "filledLess", "added", "set", "neutral", "antiAffinity")
 
 
 def _moved(finding: Finding, template: Template) -> Finding:
-    path = finding.path
-    return finding._replace(path=path[1:] if path.startswith(".") else template.field + path)
+    return finding._replace(path=template.field + finding.path)
