@@ -226,8 +226,6 @@ def context_of(request: Request, pod: Pod, policy: Policy, cluster: Cluster) -> 
         workload=policy.classify(pod, controller, request.namespace),
         owner=controller,
         gpu_names=gpu_names(pod, policy.gpus),
-        user=request.user,
         groups=request.groups,
         operation=request.operation,
-        subresource=request.subresource,
     )

@@ -92,10 +92,8 @@ class Context:
     owner: Owner | None
     gpu_names: frozenset[str] = frozenset()
     """The GPU resources that the pod names."""
-    user: str = ""
     groups: tuple[str, ...] = ()
     operation: str = "CREATE"
-    subresource: str = ""
     old: Pod | None = None
     """The pod before an UPDATE."""
     fits_empty: Callable[[Pod], Rejected] | None = None

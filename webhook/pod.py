@@ -66,7 +66,6 @@ class Owner(NamedTuple):
     kind: str
     name: str
     uid: str
-    api_version: str
 
 
 def containers(pod: Pod) -> Iterator[Container]:
@@ -160,7 +159,7 @@ def owner(pod: Pod) -> Owner | None:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             get = reference.get
-            return Owner(str(get("kind", "")), str(get("name", "")), str(get("uid", "")), str(get("apiVersion", "")))
+            return Owner(str(get("kind", "")), str(get("name", "")), str(get("uid", "")))
     return None
 
 

@@ -169,7 +169,7 @@ _POD: Fields = {
             "namespace": _string,
             "labels": _strings,
             "annotations": _strings,
-            "ownerReferences": _many({"kind": _string, "name": _string, "uid": _string, "apiVersion": _string}),
+            "ownerReferences": _many({"kind": _string, "name": _string, "uid": _string}),
         }
     ),
     "spec": _one(
