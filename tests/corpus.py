@@ -73,7 +73,12 @@ def pods(name: str, found: Json) -> Iterator[tuple[str, Json]]:
             owned = owner | {"uid": "00000000-0000-0000-0000-000000000001", "apiVersion": found["apiVersion"]}
             written = {k: v for k, v in template.pod["metadata"].items() if k in ("labels", "annotations")}
             metadata = written | {"generateName": "corpus-", "ownerReferences": [owned]}
-            yield title, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.pod["spec"]}
+            spec = template.pod["spec"]
+            claims = [
+                {"name": c["metadata"]["name"], "emptyDir": {}} for c in found["spec"].get("volumeClaimTemplates") or ()
+            ]
+            spec = spec | {"volumes": [*(spec.get("volumes") or ()), *claims]}
+            yield title, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def workload(name: str, found: Json) -> Iterator[tuple[str, Json]]:

@@ -35,11 +35,12 @@ profiles:
       - {namespaces: ["*"], groups: [admins]}
   lenient: {rules: {gpuLimit: {action: warn}}}
   quiet: {shadow: true}
+  silent: {rules: {gpuQuantity: {action: off}}}
   nothing:
     injectors: {gpuResources: {enabled: false}, tolerations: {enabled: false}, priorityClass: {enabled: false},
                 voidDevices: {enabled: false}, topologySpread: {enabled: false}, nodeAffinity: {enabled: false}}
 """)
-PROFILES = {name: {PROFILE_LABEL: name} for name in ("default", "lenient", "quiet", "nothing")}
+PROFILES = {name: {PROFILE_LABEL: name} for name in ("default", "lenient", "quiet", "silent", "nothing")}
 CLUSTER = ClusterFacts(
     priority_classes=TWO_NODES.priority_classes,
     offers=TWO_NODES.offers,
@@ -194,7 +195,33 @@ def test_a_refusal_tells_everything_at_once() -> None:
     assert not decision.claim
     assert decision.message
     assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
-    assert {unit for unit, action, _ in decision.findings if action == "deny"} <= {"gpuQuantity", "gpuResources"}
+    assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
+
+
+def test_a_refusal_in_the_mutating_hook_is_that_of_the_validating_one_with_the_warnings_of_both() -> None:
+    early, late = mutated(CONFLICT, "odd"), validated(CONFLICT, "odd")
+    assert (early.message, early.findings) == (late.message, late.findings)
+    assert "the policy has no such profile" in str(early.warnings[0])
+
+
+LEFT_TO_THE_API_SERVER = {
+    "no image, which is not about GPUs": (pod({"name": "a", "resources": {"limits": {GPU: 1}}}), "default"),
+    "a name in capitals": (pod(container("Main")), "default"),
+    "a bad quantity of GPUs of somebody who is exempt": (
+        CONFLICT | {"spec": CONFLICT["spec"] | {"serviceAccountName": "exporter"}},
+        "ops",
+    ),
+    "a bad quantity of GPUs where the rule is off": (CONFLICT, "silent"),
+}
+
+
+@pytest.mark.parametrize(("obj", "namespace"), LEFT_TO_THE_API_SERVER.values(), ids=LEFT_TO_THE_API_SERVER)
+def test_it_is_completed_and_left_to_the_api_server(obj: Pod, namespace: str) -> None:
+    assert mutated(obj, namespace).result == "patched"
+
+
+def test_a_bad_quantity_is_refused_where_every_injector_is_off() -> None:
+    assert mutated(CONFLICT, "nothing").result == "denied"
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def test_a_workload_whose_pods_would_be_refused_is_told_so_with_status_1_and_one
     result = CliRunner().invoke(app, ["validate", "-"], input=json.dumps(deployment))
     assert result.exit_code == 1
     assert "its pods will be refused: spec.template.spec.hostPID" in result.stderr
-    template["metadata"] = {}
+    main["resources"] = {"limits": {"nvidia.com/gpu": "500m"}}
     result = CliRunner().invoke(app, ["validate", "-"], input=json.dumps(deployment))
     assert result.exit_code == 1
     assert '-: document 1: refused: Deployment "a": 2 problems' in result.stderr

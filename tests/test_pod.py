@@ -259,10 +259,10 @@ REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "
         pytest.param([REPLICA_SET | {"controller": False}], None, id="an owner that says it is no controller"),
         pytest.param(
             [{"kind": "App", "name": "x"}, REPLICA_SET | {"controller": True}],
-            Owner("ReplicaSet", "web-1", "u", "apps/v1"),
+            Owner("ReplicaSet", "web-1", "u"),
             id="the controller among owners",
         ),
-        pytest.param([{"controller": True}], Owner("", "", "", ""), id="a controller that says nothing of itself"),
+        pytest.param([{"controller": True}], Owner("", "", ""), id="a controller that says nothing of itself"),
     ],
 )
 def test_owner(references: list[Any] | None, want: Owner | None) -> None:

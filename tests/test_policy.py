@@ -298,5 +298,5 @@ classes:
     ],
 )
 def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace: str, want: Workload) -> None:
-    owner = None if kind is None else Owner(kind, "x", "u", "batch/v1")
+    owner = None if kind is None else Owner(kind, "x", "u")
     assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want

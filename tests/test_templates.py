@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import container
-from webhook.review import Request
-from webhook.templates import Template, Templates, checked_by_the_api_server, templates
+from webhook.templates import Template, Templates, templates
 
 SETTINGS = Templates()
 POD = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container()]}}
@@ -102,23 +101,13 @@ def test_a_tenant_who_writes_a_thousand_entries_gets_32_looked_at() -> None:
     assert len(found(workload("RayCluster", {"workerGroupSpecs": groups}), "ray.io", "RayCluster")) == 32
 
 
-def test_the_pods_of_a_stateful_set_have_a_volume_for_each_claim_template() -> None:
-    claims = [{"metadata": {"name": "data"}}, {"metadata": {}}, "no map"]
-    spec = {"template": POD, "volumeClaimTemplates": claims}
-    (template,) = found(workload("StatefulSet", spec), "apps", "StatefulSet")
-    first = template.pod["spec"]["volumes"][0]
-    assert first == {"name": "data", "persistentVolumeClaim": {"claimName": "data-app-0"}}
-    assert template.pod["spec"]["containers"] is POD["spec"]["containers"]
-    assert "volumes" not in POD["spec"]
-
-
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text(max_size=3)),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
             st.sampled_from(
-                ["spec", "template", "metadata", "replicas", "jobTemplate", "workerGroupSpecs", "volumeClaimTemplates",
+                ["spec", "template", "metadata", "replicas", "jobTemplate", "workerGroupSpecs",
                  "replicatedJobs", "pytorchReplicaSpecs", "name", "ownerReferences", "volumes", "x"]
             ),
             inner,
@@ -139,15 +128,3 @@ def test_no_object_makes_the_search_for_templates_fail(obj: dict[str, Any], kind
     for template in found(obj, *kind):
         assert isinstance(template.pod["spec"], dict)
         assert template.field.endswith(".")
-
-
-def request(group: str, kind: str, operation: str) -> Request:
-    names = {"subresource": "", "namespace": "n", "name": "a", "user": "u", "groups": (), "dry_run": False}
-    return Request("u", kind, group, "x", operation=operation, object=None, old=None, **names)  # type: ignore[arg-type]
-
-
-def test_the_api_server_checks_the_templates_of_its_own_kinds_but_not_of_a_stateful_set_that_changes() -> None:
-    assert checked_by_the_api_server(request("apps", "Deployment", "UPDATE"))
-    assert checked_by_the_api_server(request("apps", "StatefulSet", "CREATE"))
-    assert not checked_by_the_api_server(request("apps", "StatefulSet", "UPDATE"))
-    assert not checked_by_the_api_server(request("ray.io", "RayCluster", "CREATE"))

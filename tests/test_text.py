@@ -72,10 +72,6 @@ def test_plural(count: int, want: str) -> None:
     assert plural(count, "node") == want
 
 
-def test_an_irregular_plural_is_given() -> None:
-    assert plural(2, "class", "classes") == "2 classes"
-
-
 @pytest.mark.parametrize(
     ("values", "want"),
     [([], ""), (["a"], "a"), (list("abcde"), "a, b, c, d, e"), (list("abcdefg"), "a, b, c, d, e and 2 more")],

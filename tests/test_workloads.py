@@ -170,19 +170,6 @@ def test_a_conflict_of_request_and_limit_is_told_once() -> None:
     assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
 
 
-def test_a_stateful_set_that_was_never_valid_may_change_as_the_api_server_lets_it() -> None:
-    old, new = ({**deployment(HALF), "kind": "StatefulSet"} for _ in range(2))
-    new["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/app:2"
-    assert mutated(asked(new, old), policy("warn")).result == "ignored"
-
-
-def test_a_stateful_set_may_mount_its_claim_templates() -> None:
-    mounting = {**deployment(volumeMounts=[{"name": "data", "mountPath": "/data"}]), "kind": "StatefulSet"}
-    assert "[podForm]" in mutated(asked(mounting), policy()).message
-    mounting["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}}]
-    assert mutated(asked(mounting), policy()).result == "ignored"
-
-
 def test_nothing_is_refused_for_the_api_server_in_a_custom_resource() -> None:
     template = deployment(HALF)["spec"]["template"]
     ray = {"kind": "RayCluster", "metadata": {"name": "app"}, "spec": {"workerGroupSpecs": [{"template": template}]}}

@@ -16,10 +16,10 @@ from webhook import explain
 from webhook.cluster.pods import claim_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.context import Home, context_of, denials, exempt, findings, home_of, pod_of, refused
-from webhook.decision import IGNORED, Decision, Found
+from webhook.decision import IGNORED, Decision
 from webhook.facts import Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Context, Injector, Outcome, Refusal
+from webhook.interface import Context, Injector, Outcome
 from webhook.patch import Edit, apply
 from webhook.placement import Ask, answer, ask_of, place
 from webhook.pod import DECISION, annotations_of
@@ -30,6 +30,8 @@ from webhook.review import Request
 _MOST_GPU_NAMES = 64
 """Of one pod. More were invented to keep this program busy; the validating hook says so."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
+_Injectors = tuple[tuple[str, Injector], ...]
+"""By name, in run order."""
 _GATED = "gpu-admission: internal error, the pod was left as it was: please report this"
 
 
@@ -48,7 +50,7 @@ class Prepared:
     """What is to be placed; or what an earlier call chose; or why no node is to be chosen."""
     known: bool
     """An earlier call has chosen for this pod."""
-    remaining: tuple[tuple[str, Injector], ...]
+    remaining: _Injectors
     """The injectors that need the placement, in run order."""
 
     @property
@@ -71,21 +73,17 @@ def prepare(request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | 
         return IGNORED
     injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
-        return _judged(request, Edit(pod), context, policy, home, [], ()) or IGNORED
+        return _refused_early(request, Edit(pod), context, policy, home, ()) or IGNORED
     settings, workload = home.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
     context.place = partial(
         place, snapshot=snapshot, settings=settings, strategy=context.strategy, gpus=policy.gpus, workload=workload
     )
-    edit, outcomes, refusals = Edit(pod), dict[str, Outcome](), list[Found]()
+    edit = Edit(pod)
     first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
-    for name, injector in injectors[:first]:
-        try:
-            outcomes[name] = injector.inject(edit, context)
-        except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
-            refusals += [Found(name, "deny", finding) for finding in refusal.findings]
-    if decision := _judged(request, edit, context, policy, home, refusals, injectors[first:]):
-        return decision
+    outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
+    if refusal := _refused_early(request, edit, context, policy, home, injectors[first:]):
+        return refusal
     ask = _chosen_before(edit, context)
     known = ask is not None
     return Prepared(
@@ -101,32 +99,20 @@ def prepare(request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | 
     )
 
 
-def _judged(
-    request: Request,
-    edit: Edit,
-    context: Context,
-    policy: Policy,
-    home: Home,
-    refusals: list[Found],
-    remaining: tuple[tuple[str, Injector], ...],
+def _refused_early(
+    request: Request, edit: Edit, context: Context, policy: Policy, home: Home, remaining: _Injectors
 ) -> Decision | None:
-    """The refusal of a pod that the API server would refuse before the validating hook is asked; None where it may come.
-
-    With what every rule has to say of it: one round trip, all mistakes. Where no rule says it, because that one is off, the
-    injector's own words stand: `refusals`.
+    """What the API server would refuse before it asks the validating hook: refused here, as that hook would, with what every
+    rule has to say of the pod as it would have been. None for all else.
     """
-    early = denials(list(findings(edit.object, context, policy.early_rules(home.profile))))
-    spared = bool(early) and exempt(request, edit.object, home)
-    if not refusals and (not early or spared):
+    early = findings(edit.object, context, policy.early_rules(home.profile))
+    if not denials(list(early)) or exempt(request, edit.object, home):
         return None
     for _, injector in remaining:
         injector.inject(edit, context)
-    judged = (
-        [] if exempt(request, edit.object, home) else list(findings(edit.object, context, policy.rules(home.profile)))
-    )
-    found = judged if denials(judged) else [*refusals, *judged]
-    made = refused(request, found, policy, home, context.workload.name)
-    return replace(made, warnings=_said(home.warning, context.workload.warning))
+    found = list(findings(edit.object, context, policy.rules(home.profile)))
+    decision = refused(request, found, policy, home, context.workload.name)
+    return replace(decision, warnings=_said(home.warning, context.workload.warning))
 
 
 def _chosen_before(edit: Edit, context: Context) -> Placement | None:

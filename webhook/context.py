@@ -69,10 +69,8 @@ def context_of(request: Request, pod: Pod, policy: Policy, snapshot: Snapshot, h
         workload=policy.classify(pod, controller, request.namespace),
         owner=controller,
         gpu_names=gpu_names(pod, policy.gpus),
-        user=request.user,
         groups=request.groups,
         operation=request.operation,
-        subresource=request.subresource,
         fits_empty=partial(fits_empty, snapshot=snapshot, settings=home.settings.placement, gpus=policy.gpus),
     )
 

@@ -6,7 +6,7 @@ Plain values without behaviour. `cluster` and `placement` fill them, `interface.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from webhook.gpus import Gpus
 
@@ -16,20 +16,6 @@ class Workload(NamedTuple):
 
     name: str
     warning: str | None = None
-
-
-class Holder(NamedTuple):
-    """The workload that a template stands in, where the API server is certain to check it: the template's shape is known,
-    that of nothing else in it."""
-
-    kind: str
-    object: Mapping[str, Any]
-    spec: Mapping[str, Any]
-    """Beside the template: `spec` of a Deployment, `spec.jobTemplate.spec` of a CronJob."""
-    field: str
-    """Where that is, with a dot at the end: `spec.`."""
-    new: bool
-    """It is created now, not changed."""
 
 
 class PriorityClass(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.facts import Cluster, Holder, Placement, Rejected, Workload
+from webhook.facts import Cluster, Placement, Rejected, Workload
 from webhook.gpus import Gpus
 from webhook.patch import Edit
 from webhook.pod import Container, Owner, Pod, containers, uses_gpu
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
     path: str
     """Field path as kubectl explains it: `spec.containers[0].resources.limits[nvidia.com/gpu]`. Of a template it is the path
-    in the template; with a dot before it (`.metadata.name`), in the workload."""
+    in the template."""
     seen: str
     wanted: str
     fix: str
@@ -70,14 +70,6 @@ class Finding(NamedTuple):
         return f"{head.rpartition('spec.')[2].rpartition('metadata.')[2]}{bracket}{rest} "
 
 
-class Refusal(Exception):
-    """Raised by an injector that cannot repair a pod without guessing: the pod is refused with these findings."""
-
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__(f"{len(findings)} findings")
-        self.findings = findings
-
-
 class Outcome(NamedTuple):
     """What an injector did. `result` is a constant word (countable); `detail` small JSON for the decision record."""
 
@@ -100,10 +92,8 @@ class Context:
     owner: Owner | None
     gpu_names: frozenset[str] = frozenset()
     """The GPU resources that the pod names."""
-    user: str = ""
     groups: tuple[str, ...] = ()
     operation: str = "CREATE"
-    subresource: str = ""
     old: Pod | None = None
     """The pod before an UPDATE."""
     fits_empty: Callable[[Pod], Rejected] | None = None
@@ -113,8 +103,6 @@ class Context:
     """How many pods the workload asks for; only of a template, and only where it says so."""
     template: bool = False
     """The pod is the template of a workload: it has no namespace defaults and no admission defaults yet."""
-    holder: Holder | None = None
-    """The workload around a template, while the API server has not yet checked and completed it."""
     template_of: str = ""
     """The kind of that workload, where it is of the group apps; `owner` has its name."""
     strategy: str = "off"
@@ -158,7 +146,7 @@ class Injector(Settings):
 
     @abstractmethod
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        """Change `edit.object` through `edit`, and say what was done. May raise Refusal."""
+        """Change `edit.object` through `edit`, and say what was done."""
 
 
 class Rule(Settings):

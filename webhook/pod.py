@@ -66,7 +66,6 @@ class Owner(NamedTuple):
     kind: str
     name: str
     uid: str
-    api_version: str
 
 
 def containers(pod: Pod) -> Iterator[Container]:
@@ -155,17 +154,12 @@ def claims_devices(pod: Pod) -> bool:
     return bool(pod["spec"].get("resourceClaims"))
 
 
-def mounts_the_host(pod: Pod) -> bool:
-    """Whether the pod mounts a folder of its node, as drivers, device plugins and exporters do."""
-    return any(["hostPath" in volume for volume in pod["spec"].get("volumes") or ()])
-
-
 def owner(pod: Pod) -> Owner | None:
     """The controlling owner reference, as metav1.GetControllerOf finds it."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             get = reference.get
-            return Owner(str(get("kind", "")), str(get("name", "")), str(get("uid", "")), str(get("apiVersion", "")))
+            return Owner(str(get("kind", "")), str(get("name", "")), str(get("uid", "")))
     return None
 
 

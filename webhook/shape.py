@@ -149,7 +149,6 @@ _POD_TERMS = _one(
 _CONTAINERS = _many(
     {
         "name": _string,
-        "image": _string,
         "restartPolicy": _string,
         "resources": _RESOURCES,
         "env": _env,
@@ -170,7 +169,7 @@ _POD: Fields = {
             "namespace": _string,
             "labels": _strings,
             "annotations": _strings,
-            "ownerReferences": _many({"kind": _string, "name": _string, "uid": _string, "apiVersion": _string}),
+            "ownerReferences": _many({"kind": _string, "name": _string, "uid": _string}),
         }
     ),
     "spec": _one(

@@ -9,7 +9,7 @@ in an event of a ReplicaSet. So the pod hook's answer is given at `kubectl apply
 
 `fix` adds the limit that is missing beside a request for GPUs, since the API server refuses such templates before any pod
 exists; tools that compare the stored object with a repository will show this one change as drift. Under every mode but `off`
-what the API server would refuse in the template itself is refused in our words: it is stored in no case.
+a GPU quantity that is none is refused and explained: the API server would refuse it with less to go by.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from webhook.facts import Holder
 from webhook.interface import Settings
 from webhook.patch import Path
 from webhook.pod import Pod
-from webhook.review import Request
 
 Mode = Literal["off", "warn", "fix", "deny"]
 _MOST_TEMPLATES = 32
@@ -62,7 +60,7 @@ class Templates(Settings):
 
 
 class Template(NamedTuple):
-    """One pod template. `pod` shares the containers of its `spec` with the object that it stands in."""
+    """One pod template. `pod` shares its `spec` with the object that it stands in."""
 
     path: Path
     pod: Pod
@@ -74,7 +72,7 @@ class Template(NamedTuple):
     @property
     def field(self) -> str:
         """As kubectl names it, with a dot at the end: `spec.template.`."""
-        return dotted(self.path)
+        return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".") + "."
 
 
 class _Kind(NamedTuple):
@@ -84,10 +82,6 @@ class _Kind(NamedTuple):
     owner: str
     counter: str
     maker: str
-
-
-def dotted(path: Path) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".") + "."
 
 
 _TEMPLATE = ("spec", "template")
@@ -104,7 +98,7 @@ _BUILT_IN: dict[tuple[str, str], _Kind] = {
 
 
 def is_workload(group: str, kind: str) -> bool:
-    """Whether it is a built-in kind that pods are made from."""
+    """Whether it is a built-in kind that pods are made from: the API server looks into its template, and into no other."""
     return (group, kind) in _BUILT_IN
 
 
@@ -125,23 +119,6 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
                 yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
 
 
-def holder_of(template: Template, request: Request) -> Holder | None:
-    """The workload that a template of `request.object` stands in; None where the API server does not look into it."""
-    if request.object is None or not checked_by_the_api_server(request):
-        return None
-    path = template.path[:-1]
-    return Holder(request.kind, request.object, _at(request.object, path), dotted(path), request.old is None)
-
-
-def checked_by_the_api_server(request: Request) -> bool:
-    """Whether the API server is certain to validate the template as it validates pods.
-
-    It does not look into custom resources, nor again into a StatefulSet that was not valid before (ValidateStatefulSetUpdate).
-    """
-    known = (request.group, request.kind) in _BUILT_IN
-    return known and not (request.kind == "StatefulSet" and request.operation == "UPDATE")
-
-
 def _controlled(metadata: dict[str, Any]) -> bool:
     owners = metadata.get("ownerReferences")
     return isinstance(owners, list) and any(isinstance(o, dict) and o.get("controller") for o in owners)
@@ -156,18 +133,7 @@ def _found(obj: dict[str, Any], path: Path, owner: str, replicas: int | None, ma
     name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
-    spec = template["spec"]
-    if claims := _claims(_at(obj, path[:-1]), name):
-        volumes = spec.get("volumes")
-        spec = {**spec, "volumes": [*(volumes if isinstance(volumes, list) else ()), *claims]}
-    yield Template(path, {"metadata": metadata, "spec": spec}, replicas, maker)
-
-
-def _claims(holder: Any, name: str) -> list[dict[str, Any]]:
-    """The volumes that a StatefulSet (and a LeaderWorkerSet) adds to its first pod, one for each claim template."""
-    found = holder.get("volumeClaimTemplates") if isinstance(holder, dict) else None
-    claims = [_at(each, ("metadata", "name")) for each in found] if isinstance(found, list) else []
-    return [{"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}-0"}} for claim in claims]
+    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker)
 
 
 def _count(holder: Any, key: str) -> int | None:

@@ -54,9 +54,9 @@ def bare(value: object) -> str:
     return quoted(value)[1:-1] if isinstance(value, str) else quoted(value)
 
 
-def plural(count: int, noun: str, many: str | None = None) -> str:
+def plural(count: int, noun: str) -> str:
     """`plural(1, "node")` is "1 node", `plural(2, "node")` is "2 nodes"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {many or noun + 's'}"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def listed(values: Iterable[str], limit: int = 5) -> str:

@@ -15,18 +15,18 @@ import orjson
 from webhook.cluster.snapshot import Snapshot
 from webhook.context import Home, context_of, denials, exempt, findings, home_of, refused
 from webhook.decision import IGNORED, Decision, Found
-from webhook.interface import Context, Refusal
+from webhook.interface import Context
 from webhook.patch import Edit, Operation
 from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
 from webhook.shape import check
-from webhook.templates import Template, checked_by_the_api_server, holder_of, templates
+from webhook.templates import Template, is_workload, templates
 
 
 def mutate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
-    """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a template that
-    the API server is certain to refuse is refused here, with what every rule has to say.
+    """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a quantity of
+    GPUs that the API server would refuse is refused here, with what every rule has to say.
 
     Raises BadPod where a template has not the shape of a pod.
     """
@@ -38,7 +38,7 @@ def mutate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
         edits = [_with_limits(template, policy) for template in found]
         operations = [operation for edit in edits for operation in edit.operations]
         found = [template._replace(pod=edit.object) for template, edit in zip(found, edits, strict=True)]
-    if checked_by_the_api_server(request):
+    if is_workload(request.group, request.kind):
         early = [told for template in found for told in _early(request, template, policy, cluster, home)]
         if early:
             return _judged(request, found, policy, cluster, home, deny=True, early=early)
@@ -60,12 +60,11 @@ def _with_limits(template: Template, policy: Policy) -> Edit:
 
 
 def _early(request: Request, template: Template, policy: Policy, cluster: Snapshot, home: Home) -> list[Found]:
-    """What the API server is certain to refuse in the template as it stands there, before any injector."""
+    """What the API server would refuse in the template as it stands there, before any injector."""
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
         return []
     context = _context(asker, template, policy, cluster, home)
-    context.holder = holder_of(template, request)
     found = findings(template.pod, context, policy.early_rules(home.profile))
     return [_moved(each, template) for each in denials(list(found))]
 
@@ -99,7 +98,6 @@ def _judged(
         if exempt(asker, template.pod, home):
             continue
         context = _context(asker, template, policy, cluster, home)
-        context.holder = holder_of(template, request) if early else None  # later the API server has been at it
         workload = context.workload.name
         judged += [each for each in _findings(template, context, policy, home, changes) if each not in early]
     refusing = bool(denials(judged))
@@ -151,32 +149,23 @@ def _looked_at(template: Template) -> tuple[Any, Any]:
 def _findings(
     template: Template, context: Context, policy: Policy, home: Home, changes: list[str | None]
 ) -> Iterator[Found]:
-    """Refusals of the injectors, then findings of the rules on the pod as the injectors leave it.
+    """Findings of the rules on the pod as the injectors leave it.
 
     `changes` gets a line on what they would do, and what they warn about.
     """
     pod = _defaulted(template.pod)
-    said: list[Found] = []
     changes.append(context.workload.warning)
     if context.gpu_names:
         edit, done = Edit(pod), []
         for name, injector in policy.injectors(home.profile):
             before = len(edit.operations)
-            try:
-                outcome = injector.inject(edit, context)
-            except Refusal as refusal:  # the others go on: rules judge the pod as it would have been
-                said += [Found(name, "deny", finding) for finding in refusal.findings]
-            else:
-                changes.append(outcome.warning)
-                if len(edit.operations) > before:
-                    done.append(name)
+            changes.append(injector.inject(edit, context).warning)
+            if len(edit.operations) > before:
+                done.append(name)
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
-    found = list(findings(pod, context, policy.rules(home.profile)))
-    if not denials(found):
-        found = [*said, *found]  # no rule says it, because that one is off
-    for each in found:
+    for each in findings(pod, context, policy.rules(home.profile)):
         yield _moved(each, template)
 
 
@@ -190,6 +179,4 @@ def _defaulted(template: Pod) -> Pod:
 
 
 def _moved(found: Found, template: Template) -> Found:
-    path = found.finding.path
-    path = path[1:] if path.startswith(".") else template.field + path
-    return found._replace(finding=found.finding._replace(path=path))
+    return found._replace(finding=found.finding._replace(path=template.field + found.finding.path))

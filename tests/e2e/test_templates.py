@@ -227,9 +227,10 @@ def test_a_request_without_a_limit_is_mended_under_fix_and_applying_it_again_cha
     assert terminal.stored("fix", "asks")["resources"] == asked
 
 
-def test_an_image_that_a_patch_should_have_filled_in_is_asked_for(terminal: Terminal) -> None:
-    said = terminal.apply("warn", deployment("patch", **container({GPU: "1"}, image=None)))
-    assert f'{PATH}.image: saw no image in container "main", wanted the image to run. Set image, as ' in said.err
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_not_about_gpus_the_api_server_refuses_in_its_own_words(terminal: Terminal, mode: str) -> None:
+    said = terminal.apply(mode, deployment("patch", **container({GPU: "1"}, image=None)))
+    assert said == ("", f'The Deployment "patch" is invalid: {PATH}.image: Required value')
 
 
 # --- deny -------------------------------------------------------------------------------------------------------------

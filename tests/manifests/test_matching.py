@@ -99,11 +99,7 @@ PODS: list[tuple[str, Json, list[str]]] = [
         pod("p", 0, initContainers=[{"name": "i", "image": "i", **resources(limits={"nvidia.com/gpu": "1"})}]),
         [MUTATE, VALIDATE],
     ),
-    (
-        "device-claim",
-        pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
-        [MUTATE, VALIDATE],
-    ),
+    ("device-claim", pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]), [VALIDATE]),
 ]
 
 
@@ -208,6 +204,11 @@ def replica_set(name: str, owner: str) -> Json:
 WORKLOADS: list[tuple[str, Json, list[str]]] = [
     ("deployment-without-gpu", deployment("w", gpus=0), [TELL]),
     ("cron-job-without-gpu", cron_job("w", 0), [TELL]),
+    (
+        "driver-with-a-folder-of-the-node",
+        deployment("w", gpus=0, volumes=[{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet"}}]),
+        [TELL],
+    ),
     ("replica-set-of-a-deployment", replica_set("w", "app"), []),
     ("deployment", deployment("w"), [FIX, TELL]),
     ("job", job("w"), [FIX, TELL]),

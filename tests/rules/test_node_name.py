@@ -12,11 +12,9 @@ RULE = NodeName()
 ALLOWED: dict[str, Case] = {
     "none": case(pod()),
     "a mirror pod, which its kubelet registers": case(
-        pod(nodeName="gpu-a1"), user="system:node:gpu-a1", groups=("system:nodes", "system:authenticated")
+        pod(nodeName="gpu-a1"), groups=("system:nodes", "system:authenticated")
     ),
-    "a running pod that gets a debug container": case(
-        pod(nodeName="gpu-a1"), operation="UPDATE", subresource="ephemeralcontainers"
-    ),
+    "a running pod that gets a debug container": case(pod(nodeName="gpu-a1"), operation="UPDATE"),
     "a group that the policy trusts": case(
         pod(nodeName="gpu-a1"), groups=("platform",), rule=NodeName(groups=("platform",))
     ),

@@ -36,9 +36,9 @@ def all_of(terms: Iterable[str]) -> str:
     return f"({' && '.join(terms)})" if len(terms) > 1 else (terms or ["true"])[0]
 
 
-def field(container: str, name: str, empty: str = "[]") -> str:
-    """A list or map of a container, empty where it is missing."""
-    return f"{container}.?{name}.orValue({empty})"
+def field(container: str, name: str) -> str:
+    """A list of a container, empty where it is missing."""
+    return f"{container}.?{name}.orValue([])"
 
 
 def limits(container: str) -> str:
