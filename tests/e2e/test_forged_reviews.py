@@ -1,0 +1,87 @@
+"""A stranger reaches the webhook's own port and sends made-up reviews: what the API server asks afterwards is answered as if
+nobody had."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.e2e.conftest import Sides
+from tests.installed import Installed
+from webhook.pod import DECISION
+
+pytestmark = pytest.mark.controlplane
+
+HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+
+
+async def send(installed: Installed, hook: str, namespace: str, obj: dict[str, Any], **request: Any) -> int:
+    """Post a review as nobody checks it: the status of the answer."""
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    asked = {
+        "uid": "forged",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "operation": "CREATE",
+        "userInfo": {"username": "kubernetes-admin"},
+        "object": obj,
+    } | request
+    async with aiohttp.ClientSession() as stranger:
+        url = f"https://127.0.0.1:{installed.ports[0]}/{hook}"
+        async with stranger.post(url, json=HEAD | {"request": asked}, ssl=anybody) as response:
+            return response.status
+
+
+async def test_a_pod_that_a_forged_review_had_allowed_is_refused(api: Api, installed: Installed, sides: Sides) -> None:
+    thief = pod("thief", hostPID=True)
+    with pytest.raises(ApiError) as honest:
+        await api.create(thief, sides.ours)
+    stored = {**thief, "metadata": {**thief["metadata"], "namespace": sides.ours}}
+    forgeries: list[dict[str, Any]] = [
+        {"oldObject": stored},
+        {"operation": "UPDATE", "oldObject": stored},
+        {"userInfo": {"username": "system:serviceaccount:gpu-operator:x", "groups": ["system:masters"]}},
+        {"operation": "DELETE", "oldObject": stored},
+        {"subResource": "status", "operation": "UPDATE", "oldObject": stored},
+    ]
+    for forged in forgeries:
+        for hook in ("mutate", "validate", "validate"):
+            assert await send(installed, hook, sides.ours, stored, **forged) in (200, 400)
+            with pytest.raises(ApiError) as again:
+                await api.create(thief, sides.ours)
+            assert str(again.value) == str(honest.value)
+
+
+async def test_replicas_are_named_and_judged_by_what_they_are(api: Api, installed: Installed, sides: Sides) -> None:
+    web = pod("web-")
+    web["metadata"] = {"generateName": "web-"}
+    for name in ("Bad_Name", "web-chosen"):
+        forged = {**web, "metadata": {"name": name, "generateName": "web-", "namespace": sides.ours}}
+        assert await send(installed, "mutate", sides.ours, forged) == 200
+        stored = await api.create(web, sides.ours)
+        assert stored["metadata"]["name"].startswith("web-")
+        assert DECISION in stored["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("name", ["0", "kube-api-access-00000", "metadata.name"])
+async def test_a_node_may_be_called_anything(
+    api: Api, installed: Installed, sides: Sides, name: str, nodes: Any
+) -> None:
+    """Where text was recognised, such a name was taken for something else: a wrong refusal, or a 500."""
+    await nodes([node(name, 8, "NVIDIA-A100-SXM4-80GB", cpu="512", memory="4096Gi")])
+    for _ in range(5):
+        made = pod("web-")
+        made["metadata"] = {"generateName": "web-"}
+        made["spec"]["nodeSelector"] = {"kubernetes.io/hostname": name}
+        stored = await api.create(made, sides.ours)
+        assert f'["{name}"' in stored["metadata"]["annotations"][DECISION]
+        await asyncio.sleep(0)
