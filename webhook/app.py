@@ -23,7 +23,7 @@ import orjson
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Utilisation
 from webhook.errors import PolicyError
-from webhook.feeds import cluster
+from webhook.feeds import certificates, cluster
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
@@ -132,20 +132,19 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
 async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
     """Raises BadInput or CertificateError where the pair that was named cannot be served."""
     settings, live, now = process.settings, process.live, datetime.now(UTC)
-    source: FilePair | Keeper
     if settings.tls_cert is not None and settings.tls_key is not None:
         source = FilePair(settings.tls_cert, settings.tls_key, live)
         await source.round(now)
+        tasks.start("certificate", lambda: keep(source, process.metrics, process.log))
     elif api is not None:
         names = service_names(settings.service, settings.namespace)
         configuration = settings.webhook_configuration
-        source = Keeper(
+        keeper = Keeper(
             api, live, names, namespace=settings.namespace, secret=settings.secret, configuration=configuration
         )
+        certificates.start(tasks, api, keeper, process.metrics, process.log)
     else:
         live.swap(make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now), now)
-        return
-    tasks.start("certificate", lambda: keep(source, process.metrics, process.log))
 
 
 def _settle() -> None:
