@@ -107,6 +107,12 @@ class Installed:
             lines = [line for line in answer.read().decode().splitlines() if line and not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
+    def readiness(self, number: int = 0) -> str:
+        """What a replica that is ready says of itself."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/readyz", timeout=10) as answer:
+            text: str = answer.read().decode()
+        return text
+
     def decisions(self) -> list[dict[str, Any]]:
         """The log lines of all replicas so far."""
         found = []

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 
 import orjson
@@ -29,7 +28,7 @@ from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
 from webhook.feeds.gpu_metrics import GpuMetrics
-from webhook.feeds.policy import ConfigMapSink
+from webhook.feeds.policy import ConfigMapSink, shipped_policy
 from webhook.feeds.tasks import Tasks, every
 from webhook.feeds.watch import Feed
 from webhook.process import Process
@@ -96,8 +95,7 @@ def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
         tasks.start("feed policy", feed.run)
         tasks.start("policy events", lambda: sink.report(api, process.log))
         return
-    shipped = files("webhook.defaults").joinpath("policy.yaml")
-    text = shipped.read_bytes() if name in (None, "default") else read(Path(str(name)), "--policy")
+    text = shipped_policy() if name in (None, "default") else read(Path(str(name)), "--policy")
     if not process.policies.load(text):
         raise PolicyError(str(process.policies.error).splitlines())
 

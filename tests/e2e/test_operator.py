@@ -29,7 +29,7 @@ pytestmark = pytest.mark.controlplane
 
 SECRET = "gpu-admission-tls"
 POLICY = "gpu-admission-policy"
-STANDS, TRUSTED, ROUND = 1.5, 4.0, 0.5
+STANDS, TRUSTED, ROUND = 1.0, 2.5, 0.3
 """Seconds. A replica waits for ten seconds, an hour and five seconds otherwise."""
 SOONER = (
     "from datetime import timedelta; from webhook.feeds import certificates; from webhook.tls import material, rotate; "
@@ -88,9 +88,10 @@ class Scene:
     async def creating(self) -> AsyncIterator[Creations]:
         """Pods are created all the while, one after another by each of some creators."""
         count = Creations()
+        ended = False
 
         async def create(number: int) -> None:
-            while True:
+            while not ended:
                 count.tried += 1
                 try:
                     await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
@@ -104,9 +105,8 @@ class Scene:
             yield count
             await asyncio.sleep(0.2)
         finally:
-            for creator in creators:
-                creator.cancel()
-            await asyncio.gather(*creators, return_exceptions=True)
+            ended = True
+            await asyncio.gather(*creators)
 
 
 @dataclass
@@ -272,8 +272,10 @@ async def test_a_bundle_that_is_gone_is_back_within_a_second(
     right = await scene.bundles()
     seen: list[float] = []
 
+    ended = False
+
     async def watch() -> None:
-        while True:
+        while not ended:
             if await scene.bundles() != right:
                 seen.append(time.monotonic())
             await asyncio.sleep(0.02)
@@ -283,7 +285,8 @@ async def test_a_bundle_that_is_gone_is_back_within_a_second(
         await what(scene)
         begin = time.monotonic()
         await asyncio.sleep(3)
-        watching.cancel()
+        ended = True
+        await watching
     assert await scene.bundles() == right
     assert not [late for late in seen if late > begin + 1], f"wrong for {seen[-1] - begin:.1f} s"
     assert not [why for when, why in creations.failed if when > begin + 1], creations.failed[-1]
@@ -319,3 +322,67 @@ def _writes(plane: ControlPlane) -> list[dict[str, Any]]:
     user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
     found = plane.audit_events(verb="update", name="gpu-admission")
     return [each for each in found if each["user"]["username"] == user and each["stage"] == "ResponseComplete"]
+
+
+# --- the policy ---------------------------------------------------------------------------------------------------------
+
+
+async def broken(scene: Scene) -> None:
+    """As a release would leave it that takes a key no more: no hook looks at it again."""
+    hook = (await scene.api.get(HOOKS[1], "gpu-admission"))["webhooks"]
+    number = [each["name"] for each in hook].index("policy.gpu-admission.io")
+    away = {"op": "replace", "path": f"/webhooks/{number}/matchConditions/0/expression", "value": "false"}
+    await scene.api.patch(HOOKS[1], "gpu-admission", [away])
+
+    async def stored() -> bool:
+        text = "profiles: {default: {noLonger: true}}"
+        try:
+            await scene.api.patch("ConfigMap", POLICY, {"data": {"policy.yaml": text}}, NAMESPACE)
+        except ApiError as error:
+            assert "denied the request" not in str(error)  # the API server still asks
+            raise
+        return True
+
+    await wait_until(stored, 10, "a broken policy that is stored")
+    back = away | {"value": hook[number]["matchConditions"][0]["expression"]}
+    await scene.api.patch(HOOKS[1], "gpu-admission", [back])
+
+
+async def deleted(scene: Scene) -> None:
+    await scene.api.delete("ConfigMap", POLICY, NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("what", "why"), [(broken, "noLonger: unknown key"), (deleted, "does not exist")], ids=["broken", "deleted"]
+)
+async def test_a_replica_that_starts_without_a_good_policy_serves_the_shipped_one_and_says_so(
+    what: Callable[[Scene], Awaitable[None]], why: str, scene: Scene
+) -> None:
+    good = await scene.api.get("ConfigMap", POLICY, NAMESPACE)
+    webhook = scene.webhook
+    async with scene.creating() as creations:
+        await what(scene)
+        for number in (1, 0):  # one after the other, as a rolling update: at the end none remembers a good one
+            webhook.members[number].stop(patience=5)
+            webhook.members[number].start()
+            await asyncio.to_thread(webhook.await_ready, number)
+        metrics = await asyncio.to_thread(webhook.metrics)
+        text = await asyncio.to_thread(webhook.readiness)
+    try:
+        creations.none_failed()
+        assert text.startswith("ok\nthe policy cannot be used, and the shipped one is in force until it can: ")
+        assert why in text
+        assert (metrics["gpu_admission_policy_shipped"], metrics["gpu_admission_policy_valid"]) == (1.0, 0.0)
+        events = await scene.api.list("Event", NAMESPACE, fieldSelector=f"involvedObject.name={POLICY}")
+        assert any(why in each["message"] and "the shipped one is in force" in each["message"] for each in events)
+    finally:
+        metadata = {"name": POLICY, "namespace": NAMESPACE}
+        if what is deleted:
+            await scene.api.create({**good, "metadata": metadata})
+        else:
+            await scene.api.patch("ConfigMap", POLICY, {"data": good["data"]}, NAMESPACE)
+
+    async def mended() -> bool:
+        return all([webhook.metrics(number)["gpu_admission_policy_shipped"] == 0.0 for number in (0, 1)])
+
+    await wait_until(mended, 10, "the good policy")
