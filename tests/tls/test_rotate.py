@@ -287,6 +287,20 @@ async def test_a_ca_that_is_replaced_stays_trusted_until_every_replica_has_left_
     assert before not in api.bundles()
 
 
+async def test_an_older_ca_that_an_operator_takes_out_once_nobody_serves_it_stays_out() -> None:
+    api = Api()
+    started = [replica(api) for _ in range(2)]
+    await rotate(api, started, NOW, 10)
+    day = NOW + timedelta(days=1)
+    api.store(SECRET, {**api.objects[SECRET], "data": {}})
+    await rotate(api, started, day, 30)
+    current = split(api.secret("ca.crt"))[0]
+    api.objects[SECRET]["data"]["ca.crt"] = b64encode(current).decode()
+    await rotate(api, started, day + timedelta(minutes=1), 15)
+    assert api.secret("ca.crt") == current
+    assert set(api.bundles()) == {current}
+
+
 async def test_who_starts_anew_trusts_what_the_hooks_trust_and_waits_as_the_others_do() -> None:
     api = Api()
     old, live = replica(api)
