@@ -244,6 +244,7 @@ async def test_a_leaf_of_a_new_ca_is_served_only_after_its_bundle_stood_for_ten_
 async def test_a_bundle_that_was_blanked_meanwhile_has_to_stand_anew() -> None:
     api = Api()
     keeper, live = replica(api)
+    await keeper.round(NOW)
     await keeper.round(NOW + CA_LIFE * 0.66)
     old, later = served(live), NOW + CA_LIFE * 0.68
     await keeper.round(later)
