@@ -14,6 +14,7 @@ import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook import logs
+from webhook.feeds import policy
 from webhook.feeds.policy import ConfigMapSink, PolicyHolder, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.feeds.watch import Feed
@@ -158,6 +159,18 @@ async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None
         assert event["involvedObject"]["uid"] == f"uid-{NAME}"
         assert (event["type"], event["reason"]) == ("Warning", "PolicyRefused")
         assert "the last good one stays: line 1: profiles.default.shadwo: unknown key" in event["message"]
+
+
+async def test_of_policies_that_come_faster_than_events_are_written_the_newest_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policy, "EVENT_SECONDS", 0.1)
+    async with scene() as it:
+        await it.until(lambda: it.shadow is False)
+        for number in range(100):
+            it.apply(f"profiles: {{default: {{key{number}: true}}}}")
+        await it.until(lambda: any("key99" in event["message"] for event in it.api.objects[EVENTS].values()))
+        assert len(it.api.objects[EVENTS]) < 15
 
 
 async def test_an_event_that_cannot_be_written_costs_nothing() -> None:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
@@ -20,6 +20,9 @@ from webhook.logs import Logger
 from webhook.metrics import Metrics
 from webhook.policy import Policy
 from webhook.policy_file import KEY
+
+EVENT_SECONDS: Final = 1.0
+"""Between two Events, however often somebody changes the policy."""
 
 
 class PolicyHolder:
@@ -110,14 +113,15 @@ class ConfigMapSink:
         self._report(obj["metadata"] if obj else {"namespace": self._namespace, "name": self._name})
 
     def _report(self, config_map: Object) -> None:
-        if not self._reports.full():
-            self._reports.put_nowait(_event(config_map, self._holder.remark))
+        if self._reports.full():  # somebody writes faster than we tell of it: the newest counts
+            self._reports.get_nowait()
+        self._reports.put_nowait(_event(config_map, self._holder.remark))
 
     def heard(self) -> None:
         pass
 
     async def report(self, api: Api, log: Logger) -> None:
-        """Write the Events. For ever; one that cannot be written is given up, since the log has it too."""
+        """Write the Events, one in EVENT_SECONDS. For ever; one that cannot be written is given up: the log has it too."""
         while True:
             event = await self._reports.get()
             try:
@@ -125,6 +129,7 @@ class ConfigMapSink:
             except ApiError as error:
                 if error.status != 409:  # 409: another replica was quicker
                     log.warning("event not written", why=str(error))
+            await asyncio.sleep(EVENT_SECONDS)
 
 
 class _OnePage:

@@ -90,21 +90,21 @@ class Keeper:
                 raise
             return done  # that the Secret cannot be read is said by the next round
         self._last = material
-        stands = [await self._point(*each, material.ca.certificate, done) for each in configurations]
-        if self._rests is None or material != before or not all(stands):
+        stands = all([await self._point(*each, material.ca.certificate, done) for each in configurations])
+        if self._rests is None or material != before or not stands:
             self._rests = now
-        if self._may_serve(material, now) and self._live.swap(material.leaf, now):
+        if self._may_serve(material, now, stands) and self._live.swap(material.leaf, now):
             self._authority = authorities(material.ca.certificate)[0]
             done.append(f"a certificate that ends {self._live.ends:%Y-%m-%d %H:%M} UTC is served")
         return done
 
-    def _may_serve(self, material: Material, now: datetime) -> bool:
-        """Whether whoever calls us trusts the leaf, or nothing better is served."""
+    def _may_serve(self, material: Material, now: datetime, stands: bool) -> bool:
+        """Whether whoever calls us trusts the leaf, or nothing better is served. `stands`: so does the bundle, everywhere."""
         current, *older = authorities(material.ca.certificate)
         if self._authority:
             known = current == self._authority or self._live.seconds_left(now) <= 0
         else:  # of another replica older ones may be served; we are not ready yet, and nobody calls us
-            known = not older or now >= made(current) + STANDS
+            known = not older or (stands and now >= made(current) + STANDS)
         return known or (self._rests is not None and now >= self._rests + STANDS)
 
     async def _settled(self, now: datetime, hooks: list[dict[str, Any]], done: list[str]) -> Material:
