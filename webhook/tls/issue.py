@@ -31,8 +31,7 @@ from webhook.text import listed
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
-MOST_TRUSTED = 4
-"""Authorities in a bundle: the current one, those that replicas may still serve, and no more if somebody makes ever new ones."""
+MOST_TRUSTED = 4  # the current CA and those that replicas may still serve, even if somebody makes ever new ones
 SKEW = timedelta(hours=1)
 """Certificates begin this long before they are made: the clocks of control plane and nodes are never quite equal."""
 
@@ -146,7 +145,7 @@ def bundled(ca: Pair, others: Iterable[bytes], now: datetime) -> Pair:
     At most MOST_TRUSTED, each once, the first ones. Of `others` what is no certificate is left out.
     """
     found = _certificates(ca.certificate)[:1]
-    found += [c for c in (c for pem in others for c in _readable(pem)) if now < c.not_valid_after_utc]
+    found += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
     kept = list(dict.fromkeys(found))[:MOST_TRUSTED]
     return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in kept), ca.key)
 

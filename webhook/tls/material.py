@@ -26,7 +26,7 @@ class Trusted(NamedTuple):
 
     served: bytes = b""
     """That of the leaf that this replica serves: in the bundle, always."""
-    by_hooks: bytes = b""
+    by_hooks: tuple[bytes, ...] = ()
     """What stands in the configurations: to be kept by who makes a new CA, since another replica may serve it."""
 
 
@@ -49,7 +49,7 @@ def plan(
     except CertificateError:
         if last is not None and now < made(last.ca.certificate) + TRUSTED:
             return plan(last, names, now, trusted)
-        return _anew(names, now, trusted.served, last.ca.certificate if last else b"", trusted.by_hooks)
+        return _anew(names, now, trusted.served, last.ca.certificate if last else b"", *trusted.by_hooks)
     if now >= renewal(found.ca.certificate):
         return _anew(names, now, trusted.served, found.ca.certificate)
     ca = found.ca

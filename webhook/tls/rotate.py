@@ -110,7 +110,7 @@ class Keeper:
     async def _settled(self, now: datetime, hooks: list[dict[str, Any]], done: list[str]) -> Material:
         """What stands in the Secret, after it was mended. Several replicas at once agree on what was written first."""
         serves = self._authority if self._live.seconds_left(now) > 0 else b""
-        trusted = Trusted(serves, b"".join(_decoded(bundle) for hook in hooks for bundle in sorted(_bundles(hook))))
+        trusted = Trusted(serves, tuple(_decoded(bundle) for hook in hooks for bundle in sorted(_bundles(hook))))
         for _ in range(_MOST_TRIES):
             secret = await self._client.get(self._secret)
             found = read(secret)
