@@ -139,7 +139,6 @@ async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(p
     commands = re.findall(r"^kubectl (delete .*)$", text, re.MULTILINE)
     first, second = [command.replace("manifests/", f"{MANIFESTS}/").split() for command in commands]
     with ControlPlane(programs) as plane:
-        installed = kustomized(plane)
         await asyncio.to_thread(plane.kubectl, "apply", "-k", str(MANIFESTS))
         async with Api.of(plane.kubeconfig) as api:
             await api.namespace("ours", labels={PROFILE_LABEL: "default"})
@@ -160,11 +159,8 @@ async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(p
                     assert answer.returncode == 0
                     assert "NotFound" not in answer.stderr
             await api.create(pod("b"), "ours")
-        for found in installed:
-            metadata = found["metadata"]
-            where = ["-n", metadata["namespace"]] if "namespace" in metadata else []
-            left = plane.kubectl("get", found["kind"], metadata["name"], *where, "--ignore-not-found", "-o", "name")
-            assert left.stdout == ""
+        left = plane.kubectl("get", "-k", str(MANIFESTS), "--ignore-not-found", "-o", "name")
+        assert left.stdout == ""
 
 
 # --- Access -----------------------------------------------------------------------------------------------------------
