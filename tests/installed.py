@@ -42,10 +42,11 @@ def shipped(plane: ControlPlane) -> list[dict[str, Any]]:
 
 class Installed:
     """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; connections are
-    shared out among them, as a Service does."""
+    shared out among those that are ready, as a Service does. `before`: Python that each runs first, to wait less."""
 
-    def __init__(self, plane: ControlPlane, policy: str | None = None, replicas: int = 1) -> None:
+    def __init__(self, plane: ControlPlane, policy: str | None = None, replicas: int = 1, before: str = "") -> None:
         self.plane = plane
+        self._before = before
         self._policy = policy
         self.ports = [_free_port() for _ in range(replicas)]
         self.ops_ports = [_free_port() for _ in range(replicas)]
@@ -65,7 +66,8 @@ class Installed:
             for member in self.members:
                 member.start()
             if self._front != self.ports[0]:
-                command = [sys.executable, "-m", "tests.e2e.proxy", str(self._front), *map(str, self.ports)]
+                command = [sys.executable, "-m", "tests.e2e.proxy", str(self._front)]
+                command += [f"{port}:{ops}" for port, ops in zip(self.ports, self.ops_ports, strict=True)]
                 self._balancer = Program("balancer", command, self.plane.folder, _environment())
                 self._balancer.start()
             for number in range(len(self.members)):
@@ -105,6 +107,12 @@ class Installed:
             lines = [line for line in answer.read().decode().splitlines() if line and not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
+    def readiness(self, number: int = 0) -> str:
+        """What a replica that is ready says of itself."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_ports[number]}/readyz", timeout=10) as answer:
+            text: str = answer.read().decode()
+        return text
+
     def decisions(self) -> list[dict[str, Any]]:
         """The log lines of all replicas so far."""
         found = []
@@ -129,7 +137,9 @@ class Installed:
             self.plane.kubectl("patch", "pod", metadata["name"], "-n", NAMESPACE, "--subresource=status", "-p", ready)
 
     def _program(self, number: int, kubeconfig: Path) -> Program:
-        command = [sys.executable, "-m", "webhook", "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]
+        run = f"{self._before}; import runpy; runpy.run_module('webhook', run_name='__main__', alter_sys=True)"
+        program = ["-c", run] if self._before else ["-m", "webhook"]
+        command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
         environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)

@@ -251,13 +251,12 @@ async def test_with_an_api_server_it_is_ready_once_it_knows_everything_and_drain
 async def test_not_ready_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
     async with fake_api() as fake:
         install(fake)
-        fake.delete("/api/v1/namespaces/gpu-admission/configmaps", "gpu-admission-policy")
+        fake.refuse["list", "/api/v1/namespaces/gpu-admission/configmaps"] = (403, "configmaps is forbidden")
         fake.refuse["list", KINDS["pods"].path] = (403, "pods is forbidden")
         fake.refuse["get", "/api/v1/namespaces/gpu-admission/secrets/gpu-admission-tls"] = (403, "forbidden")
         wanted = (
             "not ready: pods were not listed yet\n"
-            "not ready: there is no policy: "
-            "ConfigMap gpu-admission/gpu-admission-policy does not exist: apply the policy again\n"
+            "not ready: there is no policy: none was seen yet\n"
             "not ready: there is no valid certificate\n"
         )
         ops = free_port()
@@ -268,6 +267,26 @@ async def test_not_ready_says_what_is_missing_and_how_to_get_it(tmp_path: Path) 
             process.send_signal(signal.SIGINT)
             out, _ = await process.communicate()
         assert (process.returncode, out) == (0, b"")
+
+
+async def test_without_a_policy_that_can_be_used_it_is_ready_with_the_shipped_one_and_says_so(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        install(fake)
+        fake.put(
+            "/api/v1/namespaces/gpu-admission/configmaps",
+            "gpu-admission-policy",
+            metadata={"namespace": "gpu-admission"},
+            data={"policy.yaml": "profiles: {default: {shadwo: true}}"},
+        )
+        async with serving(*kubeconfig(tmp_path, fake), GPU_ADMISSION_DRAIN_SECONDS="0") as server:
+            status, text = await server.get("/readyz")
+            assert status == 200
+            assert text.startswith(
+                "ok\nthe policy cannot be used, and the shipped one is in force until it can: line 1: "
+            )
+            assert text.count("\n") == 2
+            assert (await server.ask("mutate"))[0]["allowed"] is True
+            assert "gpu_admission_policy_shipped 1.0" in (await server.get("/metrics"))[1]
 
 
 def free_port() -> int:

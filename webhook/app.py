@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 
 import orjson
@@ -23,13 +22,13 @@ import orjson
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Utilisation
 from webhook.errors import PolicyError
-from webhook.feeds import cluster
+from webhook.feeds import certificates, cluster
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
 from webhook.feeds.gpu_metrics import GpuMetrics
-from webhook.feeds.policy import ConfigMapSink
+from webhook.feeds.policy import ConfigMapSink, shipped_policy
 from webhook.feeds.tasks import Tasks, every
 from webhook.feeds.watch import Feed
 from webhook.process import Process
@@ -96,8 +95,7 @@ def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:
         tasks.start("feed policy", feed.run)
         tasks.start("policy events", lambda: sink.report(api, process.log))
         return
-    shipped = files("webhook.defaults").joinpath("policy.yaml")
-    text = shipped.read_bytes() if name in (None, "default") else read(Path(str(name)), "--policy")
+    text = shipped_policy() if name in (None, "default") else read(Path(str(name)), "--policy")
     if not process.policies.load(text):
         raise PolicyError(str(process.policies.error).splitlines())
 
@@ -132,20 +130,19 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
 async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
     """Raises BadInput or CertificateError where the pair that was named cannot be served."""
     settings, live, now = process.settings, process.live, datetime.now(UTC)
-    source: FilePair | Keeper
     if settings.tls_cert is not None and settings.tls_key is not None:
         source = FilePair(settings.tls_cert, settings.tls_key, live)
         await source.round(now)
+        tasks.start("certificate", lambda: keep(source, process.metrics, process.log))
     elif api is not None:
         names = service_names(settings.service, settings.namespace)
         configuration = settings.webhook_configuration
-        source = Keeper(
+        keeper = Keeper(
             api, live, names, namespace=settings.namespace, secret=settings.secret, configuration=configuration
         )
+        certificates.start(tasks, api, keeper, process.metrics, process.log)
     else:
         live.swap(make_leaf(make_ca(now), ["localhost", "127.0.0.1", "::1"], now), now)
-        return
-    tasks.start("certificate", lambda: keep(source, process.metrics, process.log))
 
 
 def _settle() -> None:

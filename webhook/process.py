@@ -60,7 +60,9 @@ class Process:
         handlers = Handlers(self.policies, self.state, Recorder(self.metrics, self.log), time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
-        self.ops_listener = Listener(ops(self.metrics, self.missing), bad_request=self._bad_request, most=64)
+        self.ops_listener = Listener(
+            ops(self.metrics, self.missing, lambda: self.policies.remark), bad_request=self._bad_request, most=64
+        )
         self._warm = False
         self._measure()
 

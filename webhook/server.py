@@ -176,8 +176,11 @@ class Edge:
             self.late = loop.time() - asked > LATE_SECONDS
 
 
-def ops(metrics: Metrics, missing: Callable[[], list[str]]) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
-    """The handler of probes and metrics. `missing`: what is not there yet that a ready server has."""
+def ops(
+    metrics: Metrics, missing: Callable[[], list[str]], remark: Callable[[], str] = str
+) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
+    """The handler of probes and metrics. `missing`: what is not there yet that a ready server has. `remark`: what else to
+    say of one that is ready."""
 
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
@@ -187,7 +190,7 @@ def ops(metrics: Metrics, missing: Callable[[], list[str]]) -> Callable[[web.Bas
             return Answer(200, b"ok\n", _TEXT)
         if path == "/readyz":
             waiting_for = missing()
-            text = "".join(f"not ready: {what}\n" for what in waiting_for) or "ok\n"
+            text = "".join(f"not ready: {what}\n" for what in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
             return Answer(503 if waiting_for else 200, text.encode(), _TEXT)
         if path == "/metrics":
             return Answer(200, metrics.text(), CONTENT_TYPE_LATEST.encode())

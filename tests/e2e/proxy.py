@@ -1,4 +1,5 @@
-"""A TCP proxy that can be told to misbehave, or to share connections out: `python -m tests.e2e.proxy PORT TARGET…`."""
+"""A TCP proxy that can be told to misbehave, or to share connections out as a Service does:
+`python -m tests.e2e.proxy PORT TARGET:OPS…`, where each target is asked at its port OPS whether it is ready."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Proxy:
     def __init__(self, *targets: int, port: int = 0) -> None:
         """Connections go to `targets` by turns."""
         self._wanted_port = port
-        self._targets = targets
+        self.targets = targets
         self._turn = 0
         self._open: set[asyncio.StreamWriter] = set()
         self._flows = asyncio.Event()
@@ -51,7 +52,7 @@ class Proxy:
         self._flows.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        target = self._targets[self._turn % len(self._targets)]
+        target = self.targets[self._turn % len(self.targets)]
         self._turn += 1
         flows = self._flows
         try:
@@ -72,10 +73,30 @@ class Proxy:
         writer.close()
 
 
-async def _balance(port: int, *targets: int) -> None:
-    async with Proxy(*targets, port=port):
-        await asyncio.Event().wait()
+async def _balance(port: int, *targets: str) -> None:
+    """To those that are ready, or else to all of them."""
+    pairs = [tuple(map(int, target.split(":"))) for target in targets]
+    async with Proxy(*(target for target, _ in pairs), port=port) as proxy:
+        while True:
+            ready = await asyncio.gather(*(_ready(ops) for _, ops in pairs))
+            found = [target for (target, _), good in zip(pairs, ready, strict=True) if good]
+            proxy.targets = tuple(found or (target for target, _ in pairs))
+            await asyncio.sleep(0.1)
+
+
+async def _ready(ops: int) -> bool:
+    writer = None
+    try:
+        async with asyncio.timeout(1):
+            reader, writer = await asyncio.open_connection("127.0.0.1", ops)
+            writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
+            return b" 200 " in await reader.readline()
+    except OSError:
+        return False
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(_balance(*map(int, sys.argv[1:])))
+    asyncio.run(_balance(int(sys.argv[1]), *sys.argv[2:]))

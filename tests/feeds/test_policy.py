@@ -14,10 +14,12 @@ import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook import logs
-from webhook.feeds.policy import ConfigMapSink, PolicyHolder
+from webhook.feeds import policy
+from webhook.feeds.policy import ConfigMapSink, PolicyHolder, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.feeds.watch import Feed
 from webhook.metrics import Metrics
+from webhook.policy import Policy
 
 MAPS, EVENTS = "/api/v1/namespaces/gpu-admission/configmaps", "/api/v1/namespaces/gpu-admission/events"
 NAME = "gpu-admission-policy"
@@ -110,14 +112,37 @@ async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect
         assert it.holder.error is None
 
 
-@pytest.mark.parametrize("first", [None, "a: ["], ids=["no ConfigMap", "a bad one"])
-async def test_at_a_cold_start_without_a_good_policy_there_is_none(first: str | None) -> None:
+@pytest.mark.parametrize(
+    ("first", "why"), [(None, "does not exist"), ("a: [", "not YAML")], ids=["no ConfigMap", "a bad one"]
+)
+async def test_at_a_cold_start_without_a_good_policy_the_shipped_one_stands_in_and_says_so(
+    first: str | None, why: str
+) -> None:
     async with scene(first) as it:
-        await it.until(lambda: it.metrics.text().count(b"policy_errors_total 1.0"))
-        assert it.holder.current is None
-        assert it.holder.error
+        await it.until(lambda: it.api.objects[EVENTS])
+        assert it.holder.current is not None
+        assert it.holder.current.hash == Policy.load(shipped_policy()).hash
+        assert "the shipped one is in force until it can: " in it.holder.remark
+        assert why in it.holder.remark
+        metrics = it.metrics.text()
+        assert b"gpu_admission_policy_shipped 1.0" in metrics
+        assert b"gpu_admission_policy_valid 0.0" in metrics
+        (event,) = it.api.objects[EVENTS].values()
+        assert (event["reason"], event["message"]) == ("PolicyRefused", it.holder.remark)
         it.apply(GOOD)
-        await it.until(lambda: it.shadow is False)
+        await it.until(lambda: not it.holder.shipped)
+        assert it.shadow is False
+        assert it.holder.remark == ""
+        assert b"gpu_admission_policy_shipped 0.0" in it.metrics.text()
+
+
+async def test_the_shipped_policy_does_not_replace_one_that_was_good() -> None:
+    async with scene(OTHER) as it:
+        await it.until(lambda: it.shadow is True)
+        it.api.delete(MAPS, NAME)
+        await it.until(lambda: it.api.objects[EVENTS])
+        assert (it.shadow, it.holder.shipped) == (True, False)
+        assert it.holder.remark.startswith("the policy does not take effect; the last good one stays: ConfigMap ")
 
 
 async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None:
@@ -134,6 +159,18 @@ async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None
         assert event["involvedObject"]["uid"] == f"uid-{NAME}"
         assert (event["type"], event["reason"]) == ("Warning", "PolicyRefused")
         assert "the last good one stays: line 1: profiles.default.shadwo: unknown key" in event["message"]
+
+
+async def test_of_policies_that_come_faster_than_events_are_written_the_newest_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policy, "EVENT_SECONDS", 0.1)
+    async with scene() as it:
+        await it.until(lambda: it.shadow is False)
+        for number in range(100):
+            it.apply(f"profiles: {{default: {{key{number}: true}}}}")
+        await it.until(lambda: any("key99" in event["message"] for event in it.api.objects[EVENTS].values()))
+        assert len(it.api.objects[EVENTS]) < 15
 
 
 async def test_an_event_that_cannot_be_written_costs_nothing() -> None:

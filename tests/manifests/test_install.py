@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.controlplane.api import Api, ApiError
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
 from tests.manifests.files import ACCOUNT, AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
 from webhook.context import PROFILE_LABEL
 from webhook.settings import PREFIX, ServeSettings
@@ -126,6 +130,39 @@ def test_cert_manager_writes_what_the_server_reads(control_plane: ControlPlane, 
         assert annotations["cert-manager.io/inject-ca-from"] == "gpu-admission/gpu-admission"
 
 
+# --- Removal ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_documented_removal_ends_well_and_leaves_nothing_that_blocks(programs: Programs) -> None:
+    """Nobody answers the hooks here, as when the image is missing: pods are blocked until the first command."""
+    text = (MANIFESTS.parent / "README.md").read_text()
+    commands = re.findall(r"^kubectl (delete .*)$", text, re.MULTILINE)
+    first, second = [command.replace("manifests/", f"{MANIFESTS}/").split() for command in commands]
+    with ControlPlane(programs) as plane:
+        await asyncio.to_thread(plane.kubectl, "apply", "-k", str(MANIFESTS))
+        async with Api.of(plane.kubeconfig) as api:
+            await api.namespace("ours", labels={PROFILE_LABEL: "default"})
+
+            async def blocked() -> bool:
+                try:
+                    await api.create(pod("a"), "ours", dryRun="All")
+                except ApiError as error:
+                    return "failed calling webhook" in str(error)
+                return False
+
+            await wait_until(blocked, 30, "the hooks")
+            await asyncio.to_thread(plane.kubectl, *first)
+            await wait_until(lambda: api.create(pod("a"), "ours"), 5, "a pod")
+            for _ in range(2):  # again: nothing is there any more, and that is well
+                for command in (first, second):
+                    answer = await asyncio.to_thread(plane.kubectl, *command)
+                    assert answer.returncode == 0
+                    assert "NotFound" not in answer.stderr
+            await api.create(pod("b"), "ours")
+        left = plane.kubectl("get", "-k", str(MANIFESTS), "--ignore-not-found", "-o", "name")
+        assert left.stdout == ""
+
+
 # --- Access -----------------------------------------------------------------------------------------------------------
 
 OWN, OTHER = "gpu-admission", "default"
@@ -162,6 +199,10 @@ DENIED = [
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
     ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
     ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "another"),
+    ("list", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
+    ("watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", ""),
+    ("watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "another"),
+    ("patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
     ("update", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "gpu-admission-own-configuration"),
     (
         "delete",
@@ -192,6 +233,9 @@ NEEDED = [
     ("create", "", "events", OWN, ""),
     ("update", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
     ("update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
+    ("list", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
+    ("watch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "gpu-admission"),
+    ("watch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "gpu-admission"),
 ]
 
 
@@ -235,6 +279,16 @@ async def test_our_account_reads_its_own_objects_by_name_and_no_others(applied: 
             with pytest.raises(ApiError) as refused:
                 await us.list(kind, OWN)
             assert refused.value.status == 403
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+async def test_our_account_watches_its_two_configurations_and_no_others(hooks: ControlPlane, kind: str) -> None:
+    async with Api.of(hooks.kubeconfig_for("gpu-admission", "gpu-admission")) as us:
+        (found,) = await us.list(kind, fieldSelector="metadata.name=gpu-admission")
+        assert found["metadata"]["name"] == "gpu-admission"
+        with pytest.raises(ApiError) as refused:
+            await us.list(kind)
+        assert refused.value.status == 403
 
 
 async def test_applying_again_takes_no_key_out_of_the_secret(applied: ControlPlane, api: Api) -> None:

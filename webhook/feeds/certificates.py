@@ -1,21 +1,31 @@
-"""Keeps the served pair right: from files that somebody else renews, or from the Secret that we keep ourselves."""
+"""Keeps the served pair right: from files that somebody else renews, or from the Secret that we keep ourselves.
+
+The webhook configurations are watched as well: a `caBundle` that somebody blanks is mended at once, and not at the next round.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from webhook.errors import ApiError, BadInput, CertificateError
+from webhook.feeds.api import Api, Object
+from webhook.feeds.tasks import Tasks
+from webhook.feeds.watch import Feed, Pages
 from webhook.logs import Logger
 from webhook.metrics import Metrics
 from webhook.tls.issue import Pair
-from webhook.tls.rotate import ROUND_SECONDS, Keeper
+from webhook.tls.rotate import CONFIGURATION_KINDS, CONFIGURATIONS, ROUND_SECONDS, Keeper
 from webhook.tls.serve import LiveContext
 
 FILE_SECONDS: Final = 10.0
 """Between two looks at the files of a certificate."""
+MOST_QUICK: Final = 5
+QUICK_SECONDS: Final = 1.0
 
 
 class FilePair:
@@ -33,11 +43,74 @@ class FilePair:
         return [f"a pair that ends {self._live.ends} is served"] if self._live.swap(pair, now) else []
 
 
-async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger) -> None:
-    """Round after round, for ever. An error is logged once, not once a round."""
+class Pace:
+    """How soon there may be a round ahead of its time: at once for the first few, then one in QUICK_SECONDS. Somebody who
+    edits all the time, or another writer of caBundle, costs the API server no more than that."""
+
+    def __init__(self, now: float) -> None:
+        self._left, self._at = float(MOST_QUICK), now
+
+    def wait(self, now: float) -> float:
+        """Take one; the seconds until it may begin."""
+        self._left = min(float(MOST_QUICK), self._left + (now - self._at) / QUICK_SECONDS) - 1
+        self._at = now
+        return max(0.0, -self._left * QUICK_SECONDS)
+
+
+class ConfigurationSink:
+    """A webhook configuration on its way to the keeper: `woken` is set where it is not as it should be."""
+
+    def __init__(self, keeper: Keeper, woken: asyncio.Event) -> None:
+        self._keeper, self._woken = keeper, woken
+
+    def listing(self) -> Pages:
+        return _Pages(self)
+
+    def seen(self, obj: Object) -> None:
+        if not self._keeper.points(obj):
+            self._woken.set()
+
+    def gone(self, obj: Object) -> None:
+        """Nobody calls us by it any more."""
+
+    def heard(self) -> None:
+        """A round asks again in any case."""
+
+
+class _Pages:
+    def __init__(self, sink: ConfigurationSink) -> None:
+        self._sink = sink
+
+    def add(self, objects: Iterable[Object]) -> None:
+        for obj in objects:
+            self._sink.seen(obj)
+
+    def done(self) -> None:
+        """What is not there needs nothing."""
+
+
+def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger) -> None:
+    """Keep the Secret and both configurations for as long as `tasks` run."""
+    woken = asyncio.Event()
+    for kind in CONFIGURATION_KINDS if keeper.configuration else ():
+        fields = f"metadata.name={keeper.configuration}"
+        sink = ConfigurationSink(keeper, woken)
+        path = f"{CONFIGURATIONS}/{kind}"
+        # `refused`: without the right to watch (older access rules) the rounds still find what is wrong.
+        feed = Feed(api, kind, path, sink, metrics, log, fields=fields, refused=lambda: None)
+        tasks.start(f"feed {kind}", feed.run)
+    tasks.start("certificate", lambda: keep(keeper, metrics, log, woken))
+
+
+async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: asyncio.Event | None = None) -> None:
+    """Round after round, for ever, and when `woken`. An error is logged once, not once a round."""
+    woken = woken or asyncio.Event()
     seconds = ROUND_SECONDS if isinstance(source, Keeper) else FILE_SECONDS
+    clock = asyncio.get_running_loop().time
+    pace = Pace(clock())
     last = ""
     while True:
+        woken.clear()
         try:
             if done := await source.round(datetime.now(UTC)):
                 log.info("certificate", done=done)
@@ -47,7 +120,9 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger) -> None
             if str(error) != last:
                 last = str(error)
                 log.error("certificate", why=last)
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(woken.wait(), seconds)
+            await asyncio.sleep(pace.wait(clock()))
 
 
 def read(path: Path, option: str) -> bytes:

@@ -1,4 +1,8 @@
-"""The policy in force: read from the ConfigMap through the API, swapped whole, the last good one kept."""
+"""The policy in force: read from the ConfigMap through the API, swapped whole, the last good one kept.
+
+A replica that starts and finds none that it can use takes the shipped one: there is no other that it could know of, and one
+replica after another that never gets ready would end in a namespace where no pod can be created.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from importlib.resources import files
+from typing import Any, Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
@@ -16,17 +21,24 @@ from webhook.metrics import Metrics
 from webhook.policy import Policy
 from webhook.policy_file import KEY
 
+EVENT_SECONDS: Final = 1.0
+"""Between two Events, however often somebody changes the policy."""
+
 
 class PolicyHolder:
-    """`current` is what decides; None until a first policy parsed. `error` is why the newest one is not in force."""
+    """`current` is what decides; None until a first one was seen. `error` is why the newest one is not in force, and
+    `shipped` whether the shipped one is in force instead, for want of one that was good."""
 
     def __init__(self, metrics: Metrics, log: Logger) -> None:
         self.current: Policy | None = None
         self.error: str | None = "none was seen yet"
+        self.shipped = False
         self._metrics = metrics
         self._log = log
         metrics.gauges("policy_info", "The policy in force.", "hash", self._info)
         metrics.gauge("policy_valid", "1 if the newest policy is in force.", lambda: float(self.error is None))
+        shipped = "1 if the shipped policy stands in for one that cannot be used."
+        metrics.gauge("policy_shipped", shipped, lambda: float(self.shipped))
 
     def load(self, text: str | bytes) -> bool:
         """Put a policy in force. False where it does not parse: `error` says why, and the last good one stays."""
@@ -35,19 +47,39 @@ class PolicyHolder:
         except PolicyError as error:
             self.refuse(str(error))
             return False
-        before, self.current, self.error = self.current, policy, None
+        before, self.current, self.error, self.shipped = self.current, policy, None, False
         if before is None or before.hash != policy.hash:
             self._log.info("policy", hash=policy.hash, profiles=sorted(policy.file.profiles))
         return True
 
     def refuse(self, why: str) -> None:
-        """The newest policy cannot be used."""
+        """The newest policy cannot be used: the last good one stays, or else the shipped one is put in force."""
+        if self.current is None:
+            self.current, self.shipped = Policy.load(shipped_policy()), True
         self.error = why
         self._metrics.policy_errors.add()
-        self._log.error("policy refused", why=why.splitlines(), stays=self.current.hash if self.current else None)
+        self._log.error("policy refused", why=why.splitlines(), stays=self.current.hash, shipped=self.shipped)
+
+    @property
+    def remark(self) -> str:
+        """What whoever asks whether we are ready is told besides; empty where all is well."""
+        if self.current is None or self.error is None:
+            return ""
+        return f"{self._stand_in}: {' '.join(self.error.split())}"[:1000]
+
+    @property
+    def _stand_in(self) -> str:
+        if self.shipped:
+            return "the policy cannot be used, and the shipped one is in force until it can"
+        return "the policy does not take effect; the last good one stays"
 
     def _info(self) -> dict[str, Any]:
         return {self.current.hash: 1} if self.current else {}
+
+
+def shipped_policy() -> bytes:
+    """The policy that comes with the program."""
+    return files("webhook.defaults").joinpath("policy.yaml").read_bytes()
 
 
 class ConfigMapSink:
@@ -73,18 +105,23 @@ class ConfigMapSink:
             self._holder.refuse(f"ConfigMap {self._namespace}/{self._name} has no key {KEY}: put the policy there")
         elif self._holder.load(text):
             return
-        if not self._reports.full():
-            self._reports.put_nowait(_event(metadata, str(self._holder.error)))
+        self._report(metadata)
 
     def gone(self, obj: Object | None = None) -> None:
         self._last = None
         self._holder.refuse(f"ConfigMap {self._namespace}/{self._name} does not exist: apply the policy again")
+        self._report(obj["metadata"] if obj else {"namespace": self._namespace, "name": self._name})
+
+    def _report(self, config_map: Object) -> None:
+        if self._reports.full():  # somebody writes faster than we tell of it: the newest counts
+            self._reports.get_nowait()
+        self._reports.put_nowait(_event(config_map, self._holder.remark))
 
     def heard(self) -> None:
         pass
 
     async def report(self, api: Api, log: Logger) -> None:
-        """Write the Events. For ever; one that cannot be written is given up, since the log has it too."""
+        """Write the Events, one in EVENT_SECONDS. For ever; one that cannot be written is given up: the log has it too."""
         while True:
             event = await self._reports.get()
             try:
@@ -92,6 +129,7 @@ class ConfigMapSink:
             except ApiError as error:
                 if error.status != 409:  # 409: another replica was quicker
                     log.warning("event not written", why=str(error))
+            await asyncio.sleep(EVENT_SECONDS)
 
 
 class _OnePage:
@@ -111,10 +149,10 @@ class _OnePage:
             self._sink.gone()
 
 
-def _event(config_map: Object, why: str) -> Object:
-    """An Event on a ConfigMap. All replicas give it the same name, so that it is there once."""
-    version = str(config_map.get("resourceVersion"))
-    digest = hashlib.sha256(f"{config_map.get('uid')} {version} {why}".encode()).hexdigest()[:16]
+def _event(config_map: Object, message: str) -> Object:
+    """An Event on a ConfigMap, which may be gone. All replicas give it the same name, so that it is there once."""
+    which = {key: config_map[key] for key in ("uid", "resourceVersion") if config_map.get(key)}
+    digest = hashlib.sha256(f"{which} {message}".encode()).hexdigest()[:16]
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     namespace, name = config_map["namespace"], config_map["name"]
     return {
@@ -126,12 +164,11 @@ def _event(config_map: Object, why: str) -> Object:
             "kind": "ConfigMap",
             "namespace": namespace,
             "name": name,
-            "uid": config_map.get("uid"),
-            "resourceVersion": version,
+            **which,
         },
         "type": "Warning",
         "reason": "PolicyRefused",
-        "message": f"the policy does not take effect; the last good one stays: {why}"[:1000],
+        "message": message,
         "source": {"component": "gpu-admission"},
         "firstTimestamp": now,
         "lastTimestamp": now,

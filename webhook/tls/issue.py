@@ -31,6 +31,7 @@ from webhook.text import listed
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
+MOST_TRUSTED = 4  # the current CA and those that replicas may still serve, even if somebody makes ever new ones
 SKEW = timedelta(hours=1)
 """Certificates begin this long before they are made: the clocks of control plane and nodes are never quite equal."""
 
@@ -138,10 +139,25 @@ def check_ca(ca: Pair, now: datetime) -> None:
         raise CertificateError("the certificate is not that of a CA: make a new CA")
 
 
-def bundled(ca: Pair, older: bytes, now: datetime) -> Pair:
-    """`ca`, with the newest of the certificates in `older` that is still valid behind it: clients are to trust both."""
-    kept = [c for c in _certificates(older) if now < c.not_valid_after_utc][:1]
-    return Pair(ca.certificate + b"".join(c.public_bytes(Encoding.PEM) for c in kept), ca.key)
+def bundled(ca: Pair, others: Iterable[bytes], now: datetime) -> Pair:
+    """`ca`, and behind it the other authorities (PEM) that are still valid: clients are to trust all of them.
+
+    At most MOST_TRUSTED, each once, the first ones. Of `others` what is no certificate is left out.
+    """
+    found = _certificates(ca.certificate)[:1]
+    found += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
+    kept = list(dict.fromkeys(found))[:MOST_TRUSTED]
+    return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in kept), ca.key)
+
+
+def authorities(pem: bytes) -> list[bytes]:
+    """Each certificate of a bundle by itself; none where it cannot be read."""
+    return [c.public_bytes(Encoding.PEM) for c in _readable(pem)]
+
+
+def made(certificate: bytes) -> datetime:
+    """When we made it."""
+    return _certificates(certificate)[0].not_valid_before_utc + SKEW
 
 
 def renewal(certificate: bytes) -> datetime:
@@ -216,6 +232,13 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
     except ValueError:
         seen = f"{len(pem)} bytes with no whole PEM certificate"
         raise CertificateError(f"saw {seen}: give BEGIN CERTIFICATE … END CERTIFICATE") from None
+
+
+def _readable(pem: bytes) -> list[x509.Certificate]:
+    try:
+        return _certificates(pem)
+    except CertificateError:
+        return []
 
 
 def _public(key: PublicKeyTypes) -> bytes:

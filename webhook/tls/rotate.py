@@ -4,26 +4,34 @@ One round looks at everything and mends what is wrong, so it does not matter wha
 
     1. read the Secret; where it lacks a CA or a leaf, or they end soon, make them and write it back. A conflict means
        that another replica was quicker: the next round takes what it wrote.
-    2. write the CA into `caBundle` of every webhook in both configurations, where another one stands there.
-    3. serve the leaf. That of a new CA waits for a round in which the bundle stands everywhere since the round before:
-       API servers learn of it by a watch of their own, and one that does not know the CA yet would not call us.
+    2. write the bundle of the Secret into `caBundle` of every webhook in both configurations, where another one stands.
+    3. serve the leaf. That of a new CA waits until its bundle has stood everywhere for STANDS: API servers learn of it by
+       a watch of their own, and one that does not know the CA yet would not call us.
+
+A CA is replaced without a failed call, whatever was done to the Secret, since no authority that may still be served is
+taken out of the bundle: each replica adds the one that it serves, and who makes a new CA without having served any adds
+what the hooks trust. Older ones go TRUSTED after everything has come to rest; by then every replica serves the new leaf.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
-from webhook.errors import ApiError, CertificateError
-from webhook.tls.issue import Pair, bundled, check_ca, check_issued, make_ca, make_leaf, renewal
+from webhook.errors import ApiError
+from webhook.tls.issue import Pair, authorities, made
+from webhook.tls.material import TRUSTED, Material, Trusted, plan, read, written
 from webhook.tls.serve import LiveContext
 
 ROUND_SECONDS: Final = 5.0
-"""Between two rounds: so soon `caBundle` is back when somebody applies the manifests again."""
-_CONFIGURATIONS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+"""Between two rounds. A changed `caBundle` is heard of by a watch, and mended at once."""
+STANDS = timedelta(seconds=10)
+"""For API servers to learn of a bundle. Their watch takes milliseconds, or some seconds when it has to begin again."""
+CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
+CONFIGURATION_KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 _MOST_TRIES = 5
 
 
@@ -33,35 +41,6 @@ class Client(Protocol):
     async def get(self, path: str) -> dict[str, Any]: ...
 
     async def put(self, path: str, obj: dict[str, Any]) -> dict[str, Any]: ...
-
-
-class Material(NamedTuple):
-    """What stands in the Secret. The certificate of the CA may be a bundle: the current one first."""
-
-    ca: Pair
-    leaf: Pair
-
-
-def plan(found: Material | None, names: Iterable[str], now: datetime) -> Material:
-    """What should stand in the Secret: equal to `found` where nothing is wrong with that. Not deterministic: new keys."""
-    names = tuple(names)
-    try:
-        if found is None:
-            raise CertificateError("there is none yet")
-        check_ca(found.ca, now)
-    except CertificateError:
-        ca = make_ca(now)
-        return Material(ca, make_leaf(ca, names, now))
-    if now >= renewal(found.ca.certificate):
-        ca = bundled(make_ca(now), found.ca.certificate, now)
-        return Material(ca, make_leaf(ca, names, now))
-    try:
-        check_issued(found.leaf, found.ca.certificate, names, now)
-        if now < renewal(found.leaf.certificate):
-            return found
-    except CertificateError:
-        pass
-    return Material(found.ca, make_leaf(found.ca, names, now))
 
 
 class Keeper:
@@ -80,64 +59,101 @@ class Keeper:
         """`configuration`: the name of both webhook configurations; empty where somebody else writes caBundle."""
         self._client, self._live, self._names = client, live, tuple(names)
         self._secret = f"/api/v1/namespaces/{namespace}/secrets/{secret}"
-        self._configurations = (
-            [f"/apis/admissionregistration.k8s.io/v1/{kind}/{configuration}" for kind in _CONFIGURATIONS]
-            if configuration
-            else []
-        )
-        self._trusted = b""
-        """The bundle that stood in every configuration when we last looked."""
+        self.configuration = configuration
+        self._paths = [f"{CONFIGURATIONS}/{kind}/{configuration}" for kind in CONFIGURATION_KINDS if configuration]
+        self._last: Material | None = None
+        """What stood in the Secret when it was last read."""
+        self._rests: datetime | None = None
+        """Since when the Secret and every configuration are as they are now."""
+        self._authority = b""
+        """Of the leaf that is served; empty while there is none."""
+
+    def points(self, configuration: Mapping[str, Any]) -> bool:
+        """Whether a configuration has the bundle of the Secret in every webhook, as far as the last round knows."""
+        return self._last is not None and _bundles(configuration) <= {_encoded(self._last.ca.certificate)}
 
     async def round(self, now: datetime) -> list[str]:
         """What was mended, for the log. Raises ApiError or CertificateError; the next round tries again."""
         done: list[str] = []
-        material = await self._settled(now, done)
-        bundle = material.ca.certificate
-        before, self._trusted = self._trusted, bundle
-        for path in self._configurations:
-            if not await self._point(path, bundle, done):
-                self._trusted = b""
-        known = before == self._trusted == bundle
-        if (known or self._live.seconds_left(now) <= 0) and self._live.swap(material.leaf, now):
+        found = [(path, await self._get(path)) for path in self._paths]
+        configurations = [(path, configuration) for path, configuration in found if configuration is not None]
+        before = self._last
+        try:
+            material = await self._settled(now, [configuration for _, configuration in configurations], done)
+        except ApiError:
+            if before is None:
+                raise
+            for path, configuration in configurations:  # without the Secret: only what nobody could call us with
+                if not all(self._authority in authorities(_decoded(each)) for each in _bundles(configuration)):
+                    await self._point(path, configuration, before.ca.certificate, done)
+            if not done:
+                raise
+            return done  # that the Secret cannot be read is said by the next round
+        self._last = material
+        stands = all([await self._point(*each, material.ca.certificate, done) for each in configurations])
+        if self._rests is None or material != before or not stands:
+            self._rests = now
+        if self._may_serve(material, now, stands) and self._live.swap(material.leaf, now):
+            self._authority = authorities(material.ca.certificate)[0]
             done.append(f"a certificate that ends {self._live.ends:%Y-%m-%d %H:%M} UTC is served")
         return done
 
-    async def _settled(self, now: datetime, done: list[str]) -> Material:
+    def _may_serve(self, material: Material, now: datetime, stands: bool) -> bool:
+        """Whether whoever calls us trusts the leaf, or nothing better is served. `stands`: so does the bundle, everywhere."""
+        current, *older = authorities(material.ca.certificate)
+        if self._authority:
+            known = current == self._authority or self._live.seconds_left(now) <= 0
+        else:  # of another replica older ones may be served; we are not ready yet, and nobody calls us
+            known = not older or (stands and now >= made(current) + STANDS)
+        return known or (self._rests is not None and now >= self._rests + STANDS)
+
+    async def _settled(self, now: datetime, hooks: list[dict[str, Any]], done: list[str]) -> Material:
         """What stands in the Secret, after it was mended. Several replicas at once agree on what was written first."""
+        serves = self._authority if self._live.seconds_left(now) > 0 else b""
+        trusted = Trusted(serves, tuple(_decoded(bundle) for hook in hooks for bundle in sorted(_bundles(hook))))
         for _ in range(_MOST_TRIES):
             secret = await self._client.get(self._secret)
-            found = _read(secret)
-            wanted = plan(found, self._names, now)
+            found = read(secret)
+            wanted = plan(self._without_older(found, now), self._names, now, trusted, self._last)
             if wanted == found:
                 return wanted
-            secret["data"] = {**(secret.get("data") or {}), **_written(wanted)}
+            secret["data"] = {**(secret.get("data") or {}), **written(wanted)}
             try:
                 await self._client.put(self._secret, secret)
             except ApiError as error:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
                 continue
-            made = "a leaf" if found is not None and found.ca == wanted.ca else "a CA and a leaf"
-            done.append(f"{made} made and written to the Secret")
+            done.append(f"{_changed(found, self._last, wanted)} written to the Secret")
             return wanted
         raise ApiError(
             HTTPStatus.CONFLICT, f"PUT {self._secret}: changed by somebody else {_MOST_TRIES} times in a row"
         )
 
-    async def _point(self, path: str, bundle: bytes, done: list[str]) -> bool:
-        """Write `bundle` into one configuration. False where another one stood there, or there is no configuration."""
+    def _without_older(self, found: Material | None, now: datetime) -> Material | None:
+        """`found`, or that without its older authorities, once all has been at rest for so long that none serves them."""
+        if found is None or found != self._last or self._rests is None or now < self._rests + TRUSTED:
+            return found
+        current, *older = authorities(found.ca.certificate)
+        if not older or current != self._authority:
+            return found
+        return found._replace(ca=Pair(current, found.ca.key))
+
+    async def _get(self, path: str) -> dict[str, Any] | None:
         try:
-            configuration = await self._client.get(path)
+            return await self._client.get(path)
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            return False
-        wanted = b64encode(bundle).decode()
-        clients = [webhook["clientConfig"] for webhook in configuration.get("webhooks") or ()]
-        if all(client.get("caBundle") == wanted for client in clients):
+            return None  # nobody calls us by it
+
+    async def _point(self, path: str, configuration: dict[str, Any], bundle: bytes, done: list[str]) -> bool:
+        """Write `bundle` into one configuration. False where another one stood there."""
+        wanted = _encoded(bundle)
+        if _bundles(configuration) <= {wanted}:
             return True
-        for client in clients:
-            client["caBundle"] = wanted
+        for webhook in configuration["webhooks"]:
+            webhook["clientConfig"]["caBundle"] = wanted
         try:
             await self._client.put(path, configuration)
         except ApiError as error:
@@ -148,22 +164,28 @@ class Keeper:
         return False
 
 
-def _read(secret: Mapping[str, Any]) -> Material | None:
-    """None where a part is missing or is not base64."""
-    data = secret.get("data") or {}
+def _bundles(configuration: Mapping[str, Any]) -> set[str]:
+    """What stands as caBundle in its webhooks, "" for none."""
+    return {str(each["clientConfig"].get("caBundle") or "") for each in configuration.get("webhooks") or ()}
+
+
+def _changed(found: Material | None, last: Material | None, wanted: Material) -> str:
+    """What was written, for the log."""
+    if last is not None and wanted == last:
+        return "what stood there before,"
+    if found is None or found.ca.key != wanted.ca.key:
+        return "a CA and a leaf made and"
+    if found.leaf != wanted.leaf:
+        return "a leaf made and"
+    return "the authorities that may be served"
+
+
+def _encoded(pem: bytes) -> str:
+    return b64encode(pem).decode()
+
+
+def _decoded(bundle: str) -> bytes:
     try:
-        parts = [b64decode(data[key], validate=True) for key in (_CA, _CA_KEY, _LEAF, _LEAF_KEY)]
-    except (KeyError, TypeError, ValueError):
-        return None
-    return Material(Pair(parts[0], parts[1]), Pair(parts[2], parts[3]))
-
-
-def _written(material: Material) -> dict[str, str]:
-    (ca, ca_key), (leaf, leaf_key) = ((pair.certificate, pair.key) for pair in material)
-    return {
-        key: b64encode(part).decode()
-        for key, part in ((_CA, ca), (_CA_KEY, ca_key), (_LEAF, leaf), (_LEAF_KEY, leaf_key))
-    }
-
-
-_CA, _CA_KEY, _LEAF, _LEAF_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
+        return b64decode(bundle, validate=True)
+    except ValueError:
+        return b""

@@ -1,0 +1,390 @@
+"""What an operator does to certificates, configurations and the policy, while pods are created: nobody is blocked by it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
+from tests.installed import ACCOUNT, NAMESPACE, Installed, opt_in
+from tests.manifests.files import HOOKS, MANIFESTS
+from webhook.tls.issue import make_ca, make_leaf
+
+pytestmark = pytest.mark.controlplane
+
+SECRET = "gpu-admission-tls"
+POLICY = "gpu-admission-policy"
+STANDS, TRUSTED, ROUND = 1.0, 2.5, 0.3
+"""Seconds. A replica waits for ten seconds, an hour and five seconds otherwise."""
+SOONER = (
+    "from datetime import timedelta; from webhook.feeds import certificates; from webhook.tls import material, rotate; "
+    f"rotate.STANDS = timedelta(seconds={STANDS}); certificates.ROUND_SECONDS = {ROUND}; "
+    "import os; os.environ['GPU_ADMISSION_DRAIN_SECONDS'] = '1'; "
+    f"rotate.TRUSTED = material.TRUSTED = timedelta(seconds={TRUSTED})"
+)
+CREATORS = 4
+
+
+class NotTrusted(Exception):
+    """A replica was called by somebody who trusts what API servers trust, and does not trust the replica."""
+
+
+@dataclass
+class Scene:
+    plane: ControlPlane
+    webhook: Installed
+    api: Api
+
+    async def bundles(self) -> set[str]:
+        """The caBundle of every webhook of both configurations."""
+        found = [await self.api.get(kind, "gpu-admission") for kind in HOOKS]
+        return {hook["clientConfig"].get("caBundle", "") for each in found for hook in each["webhooks"]}
+
+    async def authority(self) -> str:
+        """The bundle in the Secret."""
+        return str((await self.api.get("Secret", SECRET, NAMESPACE)).get("data", {}).get("ca.crt", ""))
+
+    async def rested(self) -> bool:
+        """Nothing is trusted but the CA of the Secret, and every replica serves a leaf of it."""
+        current = await self.authority()
+        assert b64decode(current).count(b"BEGIN") == 1, "the older one is trusted still"
+        assert await self.bundles() == {current}
+        await self.handshakes(current)
+        return True
+
+    async def write(self, **data: bytes) -> None:
+        text = {key.replace("_", "."): b64encode(value).decode() for key, value in data.items()}
+        await self.api.patch("Secret", SECRET, {"data": text}, NAMESPACE)
+
+    async def handshakes(self, bundle: str) -> None:
+        """Each replica is called by somebody who trusts `bundle`."""
+        trust = ssl.create_default_context(cadata=b64decode(bundle).decode())
+        for port in self.webhook.ports:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
+            except ssl.SSLError as error:
+                trusted = b64decode(bundle).count(b"BEGIN")
+                raise NotTrusted(f"replica {port} is not trusted by who knows {trusted} authorities: {error}") from None
+            except OSError:
+                raise AssertionError(f"replica {port} does not serve yet") from None
+            writer.close()
+            await writer.wait_closed()
+
+    @asynccontextmanager
+    async def creating(self) -> AsyncIterator[Creations]:
+        """Pods are created all the while, one after another by each of some creators."""
+        count = Creations()
+        ended = False
+
+        async def create(number: int) -> None:
+            while not ended:
+                count.tried += 1
+                try:
+                    await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
+                except ApiError as error:
+                    count.failed.append((time.monotonic(), error.message))
+                await asyncio.sleep(0.01)
+
+        creators = [asyncio.create_task(create(number)) for number in range(CREATORS)]
+        try:
+            await asyncio.sleep(0.2)
+            yield count
+            await asyncio.sleep(0.2)
+        finally:
+            ended = True
+            await asyncio.gather(*creators)
+
+
+@dataclass
+class Creations:
+    tried: int = 0
+    failed: list[tuple[float, str]] = field(default_factory=list)
+
+    def none_failed(self) -> None:
+        assert not self.failed, f"{len(self.failed)} of {self.tried} failed: {self.failed[0][1]}"
+        assert self.tried > 10 * CREATORS
+
+
+@pytest.fixture(scope="module")
+def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
+    """A control plane of its own: here others' webhooks would be in the way."""
+    with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
+        asyncio.run(_prepare(plane))
+        yield plane, webhook
+
+
+async def _prepare(plane: ControlPlane) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        await clusters.apply(api, clusters.cluster("two-node"))
+        await api.namespace("ours")
+        await opt_in(api, "ours")
+
+
+@pytest.fixture
+async def scene(running: tuple[ControlPlane, Installed]) -> AsyncIterator[Scene]:
+    async with Api.of(running[0].kubeconfig) as api:
+        yield Scene(*running, api)
+
+
+# --- the certificate ----------------------------------------------------------------------------------------------------
+
+
+async def expired(scene: Scene) -> None:
+    then = datetime.now(UTC) - timedelta(days=700)
+    ca = make_ca(then)
+    leaf = make_leaf(ca, ["localhost"], then)
+    await scene.write(ca_crt=ca.certificate, ca_key=ca.key, tls_crt=leaf.certificate, tls_key=leaf.key)
+
+
+async def garbage(scene: Scene) -> None:
+    await scene.write(ca_crt=b"junk", ca_key=b"junk", tls_crt=b"junk", tls_key=b"junk")
+
+
+async def emptied(scene: Scene) -> None:
+    """As certs/README.md says."""
+    change = '[{"op": "remove", "path": "/data"}]'
+    await kubectl(scene, "-n", NAMESPACE, "patch", "secret", SECRET, "--type=json", "-p", change)
+
+
+async def deleted_and_applied_again(scene: Scene) -> None:
+    await kubectl(scene, "-n", NAMESPACE, "delete", "secret", SECRET)
+    await asyncio.sleep(2 * ROUND)
+    await kubectl(scene, "apply", "-f", str(MANIFESTS / "30-certificate.yaml"))
+
+
+async def another_one(scene: Scene) -> None:
+    """A CA and a leaf that somebody else made, or that come from a backup."""
+    now = datetime.now(UTC)
+    ca = make_ca(now - timedelta(days=1))
+    leaf = make_leaf(ca, [*_names(), "localhost", "127.0.0.1"], now)
+    await scene.write(ca_crt=ca.certificate, ca_key=ca.key, tls_crt=leaf.certificate, tls_key=leaf.key)
+
+
+async def emptied_while_a_replica_starts_anew(scene: Scene) -> None:
+    """The one that starts knows nothing of the certificate that the other one serves."""
+    scene.webhook.members[1].stop(patience=0)
+    await kubectl(scene, "-n", NAMESPACE, "delete", "secret", SECRET)
+    scene.webhook.members[1].start()
+    await kubectl(scene, "apply", "-f", str(MANIFESTS / "30-certificate.yaml"))
+
+
+async def emptied_again_and_again(scene: Scene) -> None:
+    """Again and again: there is one new CA, and what is served stays trusted."""
+    for _ in range(3):
+        await emptied(scene)
+        await asyncio.sleep(ROUND)
+
+
+def _names() -> list[str]:
+    return [f"gpu-admission.{NAMESPACE}.svc", f"gpu-admission.{NAMESPACE}.svc.cluster.local"]
+
+
+async def kubectl(scene: Scene, *arguments: str) -> None:
+    await asyncio.to_thread(scene.plane.kubectl, *arguments)
+
+
+REPLACED = [
+    expired,
+    garbage,
+    emptied,
+    deleted_and_applied_again,
+    another_one,
+    emptied_again_and_again,
+    emptied_while_a_replica_starts_anew,
+]
+
+
+@pytest.mark.parametrize("what", REPLACED, ids=lambda what: what.__name__)
+async def test_a_ca_that_is_replaced_fails_no_creation(what: Callable[[Scene], Awaitable[None]], scene: Scene) -> None:
+    """Old connections stay open; every 50 ms each replica is called anew by who trusts what API servers trust."""
+    await wait_until(scene.rested, 30, "rest")
+    await asyncio.sleep(TRUSTED)  # what was made for the test before is not new any more
+    before = await scene.authority()
+    trusted: set[str] = set()
+
+    async def rested() -> bool:
+        nonlocal trusted
+        now = await scene.bundles()
+        if what is not emptied_while_a_replica_starts_anew:
+            for bundle in now | trusted:
+                await scene.handshakes(bundle)
+        trusted = now
+        assert await scene.authority() != before
+        try:
+            return await scene.rested()
+        except NotTrusted as error:  # by who knows the new one alone
+            raise AssertionError(str(error)) from None
+
+    async with scene.creating() as creations:
+        await what(scene)
+        await wait_until(rested, 30, "a new CA that is served and trusted", every=0.05)
+    creations.none_failed()
+
+
+# --- the bundle ---------------------------------------------------------------------------------------------------------
+
+
+async def blanked(scene: Scene) -> None:
+    for kind in HOOKS:
+        count = len((await scene.api.get(kind, "gpu-admission"))["webhooks"])
+        change: list[dict[str, Any]] = [
+            {"op": "remove", "path": f"/webhooks/{number}/clientConfig/caBundle"} for number in range(count)
+        ]
+        await scene.api.patch(kind, "gpu-admission", change)
+
+
+async def garbled(scene: Scene) -> None:
+    for kind in HOOKS:
+        change = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Z2FyYmFnZQ=="}]
+        await scene.api.patch(kind, "gpu-admission", change)
+
+
+async def replaced(scene: Scene) -> None:
+    """`kubectl replace`, as GitOps tools do that do not merge."""
+    hooks = [json.loads(scene.plane.kubectl("get", kind, "gpu-admission", "-o", "json").stdout) for kind in HOOKS]
+    for found in hooks:
+        found["metadata"] = {"name": "gpu-admission"}
+        for hook in found["webhooks"]:
+            hook["clientConfig"].pop("caBundle", None)
+    text = yaml.safe_dump_all(hooks)
+    await asyncio.to_thread(scene.plane.kubectl, "replace", "-f", "-", input=text)
+
+
+@pytest.mark.parametrize("what", [blanked, garbled, replaced], ids=lambda what: what.__name__)
+async def test_a_bundle_that_is_gone_is_back_within_a_second(
+    what: Callable[[Scene], Awaitable[None]], scene: Scene
+) -> None:
+    await wait_until(scene.rested, 30, "rest")
+    right = await scene.bundles()
+    seen: list[float] = []
+
+    ended = False
+
+    async def watch() -> None:
+        while not ended:
+            if await scene.bundles() != right:
+                seen.append(time.monotonic())
+            await asyncio.sleep(0.02)
+
+    async with scene.creating() as creations:
+        watching = asyncio.create_task(watch())
+        await what(scene)
+        begin = time.monotonic()
+        await asyncio.sleep(3)
+        ended = True
+        await watching
+    assert await scene.bundles() == right
+    assert not [late for late in seen if late > begin + 1], f"wrong for {seen[-1] - begin:.1f} s"
+    assert not [why for when, why in creations.failed if when > begin + 1], creations.failed[-1]
+
+
+async def test_somebody_who_blanks_it_all_the_time_is_answered_at_a_bounded_rate(scene: Scene) -> None:
+    """Two replicas and both configurations: a burst of five rounds, then one a second."""
+    begin = time.monotonic()
+    await wait_until(scene.rested, 30, "rest")
+    right = await scene.bundles()
+    written = len(_writes(scene.plane))
+    for _ in range(60):
+        await blanked_quietly(scene)
+        await asyncio.sleep(0.05)
+
+    async def mended() -> bool:
+        return await scene.bundles() == right
+
+    await wait_until(mended, 10, "the bundle")
+    await asyncio.sleep(1)
+    quiet = len(_writes(scene.plane))
+    most = 2 * 2 * (5 + (time.monotonic() - begin) * (1 + 1 / ROUND))
+    assert quiet - written <= most, f"{quiet - written} writes"
+    await asyncio.sleep(3 * ROUND)
+    assert len(_writes(scene.plane)) == quiet, "replicas write over each other"
+
+
+async def blanked_quietly(scene: Scene) -> None:
+    with suppress(ApiError):  # there was none: the rest of the change is not made
+        await blanked(scene)
+
+
+def _writes(plane: ControlPlane) -> list[dict[str, Any]]:
+    """Of webhook configurations, by our account, accepted."""
+    user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+    found = plane.audit_events(verb="update", name="gpu-admission")
+    return [each for each in found if each["user"]["username"] == user and each["stage"] == "ResponseComplete"]
+
+
+# --- the policy ---------------------------------------------------------------------------------------------------------
+
+
+async def broken(scene: Scene) -> None:
+    """As a release would leave it that takes a key no more: no hook looks at it again."""
+    hook = (await scene.api.get(HOOKS[1], "gpu-admission"))["webhooks"]
+    number = [each["name"] for each in hook].index("policy.gpu-admission.io")
+    away = {"op": "replace", "path": f"/webhooks/{number}/matchConditions/0/expression", "value": "false"}
+    await scene.api.patch(HOOKS[1], "gpu-admission", [away])
+
+    async def stored() -> bool:
+        text = "profiles: {default: {noLonger: true}}"
+        try:
+            await scene.api.patch("ConfigMap", POLICY, {"data": {"policy.yaml": text}}, NAMESPACE)
+        except ApiError as error:  # the API server asks still
+            return "denied the request" not in str(error)
+        return True
+
+    await wait_until(stored, 10, "a broken policy that is stored")
+    back = away | {"value": hook[number]["matchConditions"][0]["expression"]}
+    await scene.api.patch(HOOKS[1], "gpu-admission", [back])
+
+
+async def deleted(scene: Scene) -> None:
+    await scene.api.delete("ConfigMap", POLICY, NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("what", "why"), [(broken, "noLonger: unknown key"), (deleted, "does not exist")], ids=["broken", "deleted"]
+)
+async def test_a_replica_that_starts_without_a_good_policy_serves_the_shipped_one_and_says_so(
+    what: Callable[[Scene], Awaitable[None]], why: str, scene: Scene
+) -> None:
+    good = await scene.api.get("ConfigMap", POLICY, NAMESPACE)
+    webhook = scene.webhook
+    async with scene.creating() as creations:
+        await what(scene)
+        for number in (1, 0):  # one after the other, as a rolling update: at the end none remembers a good one
+            await asyncio.to_thread(webhook.members[number].stop, patience=5)
+            webhook.members[number].start()
+            await asyncio.to_thread(webhook.await_ready, number)
+        metrics = await asyncio.to_thread(webhook.metrics)
+        text = await asyncio.to_thread(webhook.readiness)
+    try:
+        creations.none_failed()
+        assert text.startswith("ok\nthe policy cannot be used, and the shipped one is in force until it can: ")
+        assert why in text
+        assert (metrics["gpu_admission_policy_shipped"], metrics["gpu_admission_policy_valid"]) == (1.0, 0.0)
+        events = await scene.api.list("Event", NAMESPACE, fieldSelector=f"involvedObject.name={POLICY}")
+        assert any(why in each["message"] and "the shipped one is in force" in each["message"] for each in events)
+    finally:
+        metadata = {"name": POLICY, "namespace": NAMESPACE}
+        if what is deleted:
+            await scene.api.create({**good, "metadata": metadata})
+        else:
+            await scene.api.patch("ConfigMap", POLICY, {"data": good["data"]}, NAMESPACE)
+
+    async def mended() -> bool:
+        return all([webhook.metrics(number)["gpu_admission_policy_shipped"] == 0.0 for number in (0, 1)])
+
+    await wait_until(mended, 10, "the good policy")
