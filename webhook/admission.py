@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from webhook import explain
+from webhook import bounds, explain
 from webhook.cluster.pods import claim_of
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import (
@@ -14,6 +14,7 @@ from webhook.decision import (
     Findings,
     Home,
     context_of,
+    excessive,
     exempt,
     findings,
     fitting,
@@ -48,6 +49,8 @@ def mutate(
     if home is None:
         return IGNORED
     pod = pod_of(request.object)
+    if bounds.of_size(request.size) or bounds.of_pod(pod):
+        return IGNORED  # the validating hook says so
     context = context_of(request, pod, policy, cluster)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
@@ -177,14 +180,26 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         return IGNORED
     if exempt(request, pod, home):
         return Decision("allowed", home.profile)
+    if past := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
+        if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
+            return refused(
+                Decision("denied", home.profile, findings=excessive(past)), policy, shadow=home.settings.shadow
+            )
+        pod, old = annotated, _annotations_alone(old)  # what is stored already is not asked again how large it is
     context = context_of(request, pod, policy, cluster)
-    context.old = old
+    context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
     context.fits_empty = fitting(cluster, policy, home)
     decision = Decision("allowed", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.findings.extend(findings(pod, context, policy.rules(home.profile)))
     if any(action == "deny" for _, action, _ in decision.findings):
         refused(decision, policy, shadow=home.settings.shadow)
     return decision
+
+
+def _annotations_alone(pod: Pod) -> Pod:
+    """What an update may have changed of a pod whose spec it did not."""
+    annotations = pod["metadata"].get("annotations")
+    return {"metadata": {"annotations": annotations}, "spec": {"containers": []}}
 
 
 def refused(decision: Decision, policy: Policy, *, shadow: bool) -> Decision:

@@ -216,7 +216,7 @@ def _says(request: Request, form: Form, blanks: list[bytes]) -> bool:
     if not form.names:
         return said.uid == request.uid
     record = (metadata.get("annotations") or {}).get(DECISION, "")
-    return said[:-4] == request[:-4] and (said.name, form.record_in(blanks)) == (metadata["name"], record)
+    return said[:-5] == request[:-5] and (said.name, form.record_in(blanks)) == (metadata["name"], record)
 
 
 def _filled_in(request: Request, form: Form, blanks: list[bytes]) -> Request:
@@ -226,4 +226,4 @@ def _filled_in(request: Request, form: Form, blanks: list[bytes]) -> Request:
         return Request._make((uid, *request[1:]))
     name = blanks[form.names[0]].decode()
     # _replace takes twice as long
-    return Request._make((uid, *request[1:7], name, *request[8:-4], None, *request[-3:]))
+    return Request._make((uid, *request[1:7], name, *request[8:-5], None, *request[-4:]))

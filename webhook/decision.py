@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import chain, islice
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook import explain
+from webhook import bounds, explain
 from webhook.cluster.pods import Claim
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import BadPod
@@ -24,6 +24,8 @@ from webhook.review import Request, ending, warned
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
+_SIZE = "podSize"
+"""The unit that speaks of bounds, in messages and metrics. No policy switches it off."""
 Rules = Sequence[tuple[str, Rule]]
 Findings = list[tuple[str, str, Finding]]
 """Unit, action, finding."""
@@ -171,12 +173,29 @@ def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[tuple[str, st
         first = next(found, None)
         if first is None:
             continue
-        before = frozenset(rule.check(context.old, context) if context.old is not None else ())
-        new = list(islice((finding for finding in chain((first,), found) if finding not in before), _MOST_OF_ONE_RULE))
-        for finding in new:
+        found = chain((first,), found)
+        if context.old is not None:
+            before = frozenset(rule.check(context.old, context))
+            found = (finding for finding in found if finding not in before)
+        for finding in islice(found, _MOST_OF_ONE_RULE):
             yield name, "warn" if finding.only_warn else rule.action, finding
-        if new and rule.gate and rule.action == "deny":  # one that only warns must not silence the others
-            return
+
+
+def excessive(past: Iterable[bounds.Excess]) -> Findings:
+    """What is past a bound, as findings: nothing else was looked at."""
+    return [
+        (
+            _SIZE,
+            "deny",
+            Finding(
+                field,
+                f"{number} {what}{'' if field == 'object' else ' in all'}",
+                f"at most {most}, to be looked at in good time",
+                "Split it; nothing else in it was checked",
+            ),
+        )
+        for field, number, what, most in past
+    ]
 
 
 def fitting(cluster: Cluster, policy: Policy, home: Home) -> Callable[[Pod], Rejected] | None:

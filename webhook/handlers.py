@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import policy_guard, review, workloads
+from webhook import bounds, policy_guard, review, workloads
 from webhook.alike import MOST, Alike
 from webhook.answers import encode
 from webhook.cluster.pods import Promise, promise_of
@@ -89,9 +89,10 @@ class Handlers:
         except RecursionError:
             raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
         except Exception:
-            if review.parse(body).resource == "pods":
+            if not bounds.of_size(len(body)) and review.parse(body).resource == "pods":
                 for obj in review.objects_of(body):
-                    check(obj)  # BadPod, if this is why
+                    if not bounds.of_pod(obj):
+                        check(obj)  # BadPod, if this is why
             raise
 
     def _mutate(self, body: bytes, policy: Policy) -> tuple[review.Request, Decision]:
@@ -127,7 +128,7 @@ class Handlers:
                 return request, workloads.validate(request, policy, snapshot)
             decision = self._alike.validate(body, request, policy, snapshot)
             if promised and decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
-                promise = promise_of(request.object or {})
+                promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
         if promise is not None:
             self._state.release(promise)
         return request, decision

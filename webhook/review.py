@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from webhook.bounds import DENSEST, MOST_GROUPS
 from webhook.errors import BadReview
 from webhook.text import kind, quoted
 
@@ -41,6 +42,8 @@ class Request(NamedTuple):
     old: dict[str, Any] | None
     generated: str = ""
     subject: bytes = b""
+    size: int = 0
+    """Bytes of the review."""
 
 
 def parse(body: bytes) -> Request:
@@ -62,6 +65,8 @@ def parse(body: bytes) -> Request:
     groups, dry_run = user.get("groups") or [], request.get("dryRun") or False
     if not isinstance(groups, list):
         raise BadReview(f"request.userInfo.groups: wanted a list, saw {kind(groups)}")
+    if len(groups) > MOST_GROUPS:
+        raise BadReview(f"request.userInfo.groups: wanted at most {MOST_GROUPS}, saw {len(groups)}")
     if not isinstance(dry_run, bool):
         raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
     obj = _map(request, "object")
@@ -81,6 +86,7 @@ def parse(body: bytes) -> Request:
         object=obj or None,
         old=_map(request, "oldObject") or None,
         generated=generated,
+        size=len(body),
     )
 
 
@@ -106,6 +112,9 @@ def objects_of(body: bytes) -> list[Any]:
 
 
 def _decode(body: bytes) -> dict[str, Any]:
+    nested = body.count(b"{") + body.count(b"[")
+    if nested > DENSEST:
+        raise BadReview(f"wanted at most {DENSEST} maps and lists in a body, saw {nested}: make the object smaller")
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -11,8 +11,19 @@ from typing import Any
 
 import orjson
 
-from webhook import explain
-from webhook.decision import IGNORED, Decision, Findings, Home, context_of, exempt, findings, fitting, home_of
+from webhook import bounds, explain
+from webhook.decision import (
+    IGNORED,
+    Decision,
+    Findings,
+    Home,
+    context_of,
+    excessive,
+    exempt,
+    findings,
+    fitting,
+    home_of,
+)
 from webhook.facts import Cluster
 from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit
@@ -32,8 +43,8 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
 
     Raises BadPod where a template has not the shape of a pod.
     """
-    home, found = _changed(request, policy, cluster)
-    if home is None or home.settings.shadow:
+    home, found, past = _changed(request, policy, cluster)
+    if home is None or home.settings.shadow or past:
         return IGNORED
     operations: list[bytes] = []
     if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
@@ -77,10 +88,13 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
 
     Raises BadPod where a template has not the shape of a pod.
     """
-    home, found = _changed(request, policy, cluster)
+    home, found, past = _changed(request, policy, cluster)
     if home is None:
         return IGNORED
-    return _judged(request, found, policy, cluster, home, deny=home.settings.templates.mode == "deny")
+    if past and found and all(exempt(_of_pods(request, template), template.pod, home) for template in found):
+        return Decision("allowed", home.profile)
+    deny, early = home.settings.templates.mode == "deny", excessive(past)
+    return _judged(request, [] if past else found, policy, cluster, home, deny=deny, early=early)
 
 
 def _judged(
@@ -127,11 +141,19 @@ def _context(asker: Request, template: Template, policy: Policy, cluster: Cluste
     return context
 
 
-def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home | None, list[Template]]:
-    """The templates of a new object, or those that an update changed; the home is None where none is to be looked at."""
+def _changed(
+    request: Request, policy: Policy, cluster: Cluster
+) -> tuple[Home | None, list[Template], list[bounds.Excess]]:
+    """The templates of a new object, or those that an update changed; the home is None where none is to be looked at.
+
+    With what is past a bound in them: then none of them may be walked.
+    """
     home = home_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if home is None or home.settings.templates.mode == "off" or request.object is None or request.subresource:
-        return None, []
+        return None, [], []
+    if past := bounds.of_size(request.size):  # then not even for templates is it looked through
+        changed = request.old is None or request.old.get("spec") != request.object.get("spec")
+        return (home, [], past) if changed else (None, [], [])
     settings = home.settings.templates
     before = (
         [_looked_at(t) for t in templates(request.old, request.group, request.kind, settings)] if request.old else []
@@ -140,9 +162,15 @@ def _changed(request: Request, policy: Policy, cluster: Cluster) -> tuple[Home |
     for number, template in enumerate(templates(request.object, request.group, request.kind, settings)):
         if number < len(before) and before[number] == _looked_at(template):
             continue
-        check(template.pod)
         found.append(template)
-    return (home, found) if found else (None, [])
+    if not found:
+        return None, [], []
+    past = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in found])
+    if len(found) > (most := bounds.MOST["templates"]):
+        past.append(bounds.Excess("spec", len(found), "templates", most))
+    for template in found if not past else ():
+        check(template.pod)
+    return home, found, past
 
 
 def _looked_at(template: Template) -> tuple[Any, Any]:

@@ -13,7 +13,6 @@ from webhook.policy import Rules
 Subject = Literal["container", "pod"]
 
 NOT_EXPORTED: Mapping[str, str] = {
-    "podSize": "admission policies have a budget of their own",
     "podForm": "the API server refuses the same by itself",
     "workloadForm": "the API server refuses the same by itself",
     "gpuQuantity": "the API server refuses the same by itself",

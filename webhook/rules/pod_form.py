@@ -28,7 +28,7 @@ from webhook.interface import Context, Finding, Rule
 from webhook.names import LABEL, SUBDOMAIN, VALUE_WORDS, Form, fix_of_value, generates, is_label_value
 from webhook.pod import Container, Pod, claims_devices, labels_of, mounts_the_host
 from webhook.quantity import parse
-from webhook.text import bare, listed, nearest, quoted
+from webhook.text import Hint, bare, listed, nearest, quoted
 
 _OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 """The last two only with feature gate TaintTolerationComparisonOperators, which is not for us to know."""
@@ -130,12 +130,13 @@ def _no_image(container: Container) -> Finding:
 
 
 def _mounts(container: Container, mounts: Sequence[Mapping[str, Any]], volumes: Collection[str]) -> Iterator[Finding]:
+    known = _authors(volumes)
     for index, mount in enumerate(mounts):
         name = mount.get("name") or ""
         if name not in volumes:
             seen = f"a mount of volume {quoted(name)} in container {quoted(container.name)}"
             path = f"{container.field}.volumeMounts[{index}].name"
-            yield _unknown(path, seen, name, volumes, "volume", "Add it to spec.volumes, or remove the mount")
+            yield _unknown(path, seen, name, known, "volume", "Add it to spec.volumes, or remove the mount")
 
 
 def _resources(
@@ -154,12 +155,13 @@ def _resources(
             wanted="the same number as limit: such resources cannot be overcommitted",
             fix=f"Write limits.{bare(name)}; if it is a GPU, name it under gpus in the policy, which then fills limits in",
         )
+    known = _authors(claims) if resources.get("claims") else ()
     for index, claim in enumerate(resources.get("claims") or ()):
         name = claim.get("name") or ""
         if name not in claims:
             path, seen = f"{container.field}.resources.claims[{index}].name", f"claim {quoted(name)}"
             fix = "Add it to spec.resourceClaims, or remove it"
-            yield _unknown(path, f"{seen} in container {quoted(container.name)}", name, claims, "claim", fix)
+            yield _unknown(path, f"{seen} in container {quoted(container.name)}", name, known, "claim", fix)
 
 
 def _same(request: Any, limit: Any) -> bool:
@@ -169,11 +171,14 @@ def _same(request: Any, limit: Any) -> bool:
         return True  # the API server did not even decode it
 
 
-def _unknown(path: str, seen: str, name: str, known: Collection[str], kind: str, fix: str) -> Finding:
-    names = sorted([one for one in known if one and not one.startswith(_NOT_THE_AUTHORS)])
-    wanted = f"a {kind} of the pod: {listed(map(bare, names))}" if names else f"a {kind} of the pod, which has none"
-    near = nearest(name, names)
-    return Finding(path, seen, wanted, f"Write {bare(near)} if that is meant; or a{fix[1:]}" if near else fix)
+def _authors(known: Collection[str]) -> tuple[str, ...]:
+    """The names that whoever wrote the pod gave, sorted."""
+    return tuple(sorted([name for name in known if name and not name.startswith(_NOT_THE_AUTHORS)]))
+
+
+def _unknown(path: str, seen: str, name: str, names: tuple[str, ...], kind: str, fix: str) -> Finding:
+    wanted = f"a {kind} of the pod: {listed(names, show=bare)}" if names else f"a {kind} of the pod, which has none"
+    return Finding(path, seen, wanted, Hint(name, names, "Write ", f" if that is meant; or a{fix[1:]}", fix))
 
 
 def _claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
