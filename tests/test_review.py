@@ -31,7 +31,8 @@ def body(**tweaks: Any) -> bytes:
 
 
 def test_a_review_is_read() -> None:
-    assert parse(body(name="a", subResource="ephemeralcontainers", oldObject={"x": 1}, dryRun=True)) == Request(
+    text = body(name="a", subResource="ephemeralcontainers", oldObject={"x": 1}, dryRun=True)
+    assert parse(text) == Request(
         uid="u-1",
         kind="Pod",
         group="",
@@ -45,6 +46,7 @@ def test_a_review_is_read() -> None:
         dry_run=True,
         object={"metadata": {}, "spec": {}},
         old={"x": 1},
+        size=len(text),
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import container
+from webhook.bounds import MOST
 from webhook.review import Request
 from webhook.templates import Template, Templates, checked_by_the_api_server, templates
 
@@ -97,9 +98,23 @@ def test_the_policy_says_who_owns_the_pods_of_a_custom_resource() -> None:
     assert owner(template) == ("Job", "app")
 
 
-def test_a_tenant_who_writes_a_thousand_entries_gets_32_looked_at() -> None:
+def test_of_a_thousand_entries_one_more_is_found_than_may_be() -> None:
     groups = [{"template": POD}] * 1000
-    assert len(found(workload("RayCluster", {"workerGroupSpecs": groups}), "ray.io", "RayCluster")) == 32
+    made = workload("RayCluster", {"workerGroupSpecs": groups})
+    assert len(found(made, "ray.io", "RayCluster")) == MOST["templates"] + 1
+
+
+def test_names_are_cut_where_others_are_made_of_them() -> None:
+    claims = [{"metadata": {"name": "data"}}] * 10
+    made = workload("StatefulSet", {"template": POD, "volumeClaimTemplates": claims})
+    made["metadata"]["name"] = "x" * 9999
+    (template,) = found(made, "apps", "StatefulSet")
+    assert (
+        max(
+            len(v["persistentVolumeClaim"]["claimName"]) for v in template.pod["spec"]["volumes"] if v["name"] == "data"
+        )
+        < 300
+    )
 
 
 def test_the_pods_of_a_stateful_set_have_a_volume_for_each_claim_template() -> None:

@@ -86,6 +86,8 @@ def mutate(
         return _refused_early(decision, said, request, context, policy, home)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
+    if decision.encoded is not None and len(decision.encoded) > bounds.LARGEST_PATCH:
+        return IGNORED
     if decision.patch is not None and not _holds(decision.patch, original, pod):
         decision.result, decision.patch = "gated", None
         decision.warnings = ["gpu-admission: internal error, the pod was left as it was: please report this"]

@@ -23,6 +23,8 @@ DENSEST: Final = 500_000
 decoded has names in each, so that 8 MiB of it have fewer."""
 MOST_GROUPS: Final = 2_000
 """Of a user. Exemptions look at each of them."""
+LARGEST_PATCH: Final = 1 << 18
+"""Bytes. What we add to a pod takes a few kB, unless it repeats what no object has: a label of a megabyte."""
 MOST: Final[Mapping[str, int]] = {
     "containers": 256,
     "environment variables": 4096,
@@ -120,7 +122,7 @@ def counted(pod: Any) -> dict[str, int]:
         found["terms of pod affinity"] = _pod_terms(affinity)
     if found["containers"] <= MOST["containers"]:  # with more there is nothing else to say
         for kind in CONTAINER_LISTS:
-            for container in spec.get(kind) or ():
+            for container in _list(spec.get(kind)):
                 _add_container(found, _map(container))
     return found
 
@@ -149,7 +151,7 @@ def _node_terms(affinity: Mapping[str, Any]) -> int:
     preferred, count = affinity.get(PREFERRED), 0
     if not (_few(required) and _few(preferred)):
         return _size(required) + _size(preferred)
-    terms = [*(required or ()), *[_map(term).get("preference") for term in preferred or ()]]
+    terms = [*_list(required), *[_map(term).get("preference") for term in _list(preferred)]]
     for term in terms:
         count += 1
         for part in ("matchExpressions", "matchFields"):
@@ -167,7 +169,7 @@ def _pod_terms(affinity: Mapping[str, Any]) -> int:
 
 def _values(expressions: Any) -> int:
     """Expressions and their values together."""
-    return sum([1 + _size(_map(expression).get("values")) for expression in expressions or ()])
+    return sum([1 + _size(_map(expression).get("values")) for expression in _list(expressions)])
 
 
 def _few(entries: Any) -> bool:
@@ -185,6 +187,10 @@ def _past(found: Mapping[str, int], times: int = 1) -> list[Excess]:
 
 def _map(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _size(value: Any) -> int:

@@ -6,7 +6,6 @@ and `remove` are used: a diff of whole objects would be slower and would emit co
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -19,7 +18,6 @@ def pointer(path: Path) -> str:
     return "".join(["/" + (p.replace("~", "~0").replace("/", "~1") if isinstance(p, str) else str(p)) for p in path])
 
 
-@lru_cache(maxsize=2048)  # paths hold resource names, which tenants write: bounded
 def _encoded(path: Path) -> bytes:
     return orjson.dumps(pointer(path))
 
@@ -128,7 +126,6 @@ def apply(patch: bytes, obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-@lru_cache(maxsize=2048)
 def _parsed(path: str) -> tuple[tuple[str, ...], str]:
     *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
     return tuple(parents), last

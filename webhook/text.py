@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST_QUOTE = 80
-_MOST_NEAR, _LONGEST_NEAR = 64, 80
-"""Names that are looked through for the nearest one, and their length: it takes the product of both lengths for each."""
+_LONGEST_NEAR, _MOST_COMPARED = 64, 10_000
+"""Of names that are looked through for the nearest one: their length, and how many pairs of characters are compared in all."""
 
 
 def quoted(value: object) -> str:
@@ -74,7 +74,13 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word most like `word`, or None if none is alike. Among few and short ones only: others nobody mistypes."""
     if len(word) > _LONGEST_NEAR:
         return None
-    few = [name for name in known[:_MOST_NEAR] if len(name) <= _LONGEST_NEAR]
+    few, left = [], _MOST_COMPARED
+    for name in known:
+        left -= max(1, len(word)) * max(1, len(name))
+        if left < 0:
+            break
+        if len(name) <= _LONGEST_NEAR:
+            few.append(name)
     found = difflib.get_close_matches(word, few, n=1, cutoff=0.6)
     return found[0] if found else None
 
