@@ -208,6 +208,45 @@ _pod(
 _pod("100,000 scheduling gates", lambda: pod(schedulingGates=[{"name": "a"}] * 100_000))
 _pod("50,000 host paths", lambda: pod(volumes=_named(50_000, hostPath={"path": "/dev"})))
 
+
+def _everything() -> Json:
+    """A pod that is at nearly every bound together, and wrong wherever it can be."""
+    names = [f"{GPU}{number}" for number in range(4)]
+    every = [
+        container(
+            name=f"c{number}",
+            resources={"limits": dict.fromkeys(names, "1"), "requests": dict.fromkeys(names, "2")},
+            env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 15,
+            envFrom=[{"prefix": "NVIDIA_"}],
+            volumeMounts=[{"name": f"{_LONG}{number}", "mountPath": "/run/nvidia-container-devices/x"}] * 8,
+            securityContext={"privileged": True, "capabilities": {"add": ["SYS_ADMIN"] * 4}},
+        )
+        for number in range(250)
+    ]
+    metadata = {
+        "annotations": {f"cdi.k8s.io/{number}": "x" for number in range(1_000)},
+        "labels": {f"l{number}": "?" for number in range(1_000)},
+    }
+    return pod(
+        every,
+        metadata,
+        volumes=[{"name": f"{_LONG}y{number}", "hostPath": {"path": "/dev"}} for number in range(1_000)],
+        tolerations=[{"key": f"a{number}", "operator": "Is", "effect": "No"} for number in range(250)],
+        affinity=_affinity([_expression(f"x{number}") for number in range(250)]),
+        nodeSelector={f"a{number}": "b" for number in range(250)},
+    )
+
+
+_pod("everything at its bound", _everything)
+_pod("everything at its bound, and the GPUs of one kind", lambda: _of_one_kind(_everything()))
+
+
+def _of_one_kind(made: Json) -> Json:
+    for each in made["spec"]["containers"]:
+        each["resources"] = {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+    return made
+
+
 # --- pods: one of the values is long, or odd --------------------------------------------------------------------------
 
 
@@ -314,6 +353,7 @@ _add(
     lambda: review(pod(metadata={"labels": {"a": "b"}}), oldObject=_mounts(20_000, 20_000)),
     "validate",
 )
+_updated("UPDATE: everything at its bound", lambda word: _changed(_everything, word))
 _updated(
     "UPDATE: 30,000 ephemeral containers",
     lambda word: pod(ephemeralContainers=[container(name=word)] * 30_000),
@@ -341,6 +381,7 @@ def _deployment(name: str, make: Callable[[], Json], **spec: Any) -> None:
 
 _deployment("Deployment: 1,000 volumes, 20 unknown mounts", lambda: _mounts(1_000, 20))
 _deployment("Deployment: 1,000 volumes, 2,000 unknown mounts", lambda: _mounts(1_000, 2_000))
+_deployment("Deployment: everything at its bound", _everything)
 _deployment("Deployment: 70,000 containers", lambda: pod([container()] * 70_000))
 _deployment("Deployment: 2,500,000 empty containers", lambda: pod([{}] * 2_500_000))
 _deployment(
@@ -409,6 +450,14 @@ _add(
     "PyTorchJob: 30 kinds of replicas with 100 unknown mounts each",
     lambda: _workload(
         {"pytorchReplicaSpecs": {f"a{n}": {"template": _template(_mounts(300, 100))} for n in range(30)}},
+        "PyTorchJob",
+        "kubeflow.org",
+    ),
+)
+_add(
+    "PyTorchJob: 4 kinds of replicas with everything at its bound",
+    lambda: _workload(
+        {"pytorchReplicaSpecs": {f"a{n}": {"template": _template(_everything())} for n in range(4)}},
         "PyTorchJob",
         "kubeflow.org",
     ),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench.bodies import BODIES, GPU, Body, config_map, container, pod, review
+from bench.bodies import BODIES, Body, config_map, container, pod, review
 from tests.served import Server
 from webhook.cluster.pods import counted_demand
 from webhook.server import LARGEST_BODY
@@ -59,33 +59,6 @@ def test_whatever_the_body_it_is_answered_with_a_bounded_number_of_calls(body: B
 
 def test_there_are_bodies_of_every_kind() -> None:
     assert len(BODIES) >= 100
-
-
-def test_what_a_pod_may_be_at_every_bound_together_is_answered_too() -> None:
-    names = [f"{GPU}{number}" for number in range(7)]
-    every = [
-        container(
-            name=f"c{number}",
-            resources={"limits": dict.fromkeys(names[:4], "1"), "requests": dict.fromkeys(names[:4], "1")},
-            env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 15,
-            envFrom=[{"prefix": "NVIDIA_"}],
-            volumeMounts=[{"name": f"x{number}", "mountPath": "/run/nvidia-container-devices/x"}] * 8,
-            securityContext={"privileged": True, "capabilities": {"add": ["SYS_ADMIN"] * 4}},
-        )
-        for number in range(250)
-    ]
-    metadata = {
-        "annotations": {f"cdi.k8s.io/{n}": "x" for n in range(1_000)},
-        "labels": {f"l{n}": "?" for n in range(1_000)},
-    }
-    volumes = [{"name": f"y{n}", "hostPath": {"path": "/dev"}} for n in range(1_000)]
-    large = pod(every, metadata, volumes=volumes, tolerations=[{"key": "a", "operator": "Is"}] * 250)
-    server = Server()
-    for text in (review(large), review(large, oldObject=pod(every[:200], volumes=volumes))):
-        with counted() as calls:
-            status, _ = server.handlers.validate(text)
-        assert status == 200
-        assert calls.count < 2 * _MOST_CALLS
 
 
 def test_nothing_is_kept_of_pods_with_thousands_of_resource_names() -> None:

@@ -24,6 +24,8 @@ from webhook.review import Request, ending, warned
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
+_MOST_EXCUSED = 200
+"""Of one rule: what an old object has beyond that excuses nothing, and is not worked out."""
 _SIZE = "podSize"
 """The unit that speaks of bounds, in messages and metrics. No policy switches it off."""
 Rules = Sequence[tuple[str, Rule]]
@@ -166,7 +168,8 @@ IGNORED = Decision("ignored")
 def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[tuple[str, str, Finding]]:
     """What the rules find: unit, action, finding. On an UPDATE only what it brings.
 
-    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times.
+    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times. Of the
+    old object no more than of this one.
     """
     for name, rule in rules:
         found = iter(rule.check(pod, context))
@@ -175,7 +178,7 @@ def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[tuple[str, st
             continue
         found = chain((first,), found)
         if context.old is not None:
-            before = frozenset(rule.check(context.old, context))
+            before = frozenset(islice(rule.check(context.old, context), _MOST_EXCUSED))
             found = (finding for finding in found if finding not in before)
         for finding in islice(found, _MOST_OF_ONE_RULE):
             yield name, "warn" if finding.only_warn else rule.action, finding

@@ -96,7 +96,7 @@ def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: 
         demand = demand_of(pod)
     except QuantityError:
         return ()
-    if not gpus.among([name for name, _ in demand.requests]):
+    if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
         return ()
     return _ranker(snapshot, settings, gpus).fits_empty(pod, demand)
 
