@@ -276,6 +276,12 @@ _add(
     "300,000 nested maps in a field that nobody reads",
     lambda: review(pod(metadata={"x": "HERE"})).replace(b'"HERE"', b"[" + b'{"":0},' * 300_000 + b"{}]"),
 )
+_add(
+    "480,000 nested maps and 900,000 words in a field that nobody reads",
+    lambda: review(pod(metadata={"x": "HERE"})).replace(
+        b'"HERE"', b"[" + b'{"":0},' * 480_000 + b'"ab",' * 900_000 + b"{}]"
+    ),
+)
 _pod("700,000 keys in a field that nobody reads", lambda: pod(metadata={"x": {f"{n:x}": 1 for n in range(700_000)}}))
 _pod("2,700,000 lists in a field that nobody reads", lambda: pod(metadata={"x": [[]] * 2_700_000}))
 _pod("1,600,000 short words in a field that nobody reads", lambda: pod(metadata={"x": ["ab"] * 1_600_000}))
