@@ -124,13 +124,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--patience", type=int, default=60, metavar="SECONDS")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="hostile.json goes there")
     parser.add_argument("words", nargs="*", help="only bodies with one of these in their names")
     options = parser.parse_args()
     names = [name for name in BODIES if not options.words or any(word in name for word in options.words)]
     out = stdout()
     table = Table("body", "CPU s", "MiB at its peak", "MiB left", "answer", title="Bodies that were made to cost much")
     bad = 0
-    for name, cost in costs(options.nodes, names, options.patience):
+    found = dict(costs(options.nodes, names, options.patience))
+    for name, cost in found.items():
         if cost is None:
             table.add_row(name, f"over {options.patience}", "", "", "")
             bad += 1
@@ -139,6 +141,10 @@ def main() -> int:
         table.add_row(name, f"{cost.seconds:.2f}", f"{cost.peak:.0f}", f"{cost.left:.1f}", cost.answers)
     out.print(table)
     out.print(f"{len(names)} bodies, {bad} cost more than {_MOST_SECONDS:.0f} s or {_MOST_MEMORY:.0f} MiB")
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        plain = {name: cost and cost._asdict() for name, cost in found.items()}
+        (options.out / "hostile.json").write_bytes(orjson.dumps(plain, option=orjson.OPT_INDENT_2))
     return min(bad, 1)
 
 

@@ -51,14 +51,32 @@ MOST: Final[Mapping[str, int]] = {
 """In all of a pod. `templates`: of one object, where a path of the policy has `*`; `selector`: of a workload."""
 TOGETHER: Final = 4
 """All templates of one object have this many times as much."""
-_METADATA: Final = ("labels", "annotations", "ownerReferences")
-_LISTS: Final = (
+_Fields = tuple[tuple[str, str], ...]
+"""Names of lists and maps, and what is in them."""
+_METADATA: Final[_Fields] = tuple([(name, name) for name in ("labels", "annotations", "ownerReferences")])
+_SPEC: Final[_Fields] = (
+    *[(kind, "containers") for kind in CONTAINER_LISTS],
+    ("volumes", "volumes"),
+    ("resourceClaims", "claims"),
+    ("tolerations", "tolerations"),
+    ("nodeSelector", "entries of the node selector"),
+    ("topologySpreadConstraints", "topologySpreadConstraints"),
+    ("schedulingGates", "schedulingGates"),
+    ("overhead", "names of resources"),
+)
+_CONTAINER: Final[_Fields] = (
     ("env", "environment variables"),
     ("envFrom", "envFrom"),
     ("ports", "ports"),
     ("volumeMounts", "volumeMounts"),
     ("volumeDevices", "volumeDevices"),
 )
+_RESOURCES: Final[_Fields] = (
+    ("limits", "names of resources"),
+    ("requests", "names of resources"),
+    ("claims", "claims"),
+)
+_CAPABILITIES: Final[_Fields] = (("add", "capabilities"), ("drop", "capabilities"))
 
 
 class Excess(NamedTuple):
@@ -93,56 +111,41 @@ def of_templates(pods: Iterable[Any]) -> list[Excess]:
 
 def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
     """Of a workload beside its templates."""
-    metadata, selector = _map(obj.get("metadata")), _map(_map(obj.get("spec")).get("selector"))
-    found = {name: _size(metadata.get(name)) for name in _METADATA}
+    found: dict[str, int] = {}
+    _count(found, _METADATA, obj.get("metadata"))
+    selector = _map(_map(obj.get("spec")).get("selector"))
     expressions = selector.get("matchExpressions")
-    found["entries of the selector"] = (
-        len(selector) + _size(selector.get("matchLabels")) + (_values(expressions) if _few(expressions) else 0)
-    )
+    few = _values(expressions) if _few(expressions) else _size(expressions)
+    found["entries of the selector"] = len(selector) + _size(selector.get("matchLabels")) + few
     return _past(found)
 
 
 def counted(pod: Any) -> dict[str, int]:
     """How much there is of each of MOST, as far as it is in pods."""
+    found: dict[str, int] = {}
     pod = _map(pod)
-    metadata, spec = _map(pod.get("metadata")), _map(pod.get("spec"))
-    found = {
-        "containers": sum([_size(spec.get(kind)) for kind in CONTAINER_LISTS]),
-        "volumes": _size(spec.get("volumes")),
-        "claims": _size(spec.get("resourceClaims")),
-        "tolerations": _size(spec.get("tolerations")),
-        "entries of the node selector": _size(spec.get("nodeSelector")),
-        "topologySpreadConstraints": _size(spec.get("topologySpreadConstraints")),
-        "schedulingGates": _size(spec.get("schedulingGates")),
-        "names of resources": _resources(spec) + _size(spec.get("overhead")),
-        **{name: _size(metadata.get(name)) for name in _METADATA},
-    }
+    spec = _map(pod.get("spec"))
+    _count(found, _METADATA, pod.get("metadata"))
+    _count(found, _SPEC, spec)
+    _count(found, _RESOURCES, spec.get("resources"))
     if affinity := _map(spec.get("affinity")):
         found["values in node affinity"] = _node_terms(_map(affinity.get("nodeAffinity")))
         found["terms of pod affinity"] = _pod_terms(affinity)
-    if found["containers"] <= MOST["containers"]:  # with more there is nothing else to say
+    if found.get("containers", 0) <= MOST["containers"]:  # with more there is nothing else to say
         for kind in CONTAINER_LISTS:
             for container in _list(spec.get(kind)):
-                _add_container(found, _map(container))
+                _count(found, _CONTAINER, container)
+                if isinstance(container, dict):
+                    _count(found, _RESOURCES, container.get("resources"))
+                    _count(found, _CAPABILITIES, _map(container.get("securityContext")).get("capabilities"))
     return found
 
 
-def _add_container(found: dict[str, int], container: Mapping[str, Any]) -> None:
-    for field, what in _LISTS:
-        if entries := container.get(field):
-            found[what] = found.get(what, 0) + _size(entries)
-    if container.get("resources"):
-        found["names of resources"] += _resources(container)
-        found["claims"] += _size(_map(container["resources"]).get("claims"))
-    if security := _map(container.get("securityContext")):
-        capabilities = _map(security.get("capabilities"))
-        more = _size(capabilities.get("add")) + _size(capabilities.get("drop"))
-        found["capabilities"] = found.get("capabilities", 0) + more
-
-
-def _resources(holder: Mapping[str, Any]) -> int:
-    resources = _map(holder.get("resources"))
-    return _size(resources.get("limits")) + _size(resources.get("requests"))
+def _count(found: dict[str, int], fields: _Fields, holder: Any) -> None:
+    if isinstance(holder, dict):
+        for field, what in fields:
+            if (entries := holder.get(field)) and isinstance(entries, (list, dict)):
+                found[what] = found.get(what, 0) + len(entries)
 
 
 def _node_terms(affinity: Mapping[str, Any]) -> int:
@@ -179,9 +182,9 @@ def _few(entries: Any) -> bool:
 
 def _past(found: Mapping[str, int], times: int = 1) -> list[Excess]:
     return [
-        Excess("metadata" if what in _METADATA else "spec", count, what, most)
-        for what, limit in MOST.items()
-        if (count := found.get(what, 0)) > (most := limit * times)
+        Excess("metadata" if (what, what) in _METADATA else "spec", count, what, MOST[what] * times)
+        for what, count in found.items()
+        if count > MOST[what] * times
     ]
 
 
