@@ -13,6 +13,7 @@ _DATA = Path(__file__).resolve().parent.parent / "tests" / "bench" / "data"
 _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "reviews": ("what one review costs, beside an echo", []),
     "loop": ("what the program does for one pod, without a server", []),
+    "hostile": ("what bodies cost that were made to cost much; Linux, three minutes", []),
     "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
     "placement": (
         "how good the choices are, on a small trace",

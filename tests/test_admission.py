@@ -382,13 +382,6 @@ def test_nothing_else_is_looked_at_in_a_pod_that_is_refused_for_its_size() -> No
     assert {unit for unit, _, _ in validated(HUGE).findings} == {"podSize"}
 
 
-def test_a_rule_for_size_that_only_warns_does_not_silence_the_others() -> None:
-    policy = Policy.load("profiles: {default: {rules: {podSize: {action: warn}, gpuFits: {action: 'off'}}}}")
-    decision = validate(request(HUGE), policy, CLUSTER)
-    assert {unit for unit, _, _ in decision.findings} >= {"podSize", "hostNamespaces"}
-    assert decision.result == "denied"
-
-
 def test_an_old_pod_that_is_too_large_does_not_hide_what_an_update_brings() -> None:
     old = pod(*(container(f"c{i}", gpu=None) for i in range(300)))
     new = copy.deepcopy(old)

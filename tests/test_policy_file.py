@@ -79,14 +79,37 @@ UNKNOWN = "unknown key; known here: "
             id="bytes that are no UTF-8",
         ),
         pytest.param(
-            "#" * ((1 << 18) + 1),
-            ["the policy has 262145 bytes; wanted at most 262144: shorten it, comments included"],
+            "#" * ((1 << 17) + 1),
+            ["the policy has 131073 bytes; wanted at most 131072: shorten it, comments included"],
             id="more than is read in good time",
+        ),
+        pytest.param(
+            "entries: [" + "a, " * 20_000 + "]",
+            ["line 1: more than 20000 keys and values are refused"],
+            id="more values than are looked at",
+        ),
+        pytest.param(
+            "entries: " + ":".join("1" * 100),
+            [f'line 1: entries: "{":".join("1" * 40)}:…" is too long for what is no text: put text in quotes'],
+            id="a long number to the base 60",
+        ),
+        pytest.param(
+            "entries: [" + "a, " * 1025 + "]",
+            ["line 1: entries: saw 1025 entries, wanted at most 1024: use patterns with *"],
+            id="a list of which each decision would look at all",
+        ),
+        pytest.param(
+            "profiles:\n  default: {first: [" + "a, " * 1020 + "]}\n" + "".join(f"  a{n}: {{}}\n" for n in range(99)),
+            [
+                "profiles: saw 103121 values, those of `default` in each profile; wanted at most 100000: "
+                "shorten `default`, or have fewer profiles"
+            ],
+            id="much in each of many profiles",
         ),
         pytest.param(
             "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
         ),
-        pytest.param("[" * 250_000, ["line 1: more than 32 levels are refused"], id="nesting that ends a parser"),
+        pytest.param("[" * 100_000, ["line 1: more than 32 levels are refused"], id="nesting that ends a parser"),
         pytest.param(
             "entries: []\nprofiles: {}\nentries: []",
             ["line 3: entries: the key stands here twice"],
@@ -108,7 +131,9 @@ UNKNOWN = "unknown key; known here: "
         ),
         pytest.param("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp'], id="no day of any year"),
         pytest.param(
-            "entries: " + "1" * 5000, [f'line 1: entries: "{"1" * 80}…" is no int'], id="a number of 5000 digits"
+            "entries: " + "1" * 5000,
+            [f'line 1: entries: "{"1" * 80}…" is too long for what is no text: put text in quotes'],
+            id="a number of 5000 digits",
         ),
         pytest.param("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?'], id="a misspelt key"),
         pytest.param("kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"], id="a key like no other"),

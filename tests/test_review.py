@@ -44,6 +44,7 @@ def test_a_review_is_read() -> None:
         dry_run=True,
         object={"metadata": {}, "spec": {}},
         old={"x": 1},
+        size=len(sent),
     )
 
 

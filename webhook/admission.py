@@ -12,17 +12,17 @@ from functools import partial
 
 import orjson
 
-from webhook import explain
+from webhook import bounds, explain
 from webhook.cluster.pods import claim_of
 from webhook.cluster.snapshot import Snapshot
-from webhook.context import Home, context_of, denials, exempt, findings, home_of, pod_of, refused
+from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
 from webhook.decision import IGNORED, Decision
 from webhook.facts import Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Context, Injector, Outcome
 from webhook.patch import Edit, apply
 from webhook.placement import Ask, answer, ask_of, place
-from webhook.pod import DECISION, annotations_of
+from webhook.pod import DECISION, Pod, annotations_of
 from webhook.policy import Policy
 from webhook.reduced import as_json, reduced
 from webhook.review import Request
@@ -150,6 +150,8 @@ def complete(prepared: Prepared, policy: Policy, snapshot: Snapshot) -> Decision
         return replace(decision, result="shadow") if home.settings.shadow else decision
     edit.set(_ANNOTATION, record)
     patch = edit.patch()
+    if len(patch) > bounds.LARGEST_PATCH:
+        return IGNORED
     if not _holds(patch, prepared.source, edit):
         return replace(decision, result="gated", warnings=(_GATED,))
     if home.settings.shadow:
@@ -178,6 +180,8 @@ def mutate(request: Request, policy: Policy, snapshot: Snapshot, prepare: Prepar
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
+    if bounds.of_size(request.size) or bounds.of_pod(request.object):
+        return IGNORED  # the validating hook says so
     prepared = prepare(reduced(request), policy, snapshot)
     return prepared if isinstance(prepared, Decision) else complete(prepared, policy, snapshot)
 
@@ -204,9 +208,19 @@ def validate(request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         return IGNORED
     if exempt(request, pod, home):
         return Decision("allowed", home.profile)
+    if past := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
+        if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
+            return refused(request, excessive(past), policy, home)
+        pod, old = annotated, _annotations_alone(old)  # what is stored already is not asked again how large it is
     context = context_of(request, pod, policy, snapshot, home)
-    context.old = old
+    context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
     found = list(findings(pod, context, policy.rules(home.profile)))
     if denials(found):
         return refused(request, found, policy, home, context.workload.name)
     return Decision("allowed", home.profile, context.workload.name, findings=tuple(found), unknown_profile=home.unknown)
+
+
+def _annotations_alone(pod: Pod) -> Pod:
+    """What an update may have changed of a pod whose spec it did not."""
+    annotations = pod["metadata"].get("annotations")
+    return {"metadata": {"annotations": annotations}, "spec": {"containers": []}}

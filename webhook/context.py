@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
-from webhook import explain
+from webhook import bounds, explain
 from webhook.cluster.snapshot import Snapshot
 from webhook.decision import Decision, Found
 from webhook.errors import BadPod
 from webhook.facts import Cluster
-from webhook.interface import Context, Rule
+from webhook.interface import Context, Finding, Rule
 from webhook.placement import fits_empty
 from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
@@ -21,6 +21,10 @@ from webhook.text import quoted
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
+_MOST_EXCUSED = 200
+"""Of one rule: what an old object has beyond that excuses nothing, and is not worked out."""
+_SIZE = "podSize"
+"""The unit that speaks of bounds, in messages and metrics. No policy switches it off."""
 Rules = Sequence[tuple[str, Rule]]
 
 
@@ -83,26 +87,44 @@ def exempt(request: Request, pod: Pod, home: Home) -> bool:
 def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[Found]:
     """What the rules find. On an UPDATE only what it brings.
 
-    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times.
+    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times. Of the
+    old object no more than of this one.
     """
     for name, rule in rules:
         found = iter(rule.check(pod, context))
         first = next(found, None)
         if first is None:
             continue
-        before = frozenset(rule.check(context.old, context) if context.old is not None else ())
-        new = list(islice((finding for finding in chain((first,), found) if finding not in before), _MOST_OF_ONE_RULE))
-        for finding in new:
+        found = chain((first,), found)
+        if context.old is not None:
+            before = frozenset(islice(rule.check(context.old, context), _MOST_EXCUSED))
+            found = (finding for finding in found if finding not in before)
+        for finding in islice(found, _MOST_OF_ONE_RULE):
             yield Found(name, "warn" if finding.only_warn else rule.action, finding)
-        if new and rule.gate and rule.action == "deny":  # one that only warns must not silence the others
-            return
+
+
+def excessive(past: Iterable[bounds.Excess]) -> list[Found]:
+    """What is past a bound, as findings: nothing else was looked at."""
+    return [
+        Found(
+            _SIZE,
+            "deny",
+            Finding(
+                field,
+                f"{number} {what}{'' if field == 'object' else ' in all'}",
+                f"at most {most}, to be looked at in good time",
+                "Split it; nothing else in it was checked",
+            ),
+        )
+        for field, number, what, most in past
+    ]
 
 
 def denials(found: Sequence[Found]) -> list[Found]:
     return [each for each in found if each.action == "deny"]
 
 
-def refused(request: Request, found: Sequence[Found], policy: Policy, home: Home, workload: str) -> Decision:
+def refused(request: Request, found: Sequence[Found], policy: Policy, home: Home, workload: str = "") -> Decision:
     """Refused for every denial in `found`; in a shadow profile only recorded."""
     complaint = explain.complaint([(each.unit, each.finding) for each in denials(found)], policy.hash)
     return Decision(

@@ -51,17 +51,20 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def unsafe(text: str | bytes, deepest: int, *, aliases: bool) -> str | None:
-    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none.
+def unsafe(text: str | bytes, deepest: int, *, aliases: bool, most: int | None = None) -> str | None:
+    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none. `most`: values.
 
     The parser's own recursion ends the process where the nesting is deep, and a few nested aliases grow to any size.
     """
-    depth = 0
+    depth = count = 0
     for event in yaml.parse(text, Loader=_READER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        count += isinstance(event, yaml.NodeEvent)
+        if most is not None and count > most:
+            return f"line {line_of(event)}: more than {most} keys and values are refused"
         if depth > deepest:
             return f"line {line_of(event)}: more than {deepest} levels are refused"
         if not aliases and isinstance(event, yaml.AliasEvent):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import admission, policy_guard, review, workloads
+from webhook import admission, bounds, policy_guard, review, workloads
 from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
@@ -83,9 +83,9 @@ class Handlers:
         except RecursionError:
             raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
         except Exception:
-            if request.resource == "pods":
+            if request.resource == "pods" and not bounds.of_size(request.size):
                 for obj in (request.object, request.old):
-                    if obj:
+                    if obj and not bounds.of_pod(obj):
                         check(obj)  # BadPod, if this is why
             raise
 
@@ -107,7 +107,7 @@ class Handlers:
             return workloads.validate(request, policy, snapshot)
         decision = admission.validate(request, policy, snapshot)
         if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
-            promise = promise_of(request.object or {})
+            promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
             if promise is not None:
                 self._state.release(promise)
         return decision

@@ -19,6 +19,7 @@ from webhook.facts import Cluster, Placement, Rejected, Workload
 from webhook.gpus import Gpus
 from webhook.patch import Edit
 from webhook.pod import Container, Owner, Pod, containers, uses_gpu
+from webhook.text import Hint
 
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
@@ -48,7 +49,7 @@ class Finding(NamedTuple):
     in the template."""
     seen: str
     wanted: str
-    fix: str
+    fix: str | Hint
     """What to do next, as an imperative without a full stop."""
     only_warn: bool = False
     """Told as a warning even where the rule denies: what it found is bad for the user, and no more than that."""
@@ -153,8 +154,6 @@ class Rule(Settings):
     """Finds violations. `action`: `deny` refuses the pod, `warn` tells the caller, `off` does not look."""
 
     action: Action = "deny"
-    gate: ClassVar[bool] = False
-    """Where it finds anything, no later rule is asked."""
     early: ClassVar[bool] = False
     """Asked in the mutating hook too, after the injectors: the API server would refuse the pod before it validates."""
 

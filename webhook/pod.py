@@ -175,25 +175,3 @@ def clean_path(path: str) -> str:
     """A path as a container runtime takes it: absolute, without `//`, `.` and `..`; `/var/run` is a link to `/run`."""
     cleaned = "/" + normpath("/" + path).lstrip("/")
     return cleaned[4:] if cleaned == "/var/run" or cleaned.startswith("/var/run/") else cleaned
-
-
-# --- tolerations ------------------------------------------------------------------------------------------------------
-
-
-def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Whether one toleration matches one taint (Toleration.ToleratesTaint, k8s.io/api core/v1/toleration.go).
-
-    Operators that we do not know tolerate nothing.
-    """
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    operator = toleration.get("operator") or "Equal"
-    if operator == "Exists":
-        return True
-    return (
-        operator == "Equal"
-        and bool(toleration.get("key"))
-        and (toleration.get("value") or "") == (taint.get("value") or "")
-    )

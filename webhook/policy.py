@@ -51,7 +51,6 @@ from webhook.rules.host_namespaces import HostNamespaces
 from webhook.rules.ld_preload import LdPreload
 from webhook.rules.node_name import NodeName
 from webhook.rules.pdb_missing import PdbMissing
-from webhook.rules.pod_size import PodSize
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
@@ -89,7 +88,6 @@ class Injectors(Settings):
 class Rules(Settings):
     """In run order, which is the order of findings: what cannot run, what takes more than it asks for, what runs badly."""
 
-    pod_size: PodSize = PodSize()
     gpu_quantity: GpuQuantity = GpuQuantity()
     gpu_zero: GpuZero = GpuZero()
     gpu_mixing: GpuMixing = GpuMixing()

@@ -15,8 +15,16 @@ Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
 KEY: Final = "policy.yaml"
 """Where a ConfigMap holds the policy."""
-_LARGEST = 1 << 18
-"""Ten times the shipped policy with its comments. A ConfigMap holds four times as much, which would take seconds to read."""
+_LARGEST = 1 << 17
+"""Bytes: five times the shipped policy with its comments."""
+_MOST_VALUES = 20_000
+"""Keys and values, as they are written: twenty times the shipped policy. Comments do not count."""
+_MOST_FILLED = 100_000
+"""The same where each profile has what it inherits: 100 profiles of the shipped one."""
+_MOST_ENTRIES = 1024
+"""Of one list or map: each decision may look at all of them."""
+_LONGEST_SCALAR = 64
+"""Of what is no text: a number to the base 60 takes quadratic time."""
 _MOST_PROFILES = 100
 _MOST_PROBLEMS = 100
 _DEEPEST = 32
@@ -45,7 +53,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
             [f"the policy has {len(text)} bytes; wanted at most {_LARGEST}: shorten it, comments included"]
         )
     try:
-        if problem := unsafe(text, _DEEPEST, aliases=False):
+        if problem := unsafe(text, _DEEPEST, aliases=False, most=_MOST_VALUES):
             raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
@@ -66,11 +74,13 @@ class _Plain:
         if isinstance(node, yaml.MappingNode):
             return self._map(node, path)
         if isinstance(node, yaml.SequenceNode):
+            self._count(node, path)
             return [self.of(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
         return None if node is None else self._scalar(node, path)
 
     def _map(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        self._count(node, path)
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._problem(key_node, path, "wanted a word as key, saw a list or a map")
@@ -82,7 +92,16 @@ class _Plain:
             found[key] = self.of(value_node, here)
         return found
 
+    def _count(self, node: yaml.CollectionNode, path: str) -> None:
+        if len(node.value) > _MOST_ENTRIES:
+            self._problem(
+                node, path, f"saw {len(node.value)} entries, wanted at most {_MOST_ENTRIES}: use patterns with *"
+            )
+
     def _scalar(self, node: yaml.Node, path: str) -> Any:
+        if not node.tag.endswith(":str") and len(node.value) > _LONGEST_SCALAR:
+            self._problem(node, path, f"{quoted(node.value)} is too long for what is no text: put text in quotes")
+            return None
         if node.tag.endswith(":bool") and node.value.lower() not in ("true", "false"):
             return node.value  # `off` is a word here, as in YAML 1.2; where true or false is wanted it is still taken
         try:
@@ -106,8 +125,23 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
             [f"profiles: saw {len(profiles)}; wanted at most {_MOST_PROFILES}: share them between namespaces"]
         )
     base = profiles.get("default") or {}
+    filled_up = _size(base) * (len(profiles) + 1)
+    if filled_up > _MOST_FILLED:
+        raise PolicyError(
+            [
+                f"profiles: saw {filled_up} values, those of `default` in each profile; wanted at most {_MOST_FILLED}: "
+                "shorten `default`, or have fewer profiles"
+            ]
+        )
     filled = {name: _merged(base, profile) if name != "default" else base for name, profile in profiles.items()}
     return {**data, "profiles": {"default": base, **filled}}
+
+
+def _size(value: Any) -> int:
+    """How many keys and values there are."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def _merged(base: Any, over: Any) -> Any:

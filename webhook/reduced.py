@@ -30,7 +30,7 @@ def reduced(request: Request) -> Request:
         raise BadPod("object: wanted a Pod, saw none")
     metadata = pod["metadata"]
     small = {"metadata": {key: metadata[key] for key in _METADATA if key in metadata}, "spec": _spec(pod["spec"])}
-    return request._replace(uid="", dry_run=False, object=small, old=None)
+    return request._replace(uid="", dry_run=False, object=small, old=None, size=0)
 
 
 def as_json(pod: object) -> bytes:

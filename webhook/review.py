@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from webhook.bounds import DENSEST, MOST_GROUPS
 from webhook.errors import BadReview
 from webhook.text import kind, quoted
 
@@ -37,6 +38,8 @@ class Request(NamedTuple):
     object: dict[str, Any] | None
     old: dict[str, Any] | None
     generated: str = ""
+    size: int = 0
+    """Bytes of the review."""
 
 
 def parse(body: bytes) -> Request:
@@ -58,6 +61,8 @@ def parse(body: bytes) -> Request:
     groups, dry_run = user.get("groups") or [], request.get("dryRun") or False
     if not isinstance(groups, list):
         raise BadReview(f"request.userInfo.groups: wanted a list, saw {kind(groups)}")
+    if len(groups) > MOST_GROUPS:
+        raise BadReview(f"request.userInfo.groups: wanted at most {MOST_GROUPS}, saw {len(groups)}")
     if not isinstance(dry_run, bool):
         raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
     obj = _map(request, "object")
@@ -78,6 +83,7 @@ def parse(body: bytes) -> Request:
         object=obj or None,
         old=old or None,
         generated=generated,
+        size=len(body),
     )
     _belong_together(found, _string(resource, "group", "request.resource"))
     return found
@@ -143,6 +149,9 @@ def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
 
 
 def _decode(body: bytes) -> dict[str, Any]:
+    nested = body.count(b"{") + body.count(b"[")
+    if nested > DENSEST:
+        raise BadReview(f"wanted at most {DENSEST} maps and lists in a body, saw {nested}: make the object smaller")
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:

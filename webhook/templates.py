@@ -19,13 +19,15 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from webhook.bounds import MOST
 from webhook.interface import Settings
 from webhook.patch import Path
 from webhook.pod import Pod
+from webhook.text import bare
 
 Mode = Literal["off", "warn", "fix", "deny"]
-_MOST_TEMPLATES = 32
-"""Of one object, by a path with `*`: a tenant writes the map that it runs over."""
+_LONGEST = 253
+"""Of a name, as the API server takes it: names of pods and volumes are made of it."""
 
 
 class CustomTemplate(Settings):
@@ -33,7 +35,7 @@ class CustomTemplate(Settings):
 
     group: str
     kind: str
-    path: str = Field(pattern=r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$")
+    path: str = Field(pattern=r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$", max_length=253)
     """Field path of the template; `*` stands for every entry of a map or list."""
     owner_kind: str | None = None
     """Kind of the controller that makes the pods, by which their class is found; the resource itself if missing."""
@@ -72,7 +74,9 @@ class Template(NamedTuple):
     @property
     def field(self) -> str:
         """As kubectl names it, with a dot at the end: `spec.template.`."""
-        return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".") + "."
+        return (
+            "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".") + "."
+        )
 
 
 class _Kind(NamedTuple):
@@ -114,7 +118,7 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
             for number, path in enumerate(_paths(obj, tuple(custom.path.split(".")))):
-                if number >= _MOST_TEMPLATES:
+                if number > MOST["templates"]:  # one more than is looked at tells that there are too many
                     return
                 yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
 
@@ -130,7 +134,7 @@ def _found(obj: dict[str, Any], path: Path, owner: str, replicas: int | None, ma
         return
     written = template.get("metadata")
     metadata = dict(written) if isinstance(written, dict) else {}
-    name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")
+    name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_LONGEST]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
     yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 LONGEST_QUOTE = 80
+_LONGEST_NEAR, _MOST_COMPARED = 64, 10_000
+"""Of names that are looked through for the nearest one: their length, and how many pairs of characters are compared in all."""
 
 
 def quoted(value: object) -> str:
@@ -59,18 +62,43 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def listed(values: Iterable[str], limit: int = 5) -> str:
-    """ "a, b and 3 more": at most `limit` values by name, the rest by number."""
-    values = list(values)
+def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = str) -> str:
+    """ "a, b and 3 more": at most `limit` values by name, as `show` writes them, the rest by number."""
+    values = values if isinstance(values, (list, tuple)) else list(values)
     if len(values) <= limit:
-        return ", ".join(values)
-    return f"{', '.join(values[:limit])} and {len(values) - limit} more"
+        return ", ".join(map(show, values))
+    return f"{', '.join(map(show, values[:limit]))} and {len(values) - limit} more"
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
-    """The known word most like `word`, or None if none is alike. Both sides are bounded: it is quadratic."""
-    found = difflib.get_close_matches(word[:LONGEST_QUOTE], known[:1000], n=1, cutoff=0.6)
+    """The known word most like `word`, or None if none is alike. Among few and short ones only: others nobody mistypes."""
+    if len(word) > _LONGEST_NEAR:
+        return None
+    few, left = [], _MOST_COMPARED
+    for name in known:
+        left -= max(1, len(word)) * max(1, len(name))
+        if left < 0:
+            break
+        if len(name) <= _LONGEST_NEAR:
+            few.append(name)
+    found = difflib.get_close_matches(word, few, n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+class Hint(NamedTuple):
+    """What to do next, where it depends on which name is nearest: looked for when it is shown, and not for what is not."""
+
+    word: str
+    known: tuple[str, ...]
+    start: str
+    end: str
+    """Before and after the nearest name."""
+    otherwise: str
+    """Where no name is near."""
+
+    def __str__(self) -> str:
+        near = nearest(self.word, self.known)
+        return f"{self.start}{bare(near)}{self.end}" if near else self.otherwise
 
 
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from webhook import bounds
+from webhook.errors import QuantityError
 from webhook.pod import Pod, requests_of
 from webhook.quantity import Number, parse, thousandths
 
@@ -22,10 +24,14 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     Containers and sidecars add up; an init container needs what it asks for beside the sidecars started before it; the
     pod needs the larger of the two, and its overhead on top. Pod-level resources replace the sum for what they name.
     Added up exactly, rounded up at the end. Follows k8s.io/component-helpers resource/helpers.go (PodRequests).
-    Raises QuantityError. Pods of one shape share the answer.
+    Raises QuantityError, also for a pod that is past the bounds. Pods of one shape share the answer.
     """
     stated = _stated(pod)
-    return _totalled(stated) if len(stated) <= _LONGEST else _totalled.__wrapped__(stated)
+    if len(stated) <= _LONGEST:
+        return _totalled(stated)
+    if bounds.of_pod(pod):
+        raise QuantityError("the pod states more than is added up")
+    return _totalled.__wrapped__(stated)
 
 
 def _stated(pod: Pod) -> bytes:

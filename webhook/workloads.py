@@ -12,8 +12,9 @@ from typing import Any
 
 import orjson
 
+from webhook import bounds
 from webhook.cluster.snapshot import Snapshot
-from webhook.context import Home, context_of, denials, exempt, findings, home_of, refused
+from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
 from webhook.decision import IGNORED, Decision, Found
 from webhook.interface import Context
 from webhook.patch import Edit, Operation
@@ -30,8 +31,8 @@ def mutate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
 
     Raises BadPod where a template has not the shape of a pod.
     """
-    home, found = _changed(request, policy, cluster)
-    if home is None or home.settings.shadow:
+    home, found, past = _changed(request, policy, cluster)
+    if home is None or home.settings.shadow or past:
         return IGNORED
     operations: list[Operation] = []
     if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
@@ -74,10 +75,13 @@ def validate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
 
     Raises BadPod where a template has not the shape of a pod.
     """
-    home, found = _changed(request, policy, cluster)
+    home, found, past = _changed(request, policy, cluster)
     if home is None:
         return IGNORED
-    return _judged(request, found, policy, cluster, home, deny=home.settings.templates.mode == "deny")
+    if past and found and all(exempt(_of_pods(request, template), template.pod, home) for template in found):
+        return Decision("allowed", home.profile)
+    deny, early = home.settings.templates.mode == "deny", excessive(past)
+    return _judged(request, [] if past else found, policy, cluster, home, deny=deny, early=early)
 
 
 def _judged(
@@ -123,11 +127,19 @@ def _context(asker: Request, template: Template, policy: Policy, cluster: Snapsh
     return context
 
 
-def _changed(request: Request, policy: Policy, cluster: Snapshot) -> tuple[Home | None, list[Template]]:
-    """The templates of a new object, or those that an update changed; the home is None where none is to be looked at."""
+def _changed(
+    request: Request, policy: Policy, cluster: Snapshot
+) -> tuple[Home | None, list[Template], list[bounds.Excess]]:
+    """The templates of a new object, or those that an update changed; the home is None where none is to be looked at.
+
+    With what is past a bound in them: then none of them may be walked.
+    """
     home = home_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if home is None or home.settings.templates.mode == "off" or request.object is None or request.subresource:
-        return None, []
+        return None, [], []
+    if past := bounds.of_size(request.size):  # then not even for templates is it looked through
+        changed = request.old is None or request.old.get("spec") != request.object.get("spec")
+        return (home, [], past) if changed else (None, [], [])
     settings = home.settings.templates
     before = (
         [_looked_at(t) for t in templates(request.old, request.group, request.kind, settings)] if request.old else []
@@ -136,9 +148,15 @@ def _changed(request: Request, policy: Policy, cluster: Snapshot) -> tuple[Home 
     for number, template in enumerate(templates(request.object, request.group, request.kind, settings)):
         if number < len(before) and before[number] == _looked_at(template):
             continue
-        check(template.pod)
         found.append(template)
-    return (home, found) if found else (None, [])
+    if not found:
+        return None, [], []
+    past = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in found])
+    if len(found) > (most := bounds.MOST["templates"]):
+        past.append(bounds.Excess("spec", len(found), "templates", most))
+    for template in found if not past else ():
+        check(template.pod)
+    return home, found, past
 
 
 def _looked_at(template: Template) -> tuple[Any, Any]:

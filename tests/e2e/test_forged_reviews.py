@@ -45,7 +45,9 @@ async def test_a_pod_that_a_forged_review_had_allowed_is_refused(api: Api, insta
     """The forged review is as the API server's own but for one thing: it has an old object, or another operation."""
     thief = pod("thief", gpus=0, hostPID=True)
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    asker = (await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review))["status"]["userInfo"]
+    asker = (await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review))["status"][
+        "userInfo"
+    ]
     stored = await api.create(thief, sides.plain, dryRun="All")
     stored["metadata"]["namespace"] = sides.ours
     forgeries: list[dict[str, Any]] = [

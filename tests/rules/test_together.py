@@ -29,7 +29,7 @@ THIEF = container(gpu=1, env={"NVIDIA_VISIBLE_DEVICES": "all"}, securityContext=
 
 def test_a_good_pod_is_allowed_and_nothing_is_said() -> None:
     decision = validate(asked(pod(restartPolicy="Never")), POLICY, TWO_NODES)
-    assert (decision.result, decision.findings) == ("allowed", [])
+    assert (decision.result, decision.findings) == ("allowed", ())
 
 
 def test_all_findings_of_a_pod_come_at_once_in_the_order_of_the_policy() -> None:

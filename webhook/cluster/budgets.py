@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 _MOST_BUDGETS: Final = 1000
 """Of one namespace, that are looked at. Tenants write them."""
-_MOST_VALUES: Final = 1000
+_MOST_VALUES: Final = 100
 """Of one selector. Of a larger one it is not known what it takes, and nothing of it is kept."""
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from webhook.cluster.columns import Demand, Popular
 
 _HALVE_AFTER = 2048
 _KEPT = 64
 _GROUPS = 1024
 _EXACT = 16
+_LONGEST = 2048
+"""Characters of a demand and its models. Tenants write them: with _GROUPS all that is kept stays below a few MiB."""
 Alike = tuple[tuple[str, int], ...]
 
 
@@ -41,7 +41,7 @@ class History:
     def add(self, demand: Demand, models: tuple[str, ...] | None) -> None:
         """One more pod; one without GPUs does not count. `models`: the GPU models that it is confined to, None for any."""
         alike = _alike(demand)
-        if not alike:
+        if not alike or len(repr((alike, models))) > _LONGEST:
             return
         groups, key = self._groups, (alike, models)
         group = groups.get(key)
@@ -85,7 +85,6 @@ class History:
         )
 
 
-@lru_cache(maxsize=1024)
 def _alike(demand: Demand) -> Alike:
     """The same for demands that count as one: few GPUs exactly, all else to a factor of two. () for one without GPUs."""
     if not any("/" in name for name, _ in demand.requests):

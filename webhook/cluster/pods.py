@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -16,6 +15,9 @@ from webhook.totals import total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
 _LONGEST = 8192
+_MOST_RESOURCES, _LONGEST_NAMES = 64, 2048
+"""Of one pod, and the characters of their names together: each is looked at on every node."""
+_LONGEST_NAME, _MOST_MODELS = 253, 64
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET)
@@ -34,27 +36,31 @@ class PodKey(NamedTuple):
 
 def demand_of(pod: Pod) -> Demand:
     """What the scheduler will count for the pod on its node. Raises QuantityError."""
-    return _demand(tuple(total_requests(pod).items()))
-
-
-@lru_cache(maxsize=1024)
-def _demand(total: tuple[tuple[str, int], ...]) -> Demand:
-    requests = {name: min(amount, _MOST) for name, amount in total if amount > 0}
+    requests = {name: min(amount, _MOST) for name, amount in total_requests(pod).items() if amount > 0}
     requests["pods"] = 1
     return Demand(tuple(sorted(requests.items())))
 
 
 def counted_demand(pod: Pod) -> Demand:
-    """As `demand_of`, for a pod that exists: one whose quantities we cannot read counts as one pod and no more."""
+    """As `demand_of`, for a pod that exists: one whose quantities we cannot read counts as one pod and no more.
+
+    So does one that asks for more resources than any node has: no kubelet runs it, and what is kept of it stays small.
+    """
     try:
-        return demand_of(pod)
+        found = demand_of(pod)
     except QuantityError:
         return _ALONE
+    return found if is_short(found) else _ALONE
+
+
+def is_short(demand: Demand) -> bool:
+    """Whether so much may be kept of a pod: tenants write the names of resources, and how many there are."""
+    return len(demand.requests) <= _MOST_RESOURCES and sum([len(name) for name, _ in demand.requests]) <= _LONGEST_NAMES
 
 
 def namespace_of(pod: Pod) -> str:
     """The API server fills it in before admission; a file may leave it out."""
-    return pod["metadata"].get("namespace") or "default"
+    return (pod["metadata"].get("namespace") or "default")[:_LONGEST_NAME]
 
 
 def owner_key(pod: Pod) -> str:
@@ -65,19 +71,20 @@ def owner_key(pod: Pod) -> str:
     labels = labels_of(pod)
     for key in GROUP_LABELS:
         if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value}"
+            return f"{namespace_of(pod)}/{key}={value[:_LONGEST_NAME]}"
     if controller := _controller(pod):
         return controller
     for key in _APP_LABELS:
         if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value}"
+            return f"{namespace_of(pod)}/{key}={value[:_LONGEST_NAME]}"
     return ""
 
 
 def key_of(pod: Pod) -> PodKey:
     """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
     metadata = pod["metadata"]
-    return PodKey(namespace_of(pod), _controller(pod) or metadata.get("generateName") or metadata.get("name") or "")
+    name: str = metadata.get("generateName") or metadata.get("name") or ""
+    return PodKey(namespace_of(pod), _controller(pod) or name[:_LONGEST_NAME])
 
 
 class Claim(NamedTuple):
@@ -115,7 +122,7 @@ def promise_of(pod: Pod) -> Promise | None:
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            return str(reference.get("uid") or "")
+            return str(reference.get("uid") or "")[:_LONGEST_NAME]
     return ""
 
 
@@ -198,7 +205,7 @@ def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
     selector = spec.get("nodeSelector") or {}
     for key in MODEL_LABELS:
         if key in selector:
-            return (selector[key],)
+            return (selector[key][:_LONGEST_NAME],)
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     models: set[str] = set()
@@ -210,5 +217,5 @@ def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
         ]
         if not found:
             return None
-        models.update(found[0])
-    return tuple(sorted(models)) or None
+        models.update([name[:_LONGEST_NAME] for name in found[0]])
+    return tuple(sorted(models))[:_MOST_MODELS] or None

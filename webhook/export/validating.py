@@ -13,7 +13,6 @@ from webhook.policy import Rules
 Subject = Literal["container", "pod"]
 
 NOT_EXPORTED: Mapping[str, str] = {
-    "podSize": "admission policies have a budget of their own",
     "gpuQuantity": "the API server refuses the same by itself",
     "gpuNames": "needs the state of the cluster",
     "gpuSharing": "needs the state of the cluster",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import orjson
 
-from webhook.cluster.pods import demand_of, owner_key
+from webhook.cluster.pods import demand_of, is_short, owner_key
 from webhook.cluster.snapshot import Snapshot
 from webhook.errors import QuantityError
 from webhook.facts import Placement, Rejected
@@ -30,8 +30,6 @@ __all__ = ["Ask", "Rank", "answer", "ask_of", "demand_of", "fits_empty", "place"
 Rank = Callable[[Ask, Snapshot, PlacementSettings, Gpus], Placement]
 """As `answer`, which it is but for what the caller wants to know of it."""
 _RANKERS = 6
-_MOST_RESOURCES = 64
-"""Of one pod: each is looked at on every node."""
 
 
 def place(
@@ -65,7 +63,7 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
             return Placement((), strategy, "GPUs only through DRA")
         if not settings.every_pod:
             return Placement((), strategy, "no GPU is asked for")
-    if len(demand.requests) > _MOST_RESOURCES:
+    if not is_short(demand):
         return Placement((), strategy, "too many resources are asked for")
     stated, key = shape_key(pod["spec"])
     whole = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), key)
@@ -98,7 +96,7 @@ def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: 
         demand = demand_of(pod)
     except QuantityError:
         return ()
-    if not gpus.among([name for name, _ in demand.requests]):
+    if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
         return ()
     return _ranker(snapshot, settings, gpus).fits_empty(pod, demand)
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Rows
 from webhook.cluster.nodes import Nodes
 from webhook.facts import Expression, Taint
-from webhook.pod import tolerates
 
 Mask = NDArray[np.bool_]
 
@@ -26,11 +25,13 @@ _MOST_VALUES = 4096
 _HEAVIEST = 100  # the API server refuses other weights, after us
 _MOST_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
-_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 Term = tuple[Expression, ...]
+Tolerated = tuple[str, str | None, str]
+"""Key, value and effect: "" for any key and any effect, None for any value."""
 
 
 class Constraints(NamedTuple):
@@ -38,18 +39,19 @@ class Constraints(NamedTuple):
     required: tuple[Term, ...] | None
     """ORed; None where there is no required affinity."""
     preferred: tuple[tuple[Term, int], ...]
-    tolerations: tuple[Mapping[str, Any], ...]
+    tolerations: frozenset[Tolerated]
 
     def tolerate(self, taint: Taint) -> bool:
-        """Whether a taint keeps the pod away."""
-        if taint.effect not in _BLOCKING:
-            return True
-        named = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-        return any(tolerates(toleration, named) for toleration in self.tolerations)
+        """Whether a taint does not keep the pod away (Toleration.ToleratesTaint). Every node may have other taints, and a pod
+        hundreds of tolerations: they are looked up, not tried one by one."""
+        key, value, effect = taint
+        return effect not in _BLOCKING or not self.tolerations.isdisjoint(
+            [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
+        )
 
     @property
     def tolerate_cordon(self) -> bool:
-        return any(tolerates(toleration, _CORDON) for toleration in self.tolerations)
+        return self.tolerate(_CORDON)
 
 
 def compiled(spec: Mapping[str, Any]) -> Constraints | None:
@@ -79,8 +81,17 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
         tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),
         None if selector is None else required,
         tuple(preferred),
-        tuple(tolerations),
+        frozenset([known for each in tolerations if (known := _tolerated(each)) is not None]),
     )
+
+
+def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
+    """None for one that matches nothing."""
+    key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+    effect = toleration.get("effect") or ""
+    if operator == "Exists":
+        return key, None, effect
+    return (key, toleration.get("value") or "", effect) if operator == "Equal" and key else None
 
 
 def _term(term: Mapping[str, Any]) -> Term | None:

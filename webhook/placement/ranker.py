@@ -34,6 +34,10 @@ V = TypeVar("V")
 _BUDGET = 64 << 20  # bytes for scores; shapes are written by tenants
 _BYTES_PER_ROW = 10
 _FEWEST, _MOST = 64, 512
+_LONGEST = 8 << 10
+"""Bytes of what a pod states about nodes: of one that says more nothing is kept, it is worked out again."""
+_MOST_STATED = 32 << 10
+"""Affinity to 500 nodes by name has 20 kB."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MANY = 256  # peers: from here on looking at all rows is cheaper than looking around them
 Peers = dict[int, int]
@@ -67,7 +71,8 @@ class Ranker:
                 return Placement((), strategy, "affinity or tolerations are too many to rank by")
             asked = next(iter(self._gpus.among([name for name, _ in demand.requests])), None)
             scores = Scores(shape, demand, STRATEGIES[strategy], asked)
-            _keep(self._scores, key, scores, self._limit())
+            if len(ask.stated) <= _LONGEST:
+                _keep(self._scores, key, scores, self._limit())
         follow(nodes.columns)
         scores.refresh(nodes, self._current_view())
         peers = usage.peers.get(ask.owner, _NO_PEERS)
@@ -143,10 +148,13 @@ class Ranker:
     # --- what is remembered -------------------------------------------------------------------------------------------
 
     def _shape(self, key: bytes, stated: bytes, wishes: Granted = NOTHING) -> Shape | None:
+        if len(stated) > _MOST_STATED:
+            return None
         if key not in self._shapes:
             constraints = compiled(spec_of(stated))
             shape = None if constraints is None else Shape(Filter(wishes.below(constraints), self._settings.health))
-            _keep(self._shapes, key, shape, self._limit())
+            if len(stated) <= _LONGEST:
+                _keep(self._shapes, key, shape, self._limit())
             return shape
         return _recent(self._shapes, key)
 

@@ -21,7 +21,7 @@ from webhook.cluster.nodes import MODEL_LABELS
 from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Container, Pod
-from webhook.text import bare, listed, matches_any, nearest, quoted
+from webhook.text import Hint, bare, listed, matches_any, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -89,24 +89,24 @@ class GpuNames(Rule):
             key, values = expression.get("key"), expression.get("values") or ()
             if key in self.model_labels and expression.get("operator") == "In" and values:
                 known = context.cluster.label_values(key, context.gpus)
-                if not any(value in known for value in values):
+                if frozenset(values).isdisjoint(known):
                     path = (
                         f"spec.affinity.nodeAffinity.{_REQUIRED}"
                         f".nodeSelectorTerms[{index}].matchExpressions[{position}]"
                     )
-                    return _model(path, listed(map(quoted, values)), key, known, may_come)
+                    return _model(path, listed(values, show=quoted), key, known, may_come)
         return None
 
 
-def _instead(name: str, context: Context) -> tuple[str, str]:
+def _instead(name: str, context: Context) -> tuple[str, str | Hint]:
     """What is wanted, and what to do: the GPU resources that exist, those of the same vendor first."""
     offered = context.gpus.among(context.cluster.resources())
     if not offered:
         return "a GPU resource that some node has; no node has any", "Ask those who run this cluster for GPU nodes"
     offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
-    near = nearest(name, [resource for resource in offered if vendor(resource) == vendor(name)])
-    fix = f"Ask for {bare(near)}, which is the nearest that exists" if near else "Ask for one of those"
-    return f"a GPU resource that some node has: {listed(map(bare, offered))}", fix
+    of_vendor = tuple([resource for resource in offered if vendor(resource) == vendor(name)])
+    fix = Hint(name, of_vendor, "Ask for ", ", which is the nearest that exists", "Ask for one of those")
+    return f"a GPU resource that some node has: {listed(offered, show=bare)}", fix
 
 
 def _misspelt(name: str, context: Context) -> str | None:
@@ -123,9 +123,8 @@ def _model(path: str, seen: str, key: str, known: tuple[str, ...], may_come: boo
         return Finding(
             path, seen, wanted, f"Remove it, or choose the model by a label that nodes have{_other(key)}", may_come
         )
-    near = nearest(seen.strip('"'), known)
-    fix = f"Choose {bare(near)}, which is the nearest that exists" if near else "Choose one of those"
-    return Finding(path, seen, f"a model that some node has: {listed(map(bare, known))}", fix, may_come)
+    fix = Hint(seen.strip('"'), known, "Choose ", ", which is the nearest that exists", "Choose one of those")
+    return Finding(path, seen, f"a model that some node has: {listed(known, show=bare)}", fix, may_come)
 
 
 def _other(key: str) -> str:

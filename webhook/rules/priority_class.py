@@ -20,7 +20,9 @@ from pydantic import Field
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod
-from webhook.text import bare, listed, matches, matches_any, nearest, quoted
+from webhook.text import Hint, listed, matches, matches_any, quoted
+
+_OTHERWISE = "Choose one of those, or remove the line"
 
 
 class PriorityClassAllowed(Rule):
@@ -38,12 +40,7 @@ class PriorityClassAllowed(Rule):
         looked_up = pod["spec"].get("priority") is not None  # admission plugin Priority, which comes before webhooks
         if cluster.knows_priority_classes and name not in cluster.priority_classes and not looked_up:
             known = sorted(c for c in cluster.priority_classes if self._entitled(c, context.namespace) is None)
-            near = nearest(name, known)
-            fix = (
-                f"Write {bare(near)} if that is meant, or remove the line"
-                if near
-                else "Choose one of those, or remove the line"
-            )
+            fix = Hint(name, tuple(known), "Write ", " if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(known) or 'none'}", fix)
             return
         entitled = self._entitled(name, context.namespace)

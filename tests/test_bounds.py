@@ -1,0 +1,196 @@
+"""What is counted before anything is walked, and what becomes of an object that is past a bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import container, pod
+from tests.served import Server
+from webhook.bounds import DENSEST, LARGEST, MOST, of_pod, of_templates
+
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+THIEF = {"NVIDIA_VISIBLE_DEVICES": "all"}
+
+
+def terms(count: int) -> dict[str, Any]:
+    each = [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}] * count
+    preferred = [{"weight": 1, "preference": each[0]}]
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": each}, PREFERRED: preferred}}
+
+
+WITHIN = {
+    "one container": pod(),
+    "forty times what the largest manifest has": pod(
+        *[container(str(n), env={f"A{m}": "b" for m in range(16)}, volumeMounts=[{}] * 8) for n in range(240)],
+        volumes=[{}] * 600,
+    ),
+    "affinity to hundreds of nodes": pod(affinity=terms(600)),
+    "no pod at all": "pod",
+    "a pod without a spec": {"metadata": {}},
+    "fields of other types": {"metadata": {"labels": 3}, "spec": {"containers": True, "volumes": "x", "affinity": [1]}},
+    "containers that are none": {"spec": {"containers": [None, 3, {"resources": 1, "env": 2, "securityContext": []}]}},
+}
+
+
+@pytest.mark.parametrize("obj", WITHIN.values(), ids=WITHIN)
+def test_within_the_bounds_is(obj: Any) -> None:
+    assert of_pod(obj) == []
+
+
+def names(count: int) -> dict[str, str]:
+    return {f"a{n}": "b" for n in range(count)}
+
+
+PAST = {
+    "containers": pod(*[container()] * 250, init=[container()] * 7),
+    "environment variables": pod(*(container(str(n), env=names(2000)) for n in range(3))),
+    "envFrom": pod(container(envFrom=[{}] * 300)),
+    "ports": pod(container(ports=[{}] * 5000)),
+    "volumeMounts": pod(container(volumeMounts=[{}] * 3000)),
+    "volumeDevices": pod(container(volumeDevices=[{}] * 3000)),
+    "names of resources": pod(container(limits=names(2100))),
+    "capabilities": pod(container(securityContext={"capabilities": {"add": ["A"] * 1000, "drop": ["A"] * 100}})),
+    "volumes": pod(volumes=[{}] * 2000),
+    "claims": pod(resourceClaims=[{}] * 600),
+    "tolerations": pod(tolerations=[{}] * 300),
+    "entries of the node selector": pod(nodeSelector=names(300)),
+    "values in node affinity": pod(affinity=terms(1000)),
+    "terms of pod affinity": pod(
+        affinity={"podAffinity": {REQUIRED: [{}] * 200}, "podAntiAffinity": {PREFERRED: [{}] * 200}}
+    ),
+    "topologySpreadConstraints": pod(topologySpreadConstraints=[{}] * 300),
+    "schedulingGates": pod(schedulingGates=[{}] * 300),
+    "labels": pod(labels=names(2000)),
+    "annotations": pod(annotations=names(2000)),
+    "ownerReferences": pod() | {"metadata": {"ownerReferences": [{}] * 300}},
+}
+
+
+@pytest.mark.parametrize("what", PAST)
+def test_past_a_bound_is(what: str) -> None:
+    assert [excess.what for excess in of_pod(PAST[what])] == [what]
+
+
+@pytest.mark.parametrize("what", PAST)
+def test_what_is_past_a_bound_is_left_alone_and_then_refused(what: str) -> None:
+    server = Server()
+    assert server.mutate(PAST[what]) == {"uid": "u-1", "allowed": True}
+    message = server.validate(PAST[what])["status"]["message"]
+    assert f" {what} in all, wanted at most {MOST[what]}, to be looked at in good time. Split it;" in message
+    assert "[podSize]" in message
+
+
+def test_every_bound_is_tried() -> None:
+    assert set(PAST) == set(MOST) - {"templates", "entries of the selector"}
+
+
+def test_templates_of_one_object_count_together() -> None:
+    each = pod(*[container()] * 200)
+    assert of_templates([each] * 5) == []
+    assert [(e.what, e.number, e.most) for e in of_templates([each] * 6)] == [("containers", 1200, 1024)]
+
+
+def test_a_review_that_is_too_long_is_not_looked_into() -> None:
+    long = pod(annotations={"a": "x" * LARGEST})
+    server = Server()
+    assert server.mutate(long) == {"uid": "u-1", "allowed": True}
+    assert "bytes in the review, wanted at most 2097152" in server.validate(long)["status"]["message"]
+
+
+@pytest.mark.parametrize("text", [b"{", b"["])
+def test_a_body_of_nothing_but_brackets_is_not_parsed(text: bytes) -> None:
+    status, answer = Server().handlers.validate(text * (DENSEST + 1))
+    assert status == 400
+    assert b"wanted at most 500000 maps and lists in a body, saw 500001" in answer
+
+
+# --- updates of what is stored already --------------------------------------------------------------------------------
+
+LARGE = pod(*[container(str(n), gpu=None) for n in range(300)])
+
+
+def updated(new: Any, old: Any, **request: Any) -> dict[str, Any]:
+    return Server().validate(new, oldObject=old, operation="UPDATE", **request)
+
+
+def with_metadata(**fields: Any) -> dict[str, Any]:
+    return LARGE | {"metadata": LARGE["metadata"] | fields}
+
+
+NOT_OURS = {
+    "a finalizer goes": with_metadata(finalizers=[]),
+    "a label comes": with_metadata(labels={"a": "b"}),
+    "a status is written": LARGE | {"status": {"phase": "Running"}},
+    "an annotation comes that asks for nothing": with_metadata(annotations={"network/status": "up"}),
+}
+
+
+@pytest.mark.parametrize("new", NOT_OURS.values(), ids=NOT_OURS)
+def test_what_is_stored_already_may_change_in_what_is_not_our_business(new: Any) -> None:
+    assert updated(new, LARGE)["allowed"]
+
+
+OURS = {
+    "an annotation that asks for devices": (with_metadata(annotations={"cdi.k8s.io/a": "x"}), "[deviceAnnotations]"),
+    "more annotations than are looked at": (with_metadata(annotations=names(2000)), "[podSize]"),
+    "another image": (pod(*[container(str(n), gpu=None, image="b") for n in range(300)]), "[podSize]"),
+    "another container": (LARGE | {"spec": LARGE["spec"] | {"ephemeralContainers": [container("x")]}}, "[podSize]"),
+}
+
+
+@pytest.mark.parametrize(("new", "rule"), OURS.values(), ids=OURS)
+def test_what_is_stored_already_may_not_change_in_what_nobody_looks_at(new: Any, rule: str) -> None:
+    assert rule in updated(new, LARGE)["status"]["message"]
+
+
+def test_an_old_object_that_is_not_looked_at_excuses_nothing() -> None:
+    old = pod(*[container(str(n), env=THIEF) for n in range(300)])
+    assert not updated(pod(container("0", env=THIEF)), old)["allowed"]
+
+
+def test_an_old_object_within_the_bounds_excuses_what_was_there() -> None:
+    old = pod(container(env=THIEF))
+    assert updated(pod(container(env=THIEF, image="b")), old)["allowed"]
+
+
+# --- workloads --------------------------------------------------------------------------------------------------------
+
+
+def deployment(template: Any, **spec: Any) -> dict[str, Any]:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": template["spec"]}
+    return {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": labels}, "template": template} | spec}
+
+
+KIND: dict[str, Any] = {
+    "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+    "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+}
+WORKLOADS = {
+    "containers in all": deployment(LARGE),
+    "entries of the selector in all": deployment(pod(), selector={"matchLabels": names(2000)}),
+    "bytes in the review": deployment(pod(annotations={}), x="x" * LARGEST),
+    "labels in all": deployment(pod()) | {"metadata": {"name": "web", "labels": names(2000)}},
+}
+
+
+@pytest.mark.parametrize("what", WORKLOADS)
+def test_a_workload_past_a_bound_is_left_alone_and_then_warned_about(what: str) -> None:
+    server = Server()
+    assert server.mutate(WORKLOADS[what], **KIND) == {"uid": "u-1", "allowed": True}
+    response = server.validate(WORKLOADS[what], **KIND)
+    assert response["allowed"]
+    (warning,) = response["warnings"]
+    assert warning.startswith("podSize: its pods will be refused: ")
+    assert what in warning
+
+
+def test_a_status_of_a_workload_past_a_bound_is_not_our_business() -> None:
+    for large in WORKLOADS.values():
+        response = Server().validate(large | {"status": {}}, oldObject=large, operation="UPDATE", **KIND)
+        assert response == {"uid": "u-1", "allowed": True}

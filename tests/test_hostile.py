@@ -1,0 +1,97 @@
+"""Bodies that were made to keep the program busy: each is answered, and with a bounded number of calls.
+
+Calls are counted, not seconds: a loop that was forgotten costs millions of them. `python -m bench.hostile` measures time and
+memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from bench.bodies import BODIES, Body, config_map, container, pod, review
+from tests.served import Server
+from webhook.cluster.pods import counted_demand
+from webhook.server import LARGEST_BODY
+
+_MOST_CALLS = 400_000
+"""Five times what the slowest of these bodies makes, and half a second of one core."""
+
+
+class Calls:
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@contextmanager
+def counted() -> Iterator[Calls]:
+    """The calls of functions within, those written in C too."""
+    calls = Calls()
+
+    def called(frame: FrameType, event: str, argument: Any) -> None:
+        calls.count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_whatever_the_body_it_is_answered_with_a_bounded_number_of_calls(body: Body) -> None:
+    text = body.make()
+    assert len(text) <= LARGEST_BODY
+    server = Server()
+    for hook in body.hooks:
+        with counted() as calls:
+            status, answer = getattr(server.handlers, hook)(text)
+        assert status in (200, 400)
+        assert len(answer) < 400_000
+        assert calls.count < _MOST_CALLS, f"{calls.count} calls in {hook}"
+
+
+def test_there_are_bodies_of_every_kind() -> None:
+    assert len(BODIES) >= 100
+
+
+def test_nothing_is_kept_of_pods_with_thousands_of_resource_names() -> None:
+    server = Server()
+    for number in range(20):
+        stored = pod([container(resources={"limits": {f"a.b/{number}-{n}": "1" for n in range(30_000)}})])
+        stored["metadata"] |= {"name": f"p{number}", "uid": f"u{number}"}
+        stored["spec"]["nodeName"] = "gpu-a1"
+        assert len(counted_demand(stored).requests) == 1
+        server.state.pod_seen(stored, 0.0)
+    gc.collect()
+    assert sum(len(found) for found in gc.get_objects() if type(found) is tuple and len(found) > 10_000) == 0
+
+
+def test_of_what_is_promised_nothing_is_kept_that_no_object_has() -> None:
+    """The API server looks at names only after the mutating hook."""
+    server, long = Server(), "x" * 1_000_000
+    owner = {"kind": "ReplicaSet", "name": "a", "uid": long, "controller": True}
+    for number in range(5):
+        tweaks = {
+            "name": "",
+            "generateName": f"{number}{long}",
+            "ownerReferences": [owner | {"uid": f"{number}{long}"}],
+        }
+        server.handlers.mutate(review(pod(metadata=tweaks, nodeSelector={"nvidia.com/gpu.product": f"{number}{long}"})))
+        server.handlers.mutate(review(pod(metadata=tweaks)))
+    gc.collect()
+    held = [each for each in gc.get_objects() if type(each) in (tuple, dict) for each in each if isinstance(each, str)]
+    assert not [text for text in held if len(text) > 100_000 and text[1:10] == "x" * 9 and text is not long]
+
+
+def test_a_policy_with_thousands_of_problems_is_refused_in_a_few_lines() -> None:
+    text = "profiles: {default: {rules: {hostDevices: {paths: [" + ", ".join("[]" for _ in range(1_000)) + "]}}}}"
+    response = Server.answered(*Server().handlers.validate(config_map({"policy.yaml": text})))
+    assert not response["allowed"]
+    assert len(response["status"]["message"]) < 10_000
