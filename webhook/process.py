@@ -17,7 +17,7 @@ from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
 from webhook.lines import Told, line
-from webhook.listen import Listener
+from webhook.listen import KEEPALIVE_SECONDS, SILENT_SECONDS, Listener
 from webhook.metrics import Metrics
 from webhook.review import Request
 from webhook.server import Edge, ops
@@ -81,7 +81,14 @@ class Process:
         self.metrics.before_reading = self._recorder.flush
         handlers = Handlers(self.policies, self.state, self._recorder, time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
-        self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
+        self.listener = Listener(
+            self.edge.handle,
+            self.live.listening,
+            # Who has shown a certificate may be silent for as long as any other may be idle.
+            silent=KEEPALIVE_SECONDS if settings.client_ca else SILENT_SECONDS,
+            bad_request=self._bad_request,
+            cut=self.metrics.cut.add,
+        )
         self.ops_listener = Listener(ops(self.metrics, self.missing), bad_request=self._bad_request, most=64)
         self._warm = False
         self._measure()

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from time import monotonic
 from typing import Final
 
 import orjson
 from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from webhook.load import Busy, Bytes, Queue, Slow, cost
 from webhook.logs import Logger, cause
 from webhook.metrics import Metrics
 from webhook.text import listed, quoted
@@ -28,17 +30,15 @@ LARGEST_BODY: Final = 8 << 20
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
-MOST_WAITING: Final = 64
-"""Bodies that are still coming: with LARGEST_BODY the most memory that they can take."""
-LATE_SECONDS: Final = 0.5
-"""The event loop is this far behind: new work is sent away, to be asked again in a second, rather than queued."""
+SEND_SECONDS: Final = 5.0
+"""For an answer to be read. The API server reads what it has asked for."""
 
 _HEAD = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 _JSON, _TEXT = b"application/json", b"text/plain; charset=utf-8"
 _CLOSE = b"Connection: close\r\n"
-_RETRY = b"Retry-After: 1\r\nConnection: close\r\n"
-_MOST_UNSENT = 1 << 20
+_RETRY = b"Retry-After: 1\r\n"
+_LATER = _RETRY + _CLOSE
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
@@ -48,13 +48,18 @@ class Answer(web.StreamResponse):
     aiohttp's own builds a multidict of headers first and serialises it again: a quarter of the whole request here.
     """
 
-    def __init__(self, status: int, body: bytes, content: bytes = _JSON, extra: bytes = b"") -> None:
+    def __init__(
+        self, status: int, body: bytes, content: bytes = _JSON, extra: bytes = b"", held: Bytes | None = None
+    ) -> None:
+        """`held`: where an answer that is not read counts."""
         # The base class would build what is not used; finish_response needs prepare, write_eof and keep_alive only.
         self._status = status
         self._answer = body
         self._content = content
         self._extra = extra
-        self._keep = not extra
+        self._keep = _CLOSE not in extra
+        self._held = held
+        self._request: web.BaseRequest | None = None
 
     @property
     def keep_alive(self) -> bool:
@@ -65,14 +70,27 @@ class Answer(web.StreamResponse):
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client went away")
         if self._keep and not request.keep_alive:
-            self._keep, self._extra = False, _CLOSE
+            self._keep, self._extra = False, self._extra + _CLOSE
         head = (self._status, _REASONS[self._status], self._content, len(self._answer), self._extra, self._answer)
         transport.write(_HEAD % head)
-        if transport.get_write_buffer_size() > _MOST_UNSENT:  # a client that asks and asks, and never reads
-            transport.abort()
+        self._request = request
 
     async def write_eof(self, data: bytes = b"") -> None:
-        pass
+        """Nothing more is taken from a client that does not read, and it does not keep what was answered for long."""
+        request = self._request
+        if request is None or self._held is None or not request.protocol.writing_paused:
+            return
+        transport = request.transport
+        if transport is None:
+            return
+        slow = self._held.begin(request.remote or "", transport.get_write_buffer_size(), transport.abort)
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await request.protocol._drain_helper()
+        except TimeoutError:
+            transport.abort()
+        finally:
+            self._held.end(slow)
 
 
 class _Refused(Exception):
@@ -89,37 +107,43 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
-        self._waiting = 0
-        self.late = False
+        self.queue = Queue()
+        self.bytes = Bytes(monotonic)
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
         decide = self._routes.get(request.rel_url.raw_path)
+        peer = request.remote or ""
         try:
             if (
                 decide is None
-                or self.late
                 or request.method != hdrs.METH_POST
                 or headers.get(hdrs.CONTENT_TYPE) != "application/json"
                 or hdrs.CONTENT_ENCODING in headers
             ):
                 decide = self._judge(request)
             content = request.content
-            body = content.read_nowait() if content.is_eof() else await self._body(request)
+            body = content.read_nowait() if content.is_eof() else await self._body(request, peer)
+            job = _Job(decide, body)
+            await self.queue.decide(peer, cost(len(body)), job)
         except _Refused as refused:
             self._metrics.refused.add(str(refused.status))
             return Answer(refused.status, f"{refused}\n".encode(), _TEXT, refused.extra)
-        try:
-            status, answer = decide(body)
-        except Exception as error:  # whatever it is: the API server gets a 500, and its failure policy decides
-            self._log.error("handler failed", path=request.rel_url.raw_path, uid=_uid(body), **cause(error))
-            status, answer = 500, _INTERNAL_ERROR
+        except Busy as busy:
+            self._metrics.shed.add(busy.reason)
+            self._metrics.refused.add("503")
+            whole = request.content.is_eof() and not self.draining  # a new handshake would cost more than the review
+            return Answer(503, f"{busy}\n".encode(), _TEXT, _RETRY if whole else _LATER)
+        if job.error is not None:  # whatever it is: the API server gets a 500, and its failure policy decides
+            path = request.rel_url.raw_path
+            self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
+        status, answer = job.answer
         extra = _CLOSE if self.draining else b""
         if status == HTTPStatus.OK:
-            return Answer(200, answer, _JSON, extra)
+            return Answer(200, answer, _JSON, extra, self.bytes)
         self._metrics.refused.add(str(status))
-        return Answer(status, answer, _TEXT, _RETRY if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
+        return Answer(status, answer, _TEXT, _LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
 
     def _judge(self, request: web.BaseRequest) -> Decide:
         """The handler after all, or why there is none: what was seen, and what is wanted."""
@@ -136,44 +160,63 @@ class Edge:
         if request.content_type != "application/json":
             seen = quoted(headers.get(hdrs.CONTENT_TYPE, ""))
             raise _Refused(415, f"saw Content-Type {seen}, wanted application/json")
-        if self.late:
-            self._metrics.shed.add("late")
-            raise _Refused(503, "too much to do: ask again in a second", _RETRY)
         return decide
 
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        """The body of a request that did not come in one piece."""
-        if (request.content_length or 0) > LARGEST_BODY:
-            raise _Refused(413, f"saw a body of {request.content_length} bytes, wanted at most {LARGEST_BODY}")
-        if self._waiting >= MOST_WAITING:
-            self._metrics.shed.add("bodies")
-            raise _Refused(503, f"{MOST_WAITING} bodies are being waited for: ask again in a second", _RETRY)
+    async def _body(self, request: web.BaseRequest, peer: str) -> bytes:
+        """The body of a request that did not come in one piece. Raises Busy, before anything is read, where it had to wait."""
+        size = request.content_length or 0
+        if size > LARGEST_BODY:
+            raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
+        self.queue.room(peer, cost(size))
         if hdrs.EXPECT in request.headers and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        self._waiting += 1
-        body = bytearray()
+        body, time = bytearray(), asyncio.get_running_loop().time
+        limit = asyncio.timeout(BODY_SECONDS)
+        slow: Slow | None = None
+        dropped = False
+
+        def drop() -> None:
+            nonlocal dropped
+            dropped = True
+            limit.reschedule(time())
+
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with limit:
+                slow = self.bytes.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
+                    self.bytes.moved(slow, len(chunk))
                     if len(body) > LARGEST_BODY:
                         raise _Refused(413, f"saw more than {LARGEST_BODY} bytes of body, wanted at most that")
         except TimeoutError:
+            if dropped:
+                raise Busy("bodies") from None
             seen = f"saw {len(body)} bytes of body in {BODY_SECONDS:g} s"
-            raise _Refused(408, f"{seen}, wanted all {request.content_length or ''}".rstrip()) from None
+            raise _Refused(408, f"{seen}, wanted all {size or ''}".rstrip()) from None
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
-            self._waiting -= 1
+            if slow is not None:
+                self.bytes.end(slow)
         return bytes(body)
 
-    async def watch_lateness(self) -> None:
-        """Sleep, and see how much later than asked for the loop came back."""
-        loop = asyncio.get_running_loop()
-        while True:
-            asked = loop.time() + 0.1
-            await asyncio.sleep(0.1)
-            self.late = loop.time() - asked > LATE_SECONDS
+
+class _Job:
+    """A decision, to be made when its time has come."""
+
+    __slots__ = ("_body", "_decide", "answer", "error")
+
+    def __init__(self, decide: Decide, body: bytes) -> None:
+        self._decide = decide
+        self._body = body
+        self.answer = (500, _INTERNAL_ERROR)
+        self.error: Exception | None = None
+
+    def __call__(self) -> None:
+        try:
+            self.answer = self._decide(self._body)
+        except Exception as error:
+            self.error = error
 
 
 def ops(metrics: Metrics, missing: Callable[[], list[str]]) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
