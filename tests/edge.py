@@ -62,9 +62,12 @@ class Running:
 
 
 @asynccontextmanager
-async def running(decide: Callable[[bytes], tuple[int, bytes]] | None = None, **options: Any) -> AsyncIterator[Running]:
-    live = LiveContext()
-    live.swap(LEAF, NOW)
+async def running(
+    decide: Callable[[bytes], tuple[int, bytes]] | None = None, live: LiveContext | None = None, **options: Any
+) -> AsyncIterator[Running]:
+    if live is None:
+        live = LiveContext()
+        live.swap(LEAF, NOW)
     metrics, log, bodies = Metrics(), io.BytesIO(), []
 
     def echo(body: bytes) -> tuple[int, bytes]:
@@ -72,7 +75,8 @@ async def running(decide: Callable[[bytes], tuple[int, bytes]] | None = None, **
         return decide(body) if decide else (200, ANSWER)
 
     edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log))
-    listener = Listener(edge.handle, live.listening, bad_request=lambda: metrics.refused.add("400"), **options)
+    options |= {"bad_request": lambda: metrics.refused.add("400"), "cut": metrics.cut.add}
+    listener = Listener(edge.handle, live.listening, **options)
     port = await listener.start("localhost", 0)
     try:
         async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it

@@ -1,15 +1,17 @@
 """Who is connected, and who goes when there are too many.
 
-    accepted        TLS done          a whole request came          answered as a review
-    HANDSHAKE ────▶ SILENT ─────────▶ BUSY ───────────────────────▶ IDLE
-                      ▲                 │ answered as anything else   │ asks again: BUSY
-                      └─────────────────┘                             ▼
+    accepted               a whole request came          answered as a review
+    SILENT ─────────────▶ BUSY ────────────────────────▶ IDLE
+      │ ▲                   │ answered as anything else   ▲ │ asks again: BUSY
+      │ └───────────────────┘                             │ ▼
+      └───────────────────────────────────────────────────┘
+        has shown a client certificate
 
-Who sends half a request stays what it was. The oldest of HANDSHAKE goes first, then of SILENT, then of IDLE; BUSY never. Of
-several peers, the one with most in that stage loses one: a peer is never cut for what another does.
+Who sends half a request stays what it was. The oldest of SILENT goes first, then of IDLE; BUSY never. Of several peers, the one
+with most in that stage loses one: no peer is cut for what another does.
 
 An API server asks within milliseconds of its handshake and keeps at most 25 idle connections (MaxIdleConnsPerHost), so it is
-not cut by whoever keeps more than that open, also from the same address: those that it uses are the youngest or busy.
+not cut by whoever keeps more than that open, not even from the same address: those that it uses are the youngest, or busy.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ from enum import Enum
 
 
 class Stage(Enum):
-    HANDSHAKE = "handshake"
     SILENT = "silent"
-    """It has asked nothing yet that we could answer."""
+    """It has asked nothing yet that we could answer; it may not even have finished its handshake."""
     IDLE = "idle"
     BUSY = "busy"
 
@@ -34,7 +35,7 @@ class Connection:
     def __init__(self, peer: str, cut: Callable[[], object]) -> None:
         self.peer = peer
         self.cut = cut
-        self.stage = Stage.HANDSHAKE
+        self.stage = Stage.SILENT
         self.since = 0.0
 
 
@@ -50,25 +51,25 @@ class Connections:
         return self._count
 
     def add(self, connection: Connection, now: float) -> Connection | None:
-        """A new one, accepted just now. The one that has to go for it, if any: taken out already, to be cut by the caller."""
-        self._put(connection, Stage.HANDSHAKE, now)
-        self._count += 1
-        return self.spare() if self._count > self._most else None
+        """A new one. The one that has to go for it, if any, is taken out and to be cut: itself where all others are busy."""
+        gone = (self.spare() or connection) if self._count >= self._most else None
+        if gone is not connection:
+            self._put(connection, Stage.SILENT, now)
+            self._count += 1
+        return gone
 
     def move(self, connection: Connection, stage: Stage, now: float) -> None:
         """It comes to a stage, or to the end of the one where it is. Nothing for one that was removed."""
         if self._take(connection):
             self._put(connection, stage, now)
 
-    def remove(self, connection: Connection) -> bool:
-        """False where it was removed already."""
-        known = self._take(connection)
-        self._count -= known
-        return known
+    def remove(self, connection: Connection) -> None:
+        """Nothing for one that was removed."""
+        self._count -= self._take(connection)
 
     def spare(self) -> Connection | None:
         """Take out the one that is missed least; None where all are busy."""
-        for stage in (Stage.HANDSHAKE, Stage.SILENT, Stage.IDLE):
+        for stage in (Stage.SILENT, Stage.IDLE):
             if peers := self._by_stage[stage]:
                 peer = max(peers, key=lambda name: len(peers[name]))
                 found = next(iter(peers[peer]))

@@ -24,7 +24,7 @@ that meets a closing connection is not repeated, and the creation of the pod fai
 HANDSHAKE_SECONDS: Final = 5.0
 """For the TLS handshake; asyncio would wait a minute for a socket that says nothing."""
 SILENT_SECONDS: Final = 10.0
-"""From the handshake to the first review. An API server dials because it has a call to make; when another connection is free
+"""From the connection to the first review. An API server dials because it has a call to make; when another connection is free
 sooner it keeps the new one unused, and is not hurt when that closes, unless it asks at the very same millisecond."""
 MOST_CONNECTIONS: Final = 1024
 """It bounds memory: see MOST_UNREAD. An API server keeps 25 idle connections and adds one for each call under way, some
@@ -55,10 +55,13 @@ class Listener:
         most: int = MOST_CONNECTIONS,
         keepalive: float = KEEPALIVE_SECONDS,
         silent: float = SILENT_SECONDS,
+        known: bool = False,
         bad_request: Callable[[], None] = lambda: None,
         cut: Callable[[str], None] = lambda stage: None,
     ) -> None:
-        """`bad_request` is called for each request that is not HTTP, `cut` for each connection that had to go, with its stage."""
+        """`known`: whoever gets through the handshake has shown a client certificate, and may be silent.
+
+        `bad_request` is called for each request that is not HTTP, `cut` for each connection that had to go, with its stage."""
         self._tls = tls
         self._silent = silent
         self._cut = cut
@@ -70,7 +73,7 @@ class Listener:
         logger.parent = logging.getLogger()
         logger.addFilter(lambda record: _worth_a_line(record, bad_request))
         # Not an AppRunner: application, router and signals cost a tenth of a request and give nothing here.
-        self._server = _Server(handle, self._connections, keepalive_timeout=keepalive, logger=logger)
+        self._server = _Server(handle, self._connections, known, keepalive_timeout=keepalive, logger=logger)
 
     async def start(self, host: str, port: int) -> int:
         """Listen. The port that it became, for port 0. Raises OSError where the address cannot be had."""
@@ -171,13 +174,14 @@ class _Server(web.Server):
     It also knows every transport until that is really closed: aiohttp forgets it as soon as the closing begins.
     """
 
-    def __init__(self, handle: Handle, connections: Connections, **options: Any) -> None:
+    def __init__(self, handle: Handle, connections: Connections, known: bool, **options: Any) -> None:
         limits = {"max_line_size": LONGEST_HEADER, "max_field_size": LONGEST_HEADER, "max_headers": MOST_HEADERS}
         options |= limits | {"read_bufsize": MOST_UNREAD // 2, "lingering_time": LINGER_SECONDS, "access_log": None}
         super().__init__(self._handle, **options)
         self._options = options
         self._inner = handle
-        self._known = connections
+        self._connected = connections
+        self._first = Stage.IDLE if known else Stage.SILENT
         self._open: dict[web.RequestHandler, asyncio.Transport] = {}
         self._all_closed = asyncio.Event()
 
@@ -191,10 +195,10 @@ class _Server(web.Server):
 
         def whole() -> None:
             if not answered:
-                self._known.move(connection, Stage.BUSY, now())
+                self._connected.move(connection, Stage.BUSY, now())
 
         if before is Stage.IDLE:
-            self._known.move(connection, Stage.IDLE, now())  # of those it is the youngest now
+            self._connected.move(connection, Stage.IDLE, now())  # of those it is the youngest now
         request.content.on_eof(whole)
         since = connection.since if before is Stage.SILENT else now()
         answer = None
@@ -204,7 +208,7 @@ class _Server(web.Server):
             answered = True
             asked = answer is not None and answer.status == 200
             after = Stage.IDLE if asked or before is Stage.IDLE else Stage.SILENT
-            self._known.move(connection, after, now() if after is Stage.IDLE else since)
+            self._connected.move(connection, after, now() if after is Stage.IDLE else since)
         return answer
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
@@ -214,11 +218,12 @@ class _Server(web.Server):
         handler.made = True
         handler.connection.cut = transport.abort
         self._open[handler] = transport
-        self._known.move(handler.connection, Stage.SILENT, self._loop.time())
+        if self._first is Stage.IDLE:
+            self._connected.move(handler.connection, Stage.IDLE, self._loop.time())
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
-        self._known.remove(cast(_Handler, handler).connection)
+        self._connected.remove(cast(_Handler, handler).connection)
         self._open.pop(handler, None)
         if not self._open:
             self._all_closed.set()

@@ -17,7 +17,7 @@ from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
 from webhook.lines import Told, line
-from webhook.listen import KEEPALIVE_SECONDS, SILENT_SECONDS, Listener
+from webhook.listen import Listener
 from webhook.metrics import Metrics
 from webhook.review import Request
 from webhook.server import Edge, ops
@@ -84,8 +84,7 @@ class Process:
         self.listener = Listener(
             self.edge.handle,
             self.live.listening,
-            # Who has shown a certificate may be silent for as long as any other may be idle.
-            silent=KEEPALIVE_SECONDS if settings.client_ca else SILENT_SECONDS,
+            known=settings.client_ca is not None,
             bad_request=self._bad_request,
             cut=self.metrics.cut.add,
         )

@@ -20,6 +20,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from webhook.load import Busy, Bytes, Queue, Slow, cost
 from webhook.logs import Logger, cause
 from webhook.metrics import Metrics
+from webhook.response import CLOSE, JSON, TEXT, Answer
 from webhook.text import listed, quoted
 
 Decide = Callable[[bytes], tuple[int, bytes]]
@@ -30,71 +31,13 @@ LARGEST_BODY: Final = 8 << 20
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
-SEND_SECONDS: Final = 5.0
-"""For an answer to be read. The API server reads what it has asked for."""
-
-_HEAD = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
-_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-_JSON, _TEXT = b"application/json", b"text/plain; charset=utf-8"
-_CLOSE = b"Connection: close\r\n"
 _RETRY = b"Retry-After: 1\r\n"
-_LATER = _RETRY + _CLOSE
+_LATER = _RETRY + CLOSE
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
-class Answer(web.StreamResponse):
-    """A response whose head is made in one go. Not for HEAD, streaming, cookies or compression.
-
-    aiohttp's own builds a multidict of headers first and serialises it again: a quarter of the whole request here.
-    """
-
-    def __init__(
-        self, status: int, body: bytes, content: bytes = _JSON, extra: bytes = b"", held: Bytes | None = None
-    ) -> None:
-        """`held`: where an answer that is not read counts."""
-        # The base class would build what is not used; finish_response needs prepare, write_eof and keep_alive only.
-        self._status = status
-        self._answer = body
-        self._content = content
-        self._extra = extra
-        self._keep = _CLOSE not in extra
-        self._held = held
-        self._request: web.BaseRequest | None = None
-
-    @property
-    def keep_alive(self) -> bool:
-        return self._keep
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        transport = request.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client went away")
-        if self._keep and not request.keep_alive:
-            self._keep, self._extra = False, self._extra + _CLOSE
-        head = (self._status, _REASONS[self._status], self._content, len(self._answer), self._extra, self._answer)
-        transport.write(_HEAD % head)
-        self._request = request
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Nothing more is taken from a client that does not read, and it does not keep what was answered for long."""
-        request = self._request
-        if request is None or self._held is None or not request.protocol.writing_paused:
-            return
-        transport = request.transport
-        if transport is None:
-            return
-        slow = self._held.begin(request.remote or "", transport.get_write_buffer_size(), transport.abort)
-        try:
-            async with asyncio.timeout(SEND_SECONDS):
-                await request.protocol._drain_helper()
-        except TimeoutError:
-            transport.abort()
-        finally:
-            self._held.end(slow)
-
-
 class _Refused(Exception):
-    def __init__(self, status: int, message: str, extra: bytes = _CLOSE) -> None:
+    def __init__(self, status: int, message: str, extra: bytes = CLOSE) -> None:
         super().__init__(message)
         self.status = status
         self.extra = extra
@@ -129,21 +72,21 @@ class Edge:
             await self.queue.decide(peer, cost(len(body)), job)
         except _Refused as refused:
             self._metrics.refused.add(str(refused.status))
-            return Answer(refused.status, f"{refused}\n".encode(), _TEXT, refused.extra)
+            return Answer(refused.status, f"{refused}\n".encode(), TEXT, refused.extra)
         except Busy as busy:
             self._metrics.shed.add(busy.reason)
             self._metrics.refused.add("503")
             whole = request.content.is_eof() and not self.draining  # a new handshake would cost more than the review
-            return Answer(503, f"{busy}\n".encode(), _TEXT, _RETRY if whole else _LATER)
+            return Answer(503, f"{busy}\n".encode(), TEXT, _RETRY if whole else _LATER)
         if job.error is not None:  # whatever it is: the API server gets a 500, and its failure policy decides
             path = request.rel_url.raw_path
             self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
         status, answer = job.answer
-        extra = _CLOSE if self.draining else b""
+        extra = CLOSE if self.draining else b""
         if status == HTTPStatus.OK:
-            return Answer(200, answer, _JSON, extra, self.bytes)
+            return Answer(200, answer, JSON, extra, self.bytes)
         self._metrics.refused.add(str(status))
-        return Answer(status, answer, _TEXT, _LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
+        return Answer(status, answer, TEXT, _LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
 
     def _judge(self, request: web.BaseRequest) -> Decide:
         """The handler after all, or why there is none: what was seen, and what is wanted."""
@@ -152,7 +95,7 @@ class Edge:
         if decide is None:
             raise _Refused(404, f"saw path {quoted(path)}, wanted {listed(self._routes)}")
         if request.method != hdrs.METH_POST:
-            raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST", b"Allow: POST\r\n" + _CLOSE)
+            raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST", b"Allow: POST\r\n" + CLOSE)
         # aiohttp would inflate it: 200 kB become 200 MB. The API server never compresses what it sends to a webhook.
         if hdrs.CONTENT_ENCODING in headers:
             encoding = quoted(headers[hdrs.CONTENT_ENCODING])
@@ -225,16 +168,16 @@ def ops(metrics: Metrics, missing: Callable[[], list[str]]) -> Callable[[web.Bas
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
-            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), _TEXT, _CLOSE)
+            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, CLOSE)
         if path == "/healthz":  # alive is whoever answers: a restart would not bring the API server back
-            return Answer(200, b"ok\n", _TEXT)
+            return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":
             waiting_for = missing()
             text = "".join(f"not ready: {what}\n" for what in waiting_for) or "ok\n"
-            return Answer(503 if waiting_for else 200, text.encode(), _TEXT)
+            return Answer(503 if waiting_for else 200, text.encode(), TEXT)
         if path == "/metrics":
             return Answer(200, metrics.text(), CONTENT_TYPE_LATEST.encode())
-        return Answer(404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), _TEXT, _CLOSE)
+        return Answer(404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), TEXT, CLOSE)
 
     return handle
 
