@@ -11,6 +11,7 @@ import pytest
 
 from webhook import lines, logs, review
 from webhook.decision import Decision
+from webhook.errors import BadReview
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
 from webhook.metrics import Metrics
@@ -144,3 +145,24 @@ async def test_many_decisions_do_not_wait_for_their_time() -> None:
         assert not out.getvalue()
         recorder.decided("mutate", request(), Decision("allowed"), 0.1)
     assert out.getvalue().count(b"\n") == _MOST_WAITING
+
+
+def test_so_many_lines_pass_in_a_second_and_the_others_are_counted() -> None:
+    out, now = io.BytesIO(), [5.0]
+    few = logs.Few(logs.configure(out), "bad reviews", 10, lambda: now[0])
+    assert [few.allowed() for _ in range(12)] == [1] * 10 + [0] * 2
+    assert few.allowed(5) == 0
+    now[0] = 6.2
+    assert (few.allowed(7), few.allowed(7)) == (7, 3)
+    (said,) = (orjson.loads(one) for one in out.getvalue().splitlines())
+    assert (said["event"], said["what"], said["count"]) == ("lines left out", "bad reviews", 7)
+
+
+async def test_a_stranger_does_not_fill_the_log() -> None:
+    out = io.BytesIO()
+    recorder = Recorder(Metrics(), logs.configure(out))
+    for _ in range(5000):
+        recorder.bad_review("mutate", BadReview("request: wanted an object"))
+        recorder.decided("mutate", request(), Decision("allowed"), 0.1)
+    recorder.flush()
+    assert out.getvalue().count(b"\n") <= 2 * (2000 + 10 + 2)

@@ -34,6 +34,11 @@ _WAIT: Final = 0.05
 _MOST_WAITING: Final = 32
 """Few enough to be in the caches still: with 256 a decision takes 7 % longer."""
 
+MOST_DECISIONS: Final = 2000
+"""Lines in a second: twice the reviews that an API server can ask for with two cores. A stranger could ask for more."""
+MOST_BAD_REVIEWS: Final = 10
+"""Lines in a second: no API server sends one."""
+
 
 class Recorder:
     """What becomes of a decision: counters, and one line. Many are told at once: what that takes is in the caches then."""
@@ -42,6 +47,8 @@ class Recorder:
         self._metrics = metrics
         self._log = log
         self._waiting: list[Told] = []
+        self._decisions = logs.Few(log, "decisions", MOST_DECISIONS)
+        self._bad_reviews = logs.Few(log, "bad reviews", MOST_BAD_REVIEWS)
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
         self._waiting.append(Told(hook, request, decision, seconds))
@@ -56,13 +63,15 @@ class Recorder:
         for told in waiting:
             self._metrics.decided(told.hook, told.decision, told.seconds)
         if lines := [found for told in waiting if (found := line(told))]:
-            self._log.lines(lines)
+            if passed := self._decisions.allowed(len(lines)):
+                self._log.lines(lines[:passed])
 
     def ranked(self, strategy: str, seconds: float) -> None:
         self._metrics.rankings.observe(seconds, strategy)
 
     def bad_review(self, hook: str, error: BadReview) -> None:
-        self._log.warning("bad review", hook=hook, why=str(error))
+        if self._bad_reviews.allowed():
+            self._log.warning("bad review", hook=hook, why=str(error))
 
 
 class Process:
@@ -131,6 +140,8 @@ class Process:
             "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
         )
         metrics.counters("choices", "Where pods with a promise were bound.", "outcome", lambda: state.ledger.honoured)
+        declined = "Promises that were not held, since too many of the same owner, or of owners without pods, are open."
+        metrics.counters("promises_declined", declined, "reason", lambda: {"unseen": state.ledger.credit.declined})
         metrics.counters("promises", "How promises ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))

@@ -18,7 +18,7 @@ from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.load import Busy, Bytes, Queue, Slow, cost
-from webhook.logs import Logger, cause
+from webhook.logs import Few, Logger, cause
 from webhook.metrics import Metrics
 from webhook.response import CLOSE, JSON, TEXT, Answer
 from webhook.text import listed, quoted
@@ -31,6 +31,8 @@ LARGEST_BODY: Final = 8 << 20
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
+MOST_FAILURES: Final = 10
+"""Lines in a second about handlers that failed: the first tell what the others would."""
 _RETRY = b"Retry-After: 1\r\n"
 _LATER = _RETRY + CLOSE
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
@@ -50,6 +52,7 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
+        self._failures = Few(log, "failed handlers", MOST_FAILURES)
         self.queue = Queue()
         self.bytes = Bytes(monotonic)
         self.draining = False
@@ -78,7 +81,9 @@ class Edge:
             self._metrics.refused.add("503")
             whole = request.content.is_eof() and not self.draining  # a new handshake would cost more than the review
             return Answer(503, f"{busy}\n".encode(), TEXT, _RETRY if whole else _LATER)
-        if job.error is not None:  # whatever it is: the API server gets a 500, and its failure policy decides
+        if (
+            job.error is not None and self._failures.allowed()
+        ):  # whatever it is: the API server gets a 500, and its failure policy decides
             path = request.rel_url.raw_path
             self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
         status, answer = job.answer
