@@ -62,9 +62,9 @@ class Recorder:
         waiting, self._waiting = self._waiting, []
         for told in waiting:
             self._metrics.decided(told.hook, told.decision, told.seconds)
-        if lines := [found for told in waiting if (found := line(told))]:
-            if passed := self._decisions.allowed(len(lines)):
-                self._log.lines(lines[:passed])
+        lines = [found for told in waiting if (found := line(told))]
+        if passed := self._decisions.allowed(len(lines)):
+            self._log.lines(lines[:passed])
 
     def ranked(self, strategy: str, seconds: float) -> None:
         self._metrics.rankings.observe(seconds, strategy)

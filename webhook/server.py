@@ -81,9 +81,8 @@ class Edge:
             self._metrics.refused.add("503")
             whole = request.content.is_eof() and not self.draining  # a new handshake would cost more than the review
             return Answer(503, f"{busy}\n".encode(), TEXT, _RETRY if whole else _LATER)
-        if (
-            job.error is not None and self._failures.allowed()
-        ):  # whatever it is: the API server gets a 500, and its failure policy decides
+        # Whatever it is: the API server gets a 500, and its failure policy decides.
+        if job.error is not None and self._failures.allowed():
             path = request.rel_url.raw_path
             self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
         status, answer = job.answer

@@ -16,7 +16,7 @@ FIRST: Final = 16
 owner are each their own."""
 LEAST: Final = 32
 NODES: Final = 8
-"""Of all namespaces together: LEAST, or one for so many nodes. What never comes takes no more than an eighth of a large cluster."""
+"""Of all namespaces together: LEAST, or one for so many nodes. What never comes takes an eighth of a large cluster at most."""
 _KEPT: Final = 4096
 """Owners that are remembered; the one that was seen first makes room."""
 
