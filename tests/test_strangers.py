@@ -6,6 +6,7 @@ The API server calls from 127.0.0.1. Strangers come from other addresses, or fro
 from __future__ import annotations
 
 import asyncio
+import copy
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +15,11 @@ import pytest
 import trustme
 
 from tests.edge import ANSWER, CA, LEAF, NOW, TRUST, Running, post, running, until
+from tests.served import NOW as NOW_SERVED
+from tests.served import Server, after, plain_pod, review
 from webhook import response, server
+from webhook.cluster.credit import FIRST
+from webhook.cluster.ledger import Counts
 from webhook.load import MOST_BYTES, Queue
 from webhook.tls.serve import LiveContext
 
@@ -260,3 +265,47 @@ async def test_who_shows_no_certificate_is_refused_before_a_byte_is_parsed(addre
         assert await asked(silent) == 200
         assert it.bodies == [b"{}"] * 3, "no stranger's request was taken"
         assert it.count('http_refused_total{code="400"}') == 0
+
+
+# --- what a stranger says -----------------------------------------------------------------------------------------------
+
+
+def forged(number: int) -> bytes:
+    """A pod that nobody will store, of an owner that there is not."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": f"u-{number}", "controller": True}
+    obj = plain_pod()
+    obj["metadata"] = {"generateName": f"x-{number}-", "namespace": "default", "ownerReferences": [owner]}
+    return review(obj, uid=f"u-{number}")
+
+
+async def test_promises_in_any_name_change_little_for_others_and_end() -> None:
+    served = Server()
+    async with running(served.handlers.mutate) as it, streams() as opened:
+        opened.append(stranger := await dial(it, "127.0.0.2"))
+        for number in range(200):
+            assert await asked(stranger, forged(number)) == 200
+    assert served.state.ledger.counts == Counts(FIRST, 0)
+    assert served.state.ledger.credit.declined == 200 - FIRST
+    assert served.state.history.popular({}) == (), "what nobody stores is no demand to keep nodes free for"
+    served.state.expire(NOW_SERVED + 11)
+    assert served.state.ledger.counts == Counts(0, 0)
+
+
+async def test_a_forged_refusal_does_no_more_than_not_to_hold_a_promise() -> None:
+    """It may take one back; the honest pod is recognised all the same when it is seen."""
+    served = Server()
+    hooks = {b"m": served.handlers.mutate, b"v": served.handlers.validate}
+    async with running(lambda body: hooks[body[:1]](body[1:])) as it, streams() as opened:
+        opened += [ours := await dial(it), stranger := await dial(it, "127.0.0.2")]
+        honest = plain_pod(owned_by="web")
+        assert await asked(ours, b"m" + review(honest)) == 200
+        assert served.state.ledger.counts == Counts(1, 0)
+        patched = after(served.mutate(honest, dryRun=True), honest)
+        for _ in range(3):
+            stolen = copy.deepcopy(patched)
+            stolen["spec"]["hostPID"] = True
+            assert await asked(stranger, b"v" + review(stolen)) == 200
+        assert served.state.ledger.counts.reserved <= 1
+        stored = {**patched, "metadata": {**patched["metadata"], "name": "web-1", "uid": "abc"}}
+        served.state.pod_seen(stored, NOW_SERVED)
+        assert served.state.ledger.counts == Counts(0, 1)

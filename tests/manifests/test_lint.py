@@ -337,7 +337,7 @@ NETWORK = documents(MANIFESTS / "optional" / "network-policy.yaml")
 
 
 def admitted(rules: list[Json], port: str, address: str, namespace: str = "") -> bool:
-    """Whether a pod with this address in this namespace reaches the port, as the API documents it. An empty `from` is everybody."""
+    """Whether a pod with this address and namespace reaches the port, as the API documents it: no `from` is everybody."""
     for rule in rules:
         if port not in {p["port"] for p in rule.get("ports", [{"port": port}])}:
             continue
