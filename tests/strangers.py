@@ -45,6 +45,7 @@ class Stranger:
         self._open: list[Stream] = []
         self.sent = 0
         """Connections and requests so far."""
+        self.began = asyncio.Event()
 
     async def silent(self) -> None:
         await self._keep(1100, b"")
@@ -76,11 +77,11 @@ class Stranger:
                 group.create_task(self._ask(head(2) + b"{}"))
 
     async def _dial(self, tls: bool = True) -> Stream:
+        self.sent += 1
         stream = await asyncio.open_connection(
             "127.0.0.1", self._port, ssl=self._tls if tls else None, local_addr=(self._address, 0)
         )
         self._open.append(stream)
-        self.sent += 1
         return stream
 
     async def _keep(self, count: int, sent: bytes, *, tls: bool = True) -> None:
@@ -89,11 +90,16 @@ class Stranger:
             for gone in [stream for stream in self._open if stream[0].at_eof() or stream[1].transport.is_closing()]:
                 self._open.remove(gone)
                 gone[1].transport.abort()
-            for _ in range(min(50, count - len(self._open))):
-                with suppress(OSError):
-                    _, writer = await self._dial(tls)
-                    writer.write(sent)
-            await asyncio.sleep(0.05)
+            missing = min(50, count - len(self._open))
+            await asyncio.gather(*(self._say(sent, tls) for _ in range(missing)))
+            if self.sent >= count:
+                self.began.set()
+            await asyncio.sleep(0.02)
+
+    async def _say(self, sent: bytes, tls: bool) -> None:
+        with suppress(OSError):
+            _, writer = await self._dial(tls)
+            writer.write(sent)
 
     async def _ask(self, sent: bytes) -> None:
         """One request after the other."""
@@ -102,6 +108,7 @@ class Stranger:
                 reader, writer = await self._dial()
                 while True:
                     writer.write(sent)
+                    self.began.set()
                     await writer.drain()
                     found = await reader.readuntil(b"\r\n\r\n")
                     await reader.readexactly(int(found.lower().partition(b"content-length: ")[2].split()[0]))
@@ -131,8 +138,8 @@ async def attacked(port: int, attack: str, address: str) -> AsyncIterator[Strang
     stranger = Stranger(port, address)
     task = asyncio.ensure_future(ATTACKS[attack](stranger))
     try:
-        while stranger.sent < 6:  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            await stranger.began.wait()
         yield stranger
     finally:
         task.cancel()

@@ -101,13 +101,13 @@ async def ask(queue: Queue, asked: list[tuple[str, float]]) -> tuple[list[str], 
 
 
 async def test_a_thousand_at_once_are_not_all_taken_in() -> None:
-    decided, away = await ask(Queue(turn=1e-9), [("a", 0.001)] * 1000)
+    decided, away = await ask(Queue(most=0.5, turn=1e-9), [("a", 0.001)] * 1000)
     assert 450 <= len(decided) <= 502
     assert len(decided) + len(away) == 1000
 
 
 async def test_large_ones_count_for_more() -> None:
-    decided, away = await ask(Queue(turn=1e-9), [("a", cost(MIB))] * 100)
+    decided, away = await ask(Queue(most=0.5, turn=1e-9), [("a", cost(MIB))] * 100)
     assert len(decided) == 8
     assert len(away) == 92
 
@@ -117,13 +117,15 @@ async def test_the_largest_is_taken_where_nothing_else_waits() -> None:
 
 
 async def test_peers_take_turns_whoever_came_first() -> None:
-    decided, away = await ask(Queue(turn=1e-9), [*[("stranger", 0.001)] * 400, *[("api server", 0.001)] * 50])
+    decided, away = await ask(Queue(most=0.5, turn=1e-9), [*[("stranger", 0.001)] * 400, *[("api server", 0.001)] * 50])
     assert away == []
     assert max(i for i, peer in enumerate(decided) if peer == "api server") < 200
 
 
 async def test_who_has_most_waiting_makes_room() -> None:
-    decided, away = await ask(Queue(turn=1e-9), [*[("stranger", 0.001)] * 600, *[("api server", 0.001)] * 200])
+    decided, away = await ask(
+        Queue(most=0.5, turn=1e-9), [*[("stranger", 0.001)] * 600, *[("api server", 0.001)] * 200]
+    )
     assert decided.count("api server") == 200
     assert set(away) == {"stranger"}
 
@@ -131,7 +133,7 @@ async def test_who_has_most_waiting_makes_room() -> None:
 async def test_of_one_address_large_ones_make_room_for_small_ones() -> None:
     decided: list[float] = []
     away: list[float] = []
-    queue = Queue(turn=1e-9)
+    queue = Queue(most=0.5, turn=1e-9)
 
     async def one(seconds: float) -> None:
         try:
@@ -154,7 +156,7 @@ async def test_in_each_turn_of_the_loop_only_so_much_is_decided() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    queue = Queue(turn=1e-9)
+    queue = Queue(most=0.5, turn=1e-9)
     await asyncio.gather(*(queue.decide("a", 0.001, lambda: decided.append(turns[0])) for _ in range(50)))
     counting.cancel()
     with suppress(asyncio.CancelledError):

@@ -18,12 +18,13 @@ MOST_BYTES: Final = 64 << 20
 """Of bodies that are still coming and answers that are not read yet, in all: ten of the largest honest reviews (6 MiB)."""
 LEAST_BYTES: Final = 64 << 10
 """Each of them counts at least as much: what its buffers take."""
-MOST_WORK: Final = 0.5
-"""Seconds of estimated work that may wait, for whole requests: with a machine at half the speed, and as much again for what
-else the loop does, the last of them is answered within 1.5 s. The API server waits 3 s for /mutate and 5 s for /validate."""
+MOST_WORK: Final = 0.3
+"""Seconds of expected work that may wait, for whole requests: 600 small ones. On a machine of half the speed, and with as much
+again for TLS and for those that are sent away, the last of them is answered in 1.2 s. The API server waits 3 s for /mutate and
+5 s for /validate."""
 REQUEST_SECONDS: Final = 0.0005
 """What a small review takes: 0.4 ms for pods of which no two are alike, and its part of TLS and HTTP."""
-BYTE_SECONDS: Final = MOST_WORK / (8 << 20)
+BYTE_SECONDS: Final = 0.5 / (8 << 20)
 """What a byte takes: the largest body may take a second at most, and half of that if it was not made for the purpose."""
 TURN_SECONDS: Final = 0.05
 """Decisions in one turn of the event loop: probes, and requests that are sent away, are answered in between."""

