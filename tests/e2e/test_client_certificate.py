@@ -50,13 +50,18 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPla
         environment.setenv("GPU_ADMISSION_CLIENT_CA", str(folder / "ca.crt"))
         options = Options(apiserver=(f"--admission-control-config-file={configuration}",))
         with ControlPlane(find(), options) as plane, Installed(plane) as installed:
+            asyncio.run(_nodes(plane))
             yield plane, installed
+
+
+async def _nodes(plane: ControlPlane) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        await clusters.apply(api, clusters.cluster("two-node"))
 
 
 async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane, Installed]) -> None:
     plane, installed = asked
     async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
         await api.namespace("ours")
         await opt_in(api, "ours")
         stored = await api.create(pod("mutated"), "ours")
@@ -81,7 +86,6 @@ async def test_who_has_the_certificate_is_not_turned_away_for_those_who_have_non
     """The same address as the API server's: nothing but the certificate tells them apart."""
     plane, installed = asked
     async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
         namespace = f"crowd-{len(attack)}"
         await api.namespace(namespace)
         await opt_in(api, namespace)
