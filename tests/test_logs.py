@@ -11,6 +11,7 @@ import pytest
 
 from webhook import logs, review
 from webhook.decision import Decision, Found
+from webhook.errors import BadReview
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
 from webhook.metrics import Metrics
@@ -136,3 +137,22 @@ def test_other_libraries_log_the_same_json_and_at_bounded_length() -> None:
 def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
     found = line(Decision("allowed"), name="x" * 1_000_000, namespace="y" * 1_000_000)
     assert len(found["pod"]) + len(found["namespace"]) <= 1000
+
+
+def test_so_many_lines_pass_in_a_second_and_the_others_are_counted() -> None:
+    out, now = io.BytesIO(), [5.0]
+    few = logs.Few(logs.configure(out), "bad reviews", 10, lambda: now[0])
+    assert [few.allowed() for _ in range(12)] == [True] * 10 + [False] * 2
+    now[0] = 6.2
+    assert few.allowed()
+    (said,) = (orjson.loads(one) for one in out.getvalue().splitlines())
+    assert (said["event"], said["what"], said["count"]) == ("lines left out", "bad reviews", 2)
+
+
+def test_a_stranger_does_not_fill_the_log() -> None:
+    out = io.BytesIO()
+    recorder = Recorder(Metrics(), logs.configure(out))
+    for _ in range(5000):
+        recorder.bad_review("mutate", BadReview("request: wanted an object"))
+        recorder.decided("mutate", request(), Decision("allowed"), 0.1)
+    assert out.getvalue().count(b"\n") <= 2 * (2000 + 10 + 2)

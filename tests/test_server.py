@@ -6,86 +6,20 @@ import asyncio
 import gzip
 import io
 import re
-import ssl
-import time
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
-from webhook import listen, logs, server
+from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
+from webhook import listen, server
 from webhook.listen import Listener
 from webhook.metrics import Metrics
-from webhook.server import Edge, ops
-from webhook.tls.issue import make_ca, make_leaf
-from webhook.tls.serve import LiveContext
-
-NOW = datetime.now(UTC)
-CA = make_ca(NOW)
-LEAF, OTHER = make_leaf(CA, ["localhost"], NOW), make_leaf(CA, ["localhost"], NOW)
-TRUST = ssl.create_default_context(cadata=CA.certificate.decode())
-ANSWER = b'{"ok":true}'
-SECRET = "canary-9f1c"
-
-
-@dataclass
-class Running:
-    port: int
-    edge: Edge
-    live: LiveContext
-    listener: Listener
-    metrics: Metrics
-    log: io.BytesIO
-    bodies: list[bytes] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return f"https://localhost:{self.port}"
-
-    def count(self, series: str) -> float:
-        found = re.search(
-            rf"^{re.escape('gpu_admission_' + series)} (\S+)$", self.metrics.text().decode(), re.MULTILINE
-        )
-        return float(found[1]) if found else 0.0
-
-    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("localhost", self.port, ssl=TRUST)
-
-    async def raw(self, sent: bytes) -> bytes:
-        """What comes back until the server closes."""
-        reader, writer = await self.open()
-        writer.write(sent)
-        found = await reader.read()
-        writer.close()
-        return found
-
-
-@asynccontextmanager
-async def running(decide: Callable[[bytes], tuple[int, bytes]] | None = None, **options: Any) -> AsyncIterator[Running]:
-    live = LiveContext()
-    live.swap(LEAF, NOW)
-    metrics, log, bodies = Metrics(), io.BytesIO(), []
-
-    def echo(body: bytes) -> tuple[int, bytes]:
-        bodies.append(body)
-        return decide(body) if decide else (200, ANSWER)
-
-    edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log))
-    listener = Listener(edge.handle, live.listening, bad_request=lambda: metrics.refused.add("400"), **options)
-    port = await listener.start("localhost", 0)
-    watching = asyncio.create_task(edge.watch_lateness())
-    try:
-        async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it
-            yield Running(port, edge, live, listener, metrics, log, bodies)
-    finally:
-        watching.cancel()
-        await listener.stop(1)
+from webhook.server import ops
 
 
 @pytest.fixture
@@ -94,24 +28,10 @@ async def it() -> AsyncIterator[Running]:
         yield found
 
 
-def https() -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=TRUST))
-
-
 @pytest.fixture
 async def client() -> AsyncIterator[aiohttp.ClientSession]:
     async with https() as session:
         yield session
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.01)
-
-
-def post(path: str = "/mutate", headers: str = "Content-Type: application/json", length: int = 2) -> bytes:
-    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()
 
 
 REFUSED = [
@@ -243,24 +163,6 @@ async def test_a_body_that_never_comes_is_given_up(it: Running, monkeypatch: pyt
     assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in found
 
 
-async def test_slow_bodies_take_no_place_from_whole_ones(
-    it: Running, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "MOST_WAITING", 3)
-    slow = [await it.open() for _ in range(3)]
-    for _, writer in slow:
-        writer.write(post(length=100))
-    await until(lambda: it.edge._waiting == 3)
-    found = await it.raw(post(length=100))
-    assert found.startswith(b"HTTP/1.1 503 ")
-    assert b"Retry-After: 1\r\nConnection: close\r\n" in found
-    async with client.post(it.url + "/mutate", json={}) as answer:
-        assert answer.status == 200
-    for _, writer in slow:
-        writer.close()
-    assert it.count('shed_total{reason="bodies"}') == 1
-
-
 async def test_a_socket_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listen, "HANDSHAKE_SECONDS", 0.05)
     async with running() as it:
@@ -280,19 +182,6 @@ async def test_an_idle_connection_is_dropped_but_not_before_gos_client_would_do_
 async def test_half_a_request_line_is_dropped_with_the_idle_connections() -> None:
     async with running(keepalive=0.05) as it:
         assert await it.raw(b"POST /mut") == b""
-
-
-async def test_connections_above_the_cap_are_dropped_and_the_older_ones_served() -> None:
-    async with running(most=2) as it:
-        first, second = await it.open(), await it.open()
-        for reader, writer in (first, second):
-            writer.write(post() + b"{}")
-            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-        reader, writer = await it.open()
-        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-            await reader.readexactly(1)
-        for _, one in (first, second, (reader, writer)):
-            one.close()
 
 
 NOT_HTTP = [
@@ -351,21 +240,6 @@ async def test_a_crash_in_a_handler_is_a_500_that_says_where_to_look_and_tells_n
         assert re.fullmatch(r".*test_server\.py:\d+ crash", lines[0]["trace"][-1])
         assert SECRET.encode() not in it.log.getvalue()
         assert SECRET.encode() not in it.metrics.text()
-
-
-async def test_a_late_loop_sends_work_away_and_takes_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LATE_SECONDS", 0.02)
-    async with running() as it, https() as client:
-        await asyncio.sleep(0.01)
-        time.sleep(0.3)  # noqa: ASYNC251  this is the late loop
-        await until(lambda: it.edge.late)
-        async with client.post(it.url + "/mutate", json={}) as answer:
-            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
-            assert answer.headers["Connection"] == "close"
-        await until(lambda: not it.edge.late)
-        async with client.post(it.url + "/mutate", json={}) as answer:
-            assert answer.status == 200
-        assert it.count('shed_total{reason="late"}') == 1
 
 
 async def test_a_draining_server_answers_and_closes_each_connection(it: Running) -> None:

@@ -63,7 +63,6 @@ async def run(settings: ServeSettings) -> None:
         _start_gpu_metrics(process, tasks, api)
         await _start_tls(process, tasks, api)
         ports = await process.listen()
-        tasks.start("lateness", process.edge.watch_lateness)
         tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
         while process.unknown() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
             await asyncio.sleep(0.05)

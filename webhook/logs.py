@@ -9,14 +9,43 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any, BinaryIO
 
 import orjson
 import structlog
 
 Logger = structlog.typing.FilteringBoundLogger
+
+
+class Few:
+    """So many lines in a second pass; how many did not is a line of its own, in the next second that has any."""
+
+    def __init__(self, log: Logger, what: str, most: int, clock: Callable[[], float] = monotonic) -> None:
+        self._log = log
+        self._what = what
+        self._most = most
+        self._clock = clock
+        self._second = 0
+        self._passed = 0
+        self._left_out = 0
+
+    def allowed(self) -> bool:
+        """Whether the line that is to be written may be."""
+        second = int(self._clock())
+        if second != self._second:
+            left_out = self._left_out
+            self._second, self._passed, self._left_out = second, 0, 0
+            if left_out:
+                self._log.warning("lines left out", what=self._what, count=left_out)
+        if self._passed < self._most:
+            self._passed += 1
+            return True
+        self._left_out += 1
+        return False
+
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _LONGEST = 500

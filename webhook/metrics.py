@@ -120,6 +120,7 @@ class Metrics:
         self.unknown_profiles = self._tally("unknown_profile", "Reviews from namespaces whose profile does not exist.")
         self.refused = self._tally("http_refused", "Requests that were answered with an error.", "code")
         self.shed = self._tally("shed", "Requests sent away because there was too much to do.", "reason")
+        self.cut = self._tally("connections_cut", "Connections that went to make room, or never asked.", "stage")
         self.policy_errors = self._tally("policy_errors", "Policies that did not parse: the last good one stayed.")
         self.certificate_errors = self._tally("certificate_errors", "Certificates that could not be served or kept.")
         self.relists = self._tally("feed_relists", "Full lists taken from the API server.", "feed")

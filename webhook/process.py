@@ -29,20 +29,29 @@ STOP_SECONDS: Final = 2.0
 """For requests that are under way when we close."""
 
 
+MOST_DECISIONS: Final = 2000
+"""Lines in a second: twice the reviews that an API server can ask for with two cores. A stranger could ask for more."""
+MOST_BAD_REVIEWS: Final = 10
+"""Lines in a second: no API server sends one."""
+
+
 class Recorder:
     """What becomes of a decision: counters, and one line unless the pod is none of our business."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
         self._log = log
+        self._decisions = logs.Few(log, "decisions", MOST_DECISIONS)
+        self._bad_reviews = logs.Few(log, "bad reviews", MOST_BAD_REVIEWS)
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
         self._metrics.decided(hook, decision, seconds)
-        if decision.result != "ignored":
+        if decision.result != "ignored" and self._decisions.allowed():
             self._log.info(decision.result, **fields(hook, request, decision, seconds))
 
     def bad_review(self, hook: str, error: BadReview) -> None:
-        self._log.warning("bad review", hook=hook, why=str(error))
+        if self._bad_reviews.allowed():
+            self._log.warning("bad review", hook=hook, why=str(error))
 
 
 class Process:
@@ -59,7 +68,13 @@ class Process:
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
         handlers = Handlers(self.policies, self.state, Recorder(self.metrics, self.log), time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
-        self.listener = Listener(self.edge.handle, self.live.listening, bad_request=self._bad_request)
+        self.listener = Listener(
+            self.edge.handle,
+            self.live.listening,
+            known=settings.client_ca is not None,
+            bad_request=self._bad_request,
+            cut=self.metrics.cut.add,
+        )
         self.ops_listener = Listener(
             ops(self.metrics, self.missing, lambda: self.policies.remark), bad_request=self._bad_request, most=64
         )
@@ -105,6 +120,8 @@ class Process:
             "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
         )
         metrics.counters("choices", "Where pods with a promise were bound.", "outcome", lambda: state.ledger.honoured)
+        declined = "Promises that were not held, since too many of the same owner, or of owners without pods, are open."
+        metrics.counters("promises_declined", declined, "reason", lambda: {"unseen": state.ledger.credit.declined})
         metrics.counters("promises", "How promises ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))

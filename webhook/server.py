@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from time import monotonic
 from typing import Final
 
 import orjson
 from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from webhook.logs import Logger, cause
+from webhook.http_response import CLOSE, JSON, TEXT, Answer
+from webhook.load import Busy, Bytes, Queue, Slow, cost
+from webhook.logs import Few, Logger, cause
 from webhook.metrics import Metrics
 from webhook.text import listed, quoted
 
@@ -28,55 +31,15 @@ LARGEST_BODY: Final = 8 << 20
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
-MOST_WAITING: Final = 64
-"""Bodies that are still coming: with LARGEST_BODY the most memory that they can take."""
-LATE_SECONDS: Final = 0.5
-"""The event loop is this far behind: new work is sent away, to be asked again in a second, rather than queued."""
-
-_HEAD = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
-_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-_JSON, _TEXT = b"application/json", b"text/plain; charset=utf-8"
-_CLOSE = b"Connection: close\r\n"
-_RETRY = b"Retry-After: 1\r\nConnection: close\r\n"
-_MOST_UNSENT = 1 << 20
+MOST_FAILURES: Final = 10
+"""Lines in a second about handlers that failed: the first tell what the others would."""
+_RETRY = b"Retry-After: 1\r\n"
+_LATER = _RETRY + CLOSE
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
-class Answer(web.StreamResponse):
-    """A response whose head is made in one go. Not for HEAD, streaming, cookies or compression.
-
-    aiohttp's own builds a multidict of headers first and serialises it again: a quarter of the whole request here.
-    """
-
-    def __init__(self, status: int, body: bytes, content: bytes = _JSON, extra: bytes = b"") -> None:
-        # The base class would build what is not used; finish_response needs prepare, write_eof and keep_alive only.
-        self._status = status
-        self._answer = body
-        self._content = content
-        self._extra = extra
-        self._keep = not extra
-
-    @property
-    def keep_alive(self) -> bool:
-        return self._keep
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        transport = request.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client went away")
-        if self._keep and not request.keep_alive:
-            self._keep, self._extra = False, _CLOSE
-        head = (self._status, _REASONS[self._status], self._content, len(self._answer), self._extra, self._answer)
-        transport.write(_HEAD % head)
-        if transport.get_write_buffer_size() > _MOST_UNSENT:  # a client that asks and asks, and never reads
-            transport.abort()
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        pass
-
-
 class _Refused(Exception):
-    def __init__(self, status: int, message: str, extra: bytes = _CLOSE) -> None:
+    def __init__(self, status: int, message: str, extra: bytes = CLOSE) -> None:
         super().__init__(message)
         self.status = status
         self.extra = extra
@@ -89,37 +52,45 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
-        self._waiting = 0
-        self.late = False
+        self._failures = Few(log, "failed handlers", MOST_FAILURES)
+        self.queue = Queue()
+        self.bytes = Bytes(monotonic)
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
         decide = self._routes.get(request.rel_url.raw_path)
+        peer = request.remote or ""
         try:
             if (
                 decide is None
-                or self.late
                 or request.method != hdrs.METH_POST
                 or headers.get(hdrs.CONTENT_TYPE) != "application/json"
                 or hdrs.CONTENT_ENCODING in headers
             ):
                 decide = self._judge(request)
             content = request.content
-            body = content.read_nowait() if content.is_eof() else await self._body(request)
+            body = content.read_nowait() if content.is_eof() else await self._body(request, peer)
+            job = _Job(decide, body)
+            await self.queue.decide(peer, cost(len(body)), job)
         except _Refused as refused:
             self._metrics.refused.add(str(refused.status))
-            return Answer(refused.status, f"{refused}\n".encode(), _TEXT, refused.extra)
-        try:
-            status, answer = decide(body)
-        except Exception as error:  # whatever it is: the API server gets a 500, and its failure policy decides
-            self._log.error("handler failed", path=request.rel_url.raw_path, uid=_uid(body), **cause(error))
-            status, answer = 500, _INTERNAL_ERROR
-        extra = _CLOSE if self.draining else b""
+            return Answer(refused.status, f"{refused}\n".encode(), TEXT, refused.extra)
+        except Busy as busy:
+            self._metrics.shed.add(busy.reason)
+            self._metrics.refused.add("503")
+            whole = request.content.is_eof() and not self.draining  # a new handshake would cost more than the review
+            return Answer(503, f"{busy}\n".encode(), TEXT, _RETRY if whole else _LATER)
+        # Whatever it is: the API server gets a 500, and its failure policy decides.
+        if job.error is not None and self._failures.allowed():
+            path = request.rel_url.raw_path
+            self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
+        status, answer = job.answer
+        extra = CLOSE if self.draining else b""
         if status == HTTPStatus.OK:
-            return Answer(200, answer, _JSON, extra)
+            return Answer(200, answer, JSON, extra, self.bytes)
         self._metrics.refused.add(str(status))
-        return Answer(status, answer, _TEXT, _RETRY if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
+        return Answer(status, answer, TEXT, _LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
 
     def _judge(self, request: web.BaseRequest) -> Decide:
         """The handler after all, or why there is none: what was seen, and what is wanted."""
@@ -128,7 +99,7 @@ class Edge:
         if decide is None:
             raise _Refused(404, f"saw path {quoted(path)}, wanted {listed(self._routes)}")
         if request.method != hdrs.METH_POST:
-            raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST", b"Allow: POST\r\n" + _CLOSE)
+            raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST", b"Allow: POST\r\n" + CLOSE)
         # aiohttp would inflate it: 200 kB become 200 MB. The API server never compresses what it sends to a webhook.
         if hdrs.CONTENT_ENCODING in headers:
             encoding = quoted(headers[hdrs.CONTENT_ENCODING])
@@ -136,44 +107,63 @@ class Edge:
         if request.content_type != "application/json":
             seen = quoted(headers.get(hdrs.CONTENT_TYPE, ""))
             raise _Refused(415, f"saw Content-Type {seen}, wanted application/json")
-        if self.late:
-            self._metrics.shed.add("late")
-            raise _Refused(503, "too much to do: ask again in a second", _RETRY)
         return decide
 
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        """The body of a request that did not come in one piece."""
-        if (request.content_length or 0) > LARGEST_BODY:
-            raise _Refused(413, f"saw a body of {request.content_length} bytes, wanted at most {LARGEST_BODY}")
-        if self._waiting >= MOST_WAITING:
-            self._metrics.shed.add("bodies")
-            raise _Refused(503, f"{MOST_WAITING} bodies are being waited for: ask again in a second", _RETRY)
+    async def _body(self, request: web.BaseRequest, peer: str) -> bytes:
+        """The body of a request that did not come in one piece. Raises Busy, before anything is read, where it had to wait."""
+        size = request.content_length or 0
+        if size > LARGEST_BODY:
+            raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
+        self.queue.room(peer, cost(size))
         if hdrs.EXPECT in request.headers and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        self._waiting += 1
-        body = bytearray()
+        body, time = bytearray(), asyncio.get_running_loop().time
+        limit = asyncio.timeout(BODY_SECONDS)
+        slow: Slow | None = None
+        dropped = False
+
+        def drop() -> None:
+            nonlocal dropped
+            dropped = True
+            limit.reschedule(time())
+
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with limit:
+                slow = self.bytes.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
+                    self.bytes.moved(slow, len(chunk))
                     if len(body) > LARGEST_BODY:
                         raise _Refused(413, f"saw more than {LARGEST_BODY} bytes of body, wanted at most that")
         except TimeoutError:
+            if dropped:
+                raise Busy("bodies") from None
             seen = f"saw {len(body)} bytes of body in {BODY_SECONDS:g} s"
-            raise _Refused(408, f"{seen}, wanted all {request.content_length or ''}".rstrip()) from None
+            raise _Refused(408, f"{seen}, wanted all {size or ''}".rstrip()) from None
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
-            self._waiting -= 1
+            if slow is not None:
+                self.bytes.end(slow)
         return bytes(body)
 
-    async def watch_lateness(self) -> None:
-        """Sleep, and see how much later than asked for the loop came back."""
-        loop = asyncio.get_running_loop()
-        while True:
-            asked = loop.time() + 0.1
-            await asyncio.sleep(0.1)
-            self.late = loop.time() - asked > LATE_SECONDS
+
+class _Job:
+    """A decision, to be made when its time has come."""
+
+    __slots__ = ("_body", "_decide", "answer", "error")
+
+    def __init__(self, decide: Decide, body: bytes) -> None:
+        self._decide = decide
+        self._body = body
+        self.answer = (500, _INTERNAL_ERROR)
+        self.error: Exception | None = None
+
+    def __call__(self) -> None:
+        try:
+            self.answer = self._decide(self._body)
+        except Exception as error:
+            self.error = error
 
 
 def ops(
@@ -185,16 +175,16 @@ def ops(
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
-            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), _TEXT, _CLOSE)
+            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, CLOSE)
         if path == "/healthz":  # alive is whoever answers: a restart would not bring the API server back
-            return Answer(200, b"ok\n", _TEXT)
+            return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":
             waiting_for = missing()
             text = "".join(f"not ready: {what}\n" for what in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
-            return Answer(503 if waiting_for else 200, text.encode(), _TEXT)
+            return Answer(503 if waiting_for else 200, text.encode(), TEXT)
         if path == "/metrics":
             return Answer(200, metrics.text(), CONTENT_TYPE_LATEST.encode())
-        return Answer(404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), _TEXT, _CLOSE)
+        return Answer(404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), TEXT, CLOSE)
 
     return handle
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-import aiohttp
 import pytest
 import trustme
 import yaml
@@ -18,6 +18,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
 from tests.installed import ROOT, Installed, opt_in
+from tests.strangers import anybody, attacked
 
 pytestmark = pytest.mark.controlplane
 
@@ -49,21 +50,60 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPla
         environment.setenv("GPU_ADMISSION_CLIENT_CA", str(folder / "ca.crt"))
         options = Options(apiserver=(f"--admission-control-config-file={configuration}",))
         with ControlPlane(find(), options) as plane, Installed(plane) as installed:
+            asyncio.run(_nodes(plane))
             yield plane, installed
+
+
+async def _nodes(plane: ControlPlane) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        await clusters.apply(api, clusters.cluster("two-node"))
 
 
 async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane, Installed]) -> None:
     plane, installed = asked
     async with Api.of(plane.kubeconfig) as api:
-        await clusters.apply(api, clusters.cluster("two-node"))
         await api.namespace("ours")
         await opt_in(api, "ours")
         stored = await api.create(pod("mutated"), "ours")
         assert "gpu-admission.io/decision" in stored["metadata"]["annotations"]
         with pytest.raises(ApiError, match=r"\[hostNamespaces\]"):
             await api.create(pod("thief", hostPID=True), "ours")
-    anybody = ssl.create_default_context()
-    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
-    async with aiohttp.ClientSession() as stranger:
-        with pytest.raises((aiohttp.ClientError, ConnectionError)):
-            await stranger.post(f"https://127.0.0.1:{installed.ports[0]}/mutate", json={}, ssl=anybody)
+    before = installed.metrics()
+    for sent in (b"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}", b"no HTTP at all\r\n\r\n"):
+        for tls in (anybody(), None):
+            assert await answer(installed.ports[0], sent, tls) == b""
+    after = installed.metrics()
+    parsed = ("gpu_admission_http_refused_total", "gpu_admission_review_seconds_count")
+    assert [after[name] for name in after if name.startswith(parsed)] == [
+        before[name] for name in before if name.startswith(parsed)
+    ], "not a byte was parsed: there is neither an answer nor a bad request"
+
+
+@pytest.mark.parametrize("attack", ["1,100 silent connections", "1,100 connections without a handshake"])
+async def test_who_has_the_certificate_is_not_turned_away_for_those_who_have_none(
+    asked: tuple[ControlPlane, Installed], attack: str
+) -> None:
+    """The same address as the API server's: nothing but the certificate tells them apart."""
+    plane, installed = asked
+    async with Api.of(plane.kubeconfig) as api:
+        namespace = f"crowd-{len(attack)}"
+        await api.namespace(namespace)
+        await opt_in(api, namespace)
+        async with attacked(installed.ports[0], attack, "127.0.0.1"):
+            for number in range(20):
+                stored = await api.create(pod(f"p-{number}", gpus=1), namespace)
+                assert stored["metadata"]["name"] == f"p-{number}"
+        cut = installed.metrics()
+    assert cut.get('gpu_admission_connections_cut_total{stage="idle"}', 0) == 0
+
+
+async def answer(port: int, sent: bytes, tls: ssl.SSLContext | None) -> bytes:
+    """What comes back to who shows no certificate; in TLS 1.3 a client learns of the refusal when it reads."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+        writer.write(sent)
+        found = await reader.read()
+    except OSError:
+        return b""
+    writer.transport.abort()
+    return found

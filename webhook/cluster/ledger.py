@@ -20,7 +20,7 @@ decision annotation in the same way, without a reservation.
 
 A pod that is stored is in the watch within moments. One that is not seen soon was refused (by quota, by another hook),
 and a controller that is refused tries again and again: so a reservation lives for a shorter time than a pod may wait to
-be bound.
+be bound. And anybody who reaches the port can ask: how many may be open to an owner is `Credit`'s to say.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Literal, NamedTuple
 
+from webhook.cluster.credit import Credit
 from webhook.cluster.pods import PodKey
 from webhook.cluster.usage import Kind, Usage
 
@@ -73,6 +74,7 @@ class Ledger:
         """Where pods with a promise were bound: on their first choice, on another of their ranked nodes, elsewhere."""
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
         """How promises ended."""
+        self.credit = Credit()
         self._usage = usage
         self._reserved: dict[PodKey, dict[str, list[_Held]]] = {}
         """By pod and first node, oldest first. One dictionary of all would be too large for the caches."""
@@ -103,6 +105,7 @@ class Ledger:
         else:
             nodes[node] = [held]  # a deque takes ten times as much, and most hold one
         self._counts[0] += 1
+        self.credit.opened(pod)
 
     def release(self, pod: PodKey, node: str, kind: Kind) -> None:
         """Refused after it was admitted: the pod will not come."""
@@ -227,3 +230,4 @@ class Ledger:
             if not nodes:
                 del self._reserved[held.pod]
         self._counts[0] -= 1
+        self.credit.closed(held.pod)

@@ -123,15 +123,17 @@ class ClusterState:
         key = key_of(pod)
         kind = self.usage.kind(demand, owner_key(pod))
         new = uid not in self._pods
-        nodes = promised_nodes(pod) if new and not self.ledger.waits(uid) else ()  # once: it is a third of an event
+        first = new and not self.ledger.waits(uid)
+        nodes = promised_nodes(pod) if first else ()  # once: it is a third of an event
+        if first and (nodes or spec.get("nodeName")):
+            self.ledger.credit.came(key)
+            self.history.add(demand, pinned_models(spec))
         if node := spec.get("nodeName"):
             ended = self.ledger.bound(uid, key, nodes, kind, node) if new else "promised"
-            if ended == "unpromised":
-                self.history.add(demand, pinned_models(spec))
             self._put(uid, node, kind, counted=ended == "counted")
             return
-        if nodes and self.ledger.seen(uid, key, nodes, kind, now):
-            self.history.add(demand, pinned_models(spec))
+        if nodes:
+            self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
 
@@ -181,11 +183,10 @@ class ClusterState:
             self.hold(claim_of(pod), placement, now)
 
     def hold(self, claim: Claim, placement: Placement, now: float) -> None:
-        """As `reserve`, for a pod whose claim is known."""
-        if placement.nodes:
+        """As `reserve`, for a pod whose claim is known; and nothing where its owner has too many promises open: see `Credit`."""
+        if placement.nodes and self.ledger.credit.allows(claim.key, len(self.nodes.row_of)):
             kind = self.usage.kind(claim.demand, claim.owner)
             self.ledger.reserve(claim.key, placement.nodes[0].node, kind, now)
-            self.history.add(claim.demand, claim.models)
 
     def release(self, promise: Promise) -> None:
         """Give back what `hold` held for a pod that was refused after all. Nothing where nothing is held."""

@@ -1,0 +1,30 @@
+"""While a stranger does what it likes to the port, pods are created through the real API server, and none fails.
+
+How much longer they take is `bench.strangers`' to say.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.api import Api
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.objects import pod
+from tests.installed import Installed
+from tests.strangers import ATTACKS, attacked
+
+pytestmark = pytest.mark.controlplane
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "127.0.0.1"], ids=["another address", "that of the API server"])
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_pods_are_created_meanwhile(
+    installed: Installed, api: Api, team: str, nodes: MakeNodes, attack: str, address: str
+) -> None:
+    await nodes("two-node")
+    async with attacked(installed.ports[0], attack, address):
+        for number in range(20):
+            stored = await api.create(pod(f"p-{number}"), team)
+            assert "gpu-admission.io/decision" in stored["metadata"]["annotations"], "the mutating hook was not skipped"
+    found = installed.metrics()
+    assert found["process_resident_memory_bytes"] < 700 << 20

@@ -1,0 +1,99 @@
+"""The HTTP edge on a real HTTPS server, around any handler; and clients that say what they like."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+
+from webhook import logs
+from webhook.listen import Listener
+from webhook.metrics import Metrics
+from webhook.server import Edge
+from webhook.tls.issue import make_ca, make_leaf
+from webhook.tls.serve import LiveContext
+
+NOW = datetime.now(UTC)
+CA = make_ca(NOW)
+LEAF, OTHER = make_leaf(CA, ["localhost"], NOW), make_leaf(CA, ["localhost"], NOW)
+TRUST = ssl.create_default_context(cadata=CA.certificate.decode())
+ANSWER = b'{"ok":true}'
+SECRET = "canary-9f1c"
+
+
+@dataclass
+class Running:
+    port: int
+    edge: Edge
+    live: LiveContext
+    listener: Listener
+    metrics: Metrics
+    log: io.BytesIO
+    bodies: list[bytes] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"https://localhost:{self.port}"
+
+    def count(self, series: str) -> float:
+        found = re.search(
+            rf"^{re.escape('gpu_admission_' + series)} (\S+)$", self.metrics.text().decode(), re.MULTILINE
+        )
+        return float(found[1]) if found else 0.0
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("localhost", self.port, ssl=TRUST)
+
+    async def raw(self, sent: bytes) -> bytes:
+        """What comes back until the server closes."""
+        reader, writer = await self.open()
+        writer.write(sent)
+        found = await reader.read()
+        writer.close()
+        return found
+
+
+@asynccontextmanager
+async def running(
+    decide: Callable[[bytes], tuple[int, bytes]] | None = None, live: LiveContext | None = None, **options: Any
+) -> AsyncIterator[Running]:
+    if live is None:
+        live = LiveContext()
+        live.swap(LEAF, NOW)
+    metrics, log, bodies = Metrics(), io.BytesIO(), []
+
+    def echo(body: bytes) -> tuple[int, bytes]:
+        bodies.append(body)
+        return decide(body) if decide else (200, ANSWER)
+
+    edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log))
+    options |= {"bad_request": lambda: metrics.refused.add("400"), "cut": metrics.cut.add}
+    listener = Listener(edge.handle, live.listening, **options)
+    port = await listener.start("localhost", 0)
+    try:
+        async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it
+            yield Running(port, edge, live, listener, metrics, log, bodies)
+    finally:
+        await listener.stop(1)
+
+
+def https() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=TRUST))
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.01)
+
+
+def post(path: str = "/mutate", headers: str = "Content-Type: application/json", length: int = 2) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()

@@ -1,0 +1,149 @@
+"""What a stranger with any pod's reach does to the HTTPS port, for as long as it is let: for the tests and `bench.strangers`."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import orjson
+
+MIB = 1 << 20
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def anybody() -> ssl.SSLContext:
+    """Trusts every server, and shows no certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def head(length: int) -> bytes:
+    sent = f"POST /mutate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    return sent.encode()
+
+
+def many_containers(count: int) -> bytes:
+    """A review of a pod with so many containers that ask for a GPU."""
+    one = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    obj = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [one] * count}}
+    kinds = {"kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE", "namespace": "default"}
+    resource = {"group": "", "version": "v1", "resource": "pods"}
+    request = {"uid": "u", "resource": resource, "object": obj, "userInfo": {"username": "x"}, **kinds}
+    return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+
+
+class Stranger:
+    """Attacks from one address; each method goes on until it is cancelled."""
+
+    def __init__(self, port: int, address: str) -> None:
+        self._port = port
+        self._address = address
+        self._tls = anybody()
+        self._open: list[Stream] = []
+        self.sent = 0
+        """Connections and requests so far."""
+        self.began = asyncio.Event()
+
+    async def silent(self) -> None:
+        await self._keep(1100, b"")
+
+    async def before_the_handshake(self) -> None:
+        await self._keep(1100, b"", tls=False)
+
+    async def half_a_head(self) -> None:
+        await self._keep(300, head(100)[:-4])
+
+    async def half_a_body(self) -> None:
+        await self._keep(300, head(100) + b"{")
+
+    async def large_bodies(self) -> None:
+        await self._keep(64, head(8 * MIB) + b" " * (7 * MIB))
+
+    async def unread(self) -> None:
+        await self._keep(100, (head(2) + b"{}") * 1000)
+
+    async def many_containers(self) -> None:
+        body = many_containers(75_000)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(6):
+                group.create_task(self._ask(head(len(body)) + body))
+
+    async def hammering(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(200):
+                group.create_task(self._ask(head(2) + b"{}"))
+
+    async def _dial(self, tls: bool = True) -> Stream:
+        self.sent += 1
+        stream = await asyncio.open_connection(
+            "127.0.0.1", self._port, ssl=self._tls if tls else None, local_addr=(self._address, 0)
+        )
+        self._open.append(stream)
+        return stream
+
+    async def _keep(self, count: int, sent: bytes, *, tls: bool = True) -> None:
+        """So many connections that say this, and again in place of those that the server ends."""
+        while True:
+            for gone in [stream for stream in self._open if stream[0].at_eof() or stream[1].transport.is_closing()]:
+                self._open.remove(gone)
+                gone[1].transport.abort()
+            missing = min(50, count - len(self._open))
+            await asyncio.gather(*(self._say(sent, tls) for _ in range(missing)))
+            if self.sent >= count:
+                self.began.set()
+            await asyncio.sleep(0.02)
+
+    async def _say(self, sent: bytes, tls: bool) -> None:
+        with suppress(OSError):
+            _, writer = await self._dial(tls)
+            writer.write(sent)
+
+    async def _ask(self, sent: bytes) -> None:
+        """One request after the other."""
+        while True:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                reader, writer = await self._dial()
+                while True:
+                    writer.write(sent)
+                    self.began.set()
+                    await writer.drain()
+                    found = await reader.readuntil(b"\r\n\r\n")
+                    await reader.readexactly(int(found.lower().partition(b"content-length: ")[2].split()[0]))
+                    self.sent += 1
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        for _, writer in self._open:
+            writer.transport.abort()
+
+
+ATTACKS: dict[str, Callable[[Stranger], Awaitable[None]]] = {
+    "1,100 silent connections": Stranger.silent,
+    "1,100 connections without a handshake": Stranger.before_the_handshake,
+    "300 half-sent heads": Stranger.half_a_head,
+    "300 half-sent bodies": Stranger.half_a_body,
+    "64 bodies of 8 MB, but for their end": Stranger.large_bodies,
+    "answers that are not read": Stranger.unread,
+    "six senders of 75,000 containers": Stranger.many_containers,
+    "200 connections that ask all the time": Stranger.hammering,
+}
+
+
+@asynccontextmanager
+async def attacked(port: int, attack: str, address: str) -> AsyncIterator[Stranger]:
+    """Meanwhile a stranger does this, and has begun to."""
+    stranger = Stranger(port, address)
+    task = asyncio.ensure_future(ATTACKS[attack](stranger))
+    try:
+        async with asyncio.timeout(60):
+            await stranger.began.wait()
+        yield stranger
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, OSError):
+            await task
+        stranger.close()
+        await asyncio.sleep(0.1)

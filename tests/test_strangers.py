@@ -1,0 +1,311 @@
+"""Whatever strangers do to the port, the API server goes on: on a real HTTPS server, with answers counted.
+
+The API server calls from 127.0.0.1. Strangers come from other addresses, or from its own, as behind a load balancer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import trustme
+
+from tests.edge import ANSWER, CA, LEAF, NOW, TRUST, Running, post, running, until
+from tests.served import NOW as NOW_SERVED
+from tests.served import Server, after, plain_pod, review
+from webhook import http_response, server
+from webhook.cluster.credit import FIRST
+from webhook.cluster.ledger import Counts
+from webhook.load import MOST_BYTES, Queue
+from webhook.tls.serve import LiveContext
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+API_SERVER = "127.0.0.1"
+WHERE = [
+    pytest.param(["127.0.0.2"], id="from one address"),
+    pytest.param([f"127.0.0.{i}" for i in range(2, 12)], id="from ten addresses"),
+    pytest.param([API_SERVER], id="from the address of the API server"),
+]
+
+
+async def dial(it: Running, address: str = API_SERVER, trust: ssl.SSLContext | None = TRUST) -> Stream:
+    name = "localhost" if trust else None
+    return await asyncio.open_connection("127.0.0.1", it.port, ssl=trust, server_hostname=name, local_addr=(address, 0))
+
+
+async def asked(stream: Stream, body: bytes = b"{}") -> int:
+    """Send a review as the API server does: the status of its answer."""
+    reader, writer = stream
+    writer.write(post(length=len(body)) + body)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+    await reader.readexactly(length)
+    return int(head.split()[1])
+
+
+@asynccontextmanager
+async def streams() -> AsyncIterator[list[Stream]]:
+    """For all that a test opens: closed in the end."""
+    found: list[Stream] = []
+    try:
+        yield found
+    finally:
+        for _, writer in found:
+            writer.transport.abort()
+        for _, writer in found:
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+@pytest.mark.parametrize("addresses", WHERE)
+@pytest.mark.parametrize("tls", [True, False], ids=["after the handshake", "before the handshake"])
+async def test_silent_connections_make_room_for_those_that_ask(addresses: list[str], tls: bool) -> None:
+    async with running(most=32) as it, streams() as opened:
+        kept = [await dial(it) for _ in range(10)]
+        opened.extend(kept)
+        assert [await asked(stream) for stream in kept] == [200] * 10
+        for i in range(60):
+            opened.append(await dial(it, addresses[i % len(addresses)], TRUST if tls else None))
+            if i % 10 == 9:
+                opened.append(fresh := await dial(it))
+                assert await asked(fresh) == 200
+        assert [await asked(stream) for stream in kept] == [200] * 10
+        assert it.listener.connections <= 32
+
+
+@pytest.mark.parametrize("addresses", [WHERE[0], WHERE[1]])
+async def test_idle_connections_that_have_asked_go_before_anybody_is_turned_away(addresses: list[str]) -> None:
+    async with running(most=32) as it, streams() as opened:
+        kept = [await dial(it) for _ in range(2)]
+        opened.extend(kept)
+        assert [await asked(stream) for stream in kept] == [200] * 2
+        for i in range(60):
+            opened.append(stranger := await dial(it, addresses[i % len(addresses)]))
+            assert await asked(stranger) == 200
+        assert [await asked(stream) for stream in kept] == [200] * 2
+        opened.append(fresh := await dial(it))
+        assert await asked(fresh) == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /mut", post()[:-2], post(length=100) + b"{"])
+async def test_a_connection_that_does_not_ask_goes_within_seconds(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.1)
+    async with running(silent=0.2) as it, streams() as opened:
+        opened += [quiet := await dial(it), talking := await dial(it)]
+        assert await asked(talking) == 200
+        quiet[1].write(sent)
+        with suppress(ConnectionError):
+            await quiet[0].read()
+        assert it.bodies == [b"{}"]
+        assert await asked(talking) == 200
+
+
+async def test_a_drip_of_headers_does_not_make_a_connection_one_that_asks() -> None:
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        for byte in post(headers="A: " + "a" * 2000):
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    async with running(silent=0.2) as it, streams() as opened:
+        opened.append(slow := await dial(it))
+        with pytest.raises(ConnectionError):
+            await drip(slow[1])
+
+
+@pytest.mark.parametrize("addresses", WHERE)
+async def test_half_sent_bodies_take_no_place_from_whole_ones(addresses: list[str]) -> None:
+    async with running() as it, streams() as opened:
+        for i in range(100):
+            opened.append(stranger := await dial(it, addresses[i % len(addresses)]))
+            stranger[1].write(post(length=100) + b"{")
+        opened.append(ours := await dial(it))
+        reader, writer = ours
+        for _ in range(20):
+            writer.write(post(length=20) + b"{")  # as the API server's may come: in two pieces
+            await asyncio.sleep(0)
+            writer.write(b" " * 18 + b"}")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            await reader.readuntil(ANSWER)
+
+
+@pytest.mark.parametrize("addresses", WHERE)
+async def test_large_bodies_that_do_not_end_are_bounded_in_bytes_and_make_room(addresses: list[str]) -> None:
+    large = b"{" + b" " * (3 << 20) + b"}"
+    async with running() as it, streams() as opened:
+        most = 0
+        for i in range(40):
+            opened.append(stranger := await dial(it, addresses[i % len(addresses)]))
+            stranger[1].write(post(length=server.LARGEST_BODY) + b" " * 1000)
+            await asyncio.sleep(0.01)
+            most = max(most, it.edge.bytes.total)
+        await asyncio.sleep(0.1)
+        opened.append(ours := await dial(it))
+        for _ in range(3):
+            assert await asked(ours, large) == 200
+            most = max(most, it.edge.bytes.total)
+        assert MOST_BYTES - server.LARGEST_BODY <= most <= MOST_BYTES
+        assert it.count('shed_total{reason="bodies"}') >= 32
+    await until(lambda: it.edge.bytes.total == 0)
+
+
+@pytest.mark.parametrize("chunk", [b"1\r\n \r\n", b"1000\r\n" + b" " * 4096 + b"\r\n"], ids=["a byte", "a page"])
+async def test_chunked_bodies_of_any_pace_take_no_place_from_whole_ones(chunk: bytes) -> None:
+    head = "Host: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked"
+    async with running() as it, streams() as opened:
+        for _ in range(30):
+            opened.append(stranger := await dial(it, "127.0.0.2"))
+            stranger[1].write(f"POST /mutate HTTP/1.1\r\n{head}\r\n\r\n".encode() + chunk * 100)
+        opened.append(ours := await dial(it))
+        for _ in range(20):
+            for stranger in opened[:-1]:
+                stranger[1].write(chunk)
+            assert await asked(ours, b"{" + b" " * 300_000 + b"}") == 200
+
+
+@pytest.mark.parametrize("addresses", [WHERE[0], WHERE[1]])
+async def test_who_asks_more_than_can_be_decided_is_sent_away_and_the_api_server_is_not(addresses: list[str]) -> None:
+    async with running() as it, streams() as opened:
+        it.edge.queue = Queue(most=20 * 0.0006, turn=1e-9)  # twenty wait, one is decided in a turn
+        strangers = [await dial(it, addresses[i % len(addresses)]) for i in range(200)]
+        ours = await dial(it)
+        opened += [*strangers, ours]
+        for _ in range(5):
+            hammering = [asyncio.create_task(asked(stranger)) for stranger in strangers]
+            assert [await asked(ours) for _ in range(3)] == [200] * 3
+            found = await asyncio.gather(*hammering)
+            assert set(found) == {200, 503}
+            assert found.count(503) > 50
+        assert it.count('shed_total{reason="work"}') == it.count('http_refused_total{code="503"}') > 250
+
+
+async def test_whoever_is_sent_away_is_told_when_to_come_again_and_keeps_the_connection() -> None:
+    async with running() as it, streams() as opened:
+        it.edge.queue = Queue(most=1e-9, turn=1e-9)
+        opened += [await dial(it) for _ in range(30)]
+        for _, writer in opened:
+            writer.write(post() + b"{}")
+        answers = [await reader.readuntil(b"\r\n\r\n") for reader, _ in opened]
+        refused = next(i for i, head in enumerate(answers) if head.startswith(b"HTTP/1.1 503"))
+        assert b"\r\nRetry-After: 1\r\n" in answers[refused]
+        assert b"Connection" not in answers[refused]
+        reader, writer = opened[refused]
+        assert await reader.readline() == b"too much to do: ask again in a second\n"
+        assert await asked((reader, writer)) == 200
+
+
+async def test_a_large_body_is_sent_away_before_it_is_read_where_it_would_not_be_decided() -> None:
+    async with running() as it, streams() as opened:
+        opened += [await dial(it), await dial(it, "127.0.0.2")]
+        it.edge.queue.cost = 10.0  # as if so much were waiting
+        reader, writer = opened[1]
+        writer.write(post(length=5 << 20) + b"{")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+        assert it.edge.bytes.total == 0
+
+
+async def test_answers_that_nobody_reads_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_response, "SEND_SECONDS", 0.5)
+    answer = b"x" * (9 << 20)
+    async with running(lambda body: (200, answer if body == b"{large}" else ANSWER)) as it, streams() as opened:
+        most = 0
+        for _ in range(20):
+            opened.append(stranger := await dial(it, "127.0.0.2"))
+            stranger[1].transport.pause_reading()  # type: ignore[attr-defined]
+            stranger[1].write((post(length=7) + b"{large}") * 3)
+            await asyncio.sleep(0.05)
+            most = max(most, it.edge.bytes.total)
+        opened.append(ours := await dial(it))
+        assert await asked(ours) == 200
+        assert (8 << 20) < most <= MOST_BYTES
+        assert it.bodies.count(b"{large}") == 20, "who does not read gets no second answer"
+        await until(lambda: it.edge.bytes.total == 0)
+        assert await asked(ours, b"{large}") == 200
+
+
+async def test_requests_that_are_sent_ahead_are_not_all_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as it, streams() as opened:
+        opened += [stranger := await dial(it, "127.0.0.2"), ours := await dial(it)]
+        stranger[1].transport.pause_reading()  # type: ignore[attr-defined]
+        sending = asyncio.create_task(_send(stranger[1], (post() + b"{}") * 200_000))
+        for _ in range(50):
+            assert await asked(ours) == 200
+        for handler in it.listener._server.connections:
+            assert len(handler._messages) <= 2 * 32
+        sending.cancel()
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    with suppress(ConnectionError):
+        writer.write(data)
+        await writer.drain()
+
+
+@pytest.mark.parametrize("addresses", WHERE)
+async def test_who_shows_no_certificate_is_refused_before_a_byte_is_parsed(addresses: list[str]) -> None:
+    """And who shows one is not the one that makes room, silent or not."""
+    authority = trustme.CA()
+    live = LiveContext(authority.cert_pem.bytes())
+    live.swap(LEAF, NOW)
+    known = ssl.create_default_context(cadata=CA.certificate.decode())
+    authority.issue_cert("kube-apiserver").configure_cert(known)
+    async with running(live=live, most=32, known=True) as it, streams() as opened:
+        opened += [silent := await dial(it, trust=known), ours := await dial(it, trust=known)]
+        assert await asked(ours) == 200
+        for i in range(60):
+            tls = [None, TRUST][i % 2]
+            with suppress(OSError):  # the server may say no while we still shake hands
+                opened.append(stranger := await dial(it, addresses[i % len(addresses)], tls))
+                stranger[1].write(post() + b"{}")
+        assert await asked(ours) == 200
+        assert await asked(silent) == 200
+        assert it.bodies == [b"{}"] * 3, "no stranger's request was taken"
+        assert it.count('http_refused_total{code="400"}') == 0
+
+
+# --- what a stranger says -----------------------------------------------------------------------------------------------
+
+
+def forged(number: int) -> bytes:
+    """A pod that nobody will store, of an owner that there is not."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": f"u-{number}", "controller": True}
+    obj = plain_pod()
+    obj["metadata"] = {"generateName": f"x-{number}-", "namespace": "default", "ownerReferences": [owner]}
+    return review(obj, uid=f"u-{number}")
+
+
+async def test_promises_in_any_name_change_little_for_others_and_end() -> None:
+    served = Server()
+    async with running(served.handlers.mutate) as it, streams() as opened:
+        opened.append(stranger := await dial(it, "127.0.0.2"))
+        for number in range(200):
+            assert await asked(stranger, forged(number)) == 200
+    assert served.state.ledger.counts == Counts(FIRST, 0)
+    assert served.state.ledger.credit.declined == 200 - FIRST
+    assert served.state.history.popular({}) == (), "what nobody stores is no demand to keep nodes free for"
+    served.state.expire(NOW_SERVED + 11)
+    assert served.state.ledger.counts == Counts(0, 0)
+
+
+async def test_a_forged_refusal_does_no_more_than_not_to_hold_a_promise() -> None:
+    """It may take one back; the honest pod is recognised all the same when it is seen."""
+    served = Server()
+    hooks = {b"m": served.handlers.mutate, b"v": served.handlers.validate}
+    async with running(lambda body: hooks[body[:1]](body[1:])) as it, streams() as opened:
+        opened += [ours := await dial(it), stranger := await dial(it, "127.0.0.2")]
+        honest = plain_pod(owned_by="web")
+        assert await asked(ours, b"m" + review(honest)) == 200
+        assert served.state.ledger.counts == Counts(1, 0)
+        patched = after(served.mutate(honest, dryRun=True), honest)
+        for _ in range(3):
+            stolen = copy.deepcopy(patched)
+            stolen["spec"]["hostPID"] = True
+            assert await asked(stranger, b"v" + review(stolen)) == 200
+        assert served.state.ledger.counts.reserved <= 1
+        stored = {**patched, "metadata": {**patched["metadata"], "name": "web-1", "uid": "abc"}}
+        served.state.pod_seen(stored, NOW_SERVED)
+        assert served.state.ledger.counts == Counts(0, 1)
