@@ -102,6 +102,12 @@ class ClusterFacts:
     autoscalers: Mapping[tuple[str, str, str], Autoscaler] = field(default_factory=dict)
     """Namespace, kind and name of a workload to what scales it."""
 
+    runtime_classes: Mapping[str, str] = field(default_factory=dict)
+    """RuntimeClass to its handler."""
+
+    def runtime_handler(self, name: str) -> str | None:
+        return self.runtime_classes.get(name)
+
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.namespaces.get(namespace)
 

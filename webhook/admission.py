@@ -51,7 +51,7 @@ def mutate(
     context = context_of(request, pod, policy, cluster)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
-    injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
+    injectors = policy.injectors_of(home.profile, pod, context.gpu_names)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.warnings = [home.warning, context.workload.warning]
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
