@@ -51,7 +51,8 @@ def mutate(
     context = context_of(request, pod, policy, cluster)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
-    injectors = policy.injectors_of(home.profile, pod, context.gpu_names)
+    claims = bool(pod["spec"].get("resourceClaims"))
+    injectors = policy.injectors_for(home.profile, gpu=bool(context.gpu_names), claims=claims)
     decision = Decision("unchanged", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.warnings = [home.warning, context.workload.warning]
     if not injectors:  # it has no GPU that we know, but may have claims or other devices

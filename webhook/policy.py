@@ -28,7 +28,7 @@ from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
 from webhook.interface import Injector, Rule, Settings
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import Owner, Pod, claims_devices
+from webhook.pod import Owner, Pod
 from webhook.policy_file import read
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -181,6 +181,7 @@ class Policy:
     hash: str
     gpus: Gpus
     file: PolicyFile
+    _profiles: dict[str, Profile] = field(repr=False)
     _units: dict[str, _Units] = field(repr=False)
 
     @classmethod
@@ -196,7 +197,8 @@ class Policy:
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
-            file=file.model_copy(update={"profiles": profiles}),
+            file=file,
+            _profiles=profiles,
             _units={name: _Units.of(profile) for name, profile in profiles.items()},
         )
 
@@ -204,22 +206,16 @@ class Policy:
         """The profile of that name, or the default one: the name that comes back tells which."""
         if name not in self.file.profiles:
             name = DEFAULT_PROFILE
-        return name, self.file.profiles[name]
+        return name, self._profiles[name]
 
     def injectors(self, profile: str) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors of a profile, by name, in run order."""
         return self._units[profile].injectors
 
-    def injectors_without_gpu(self, profile: str, *, claims: bool) -> tuple[tuple[str, Injector], ...]:
-        """Those of them that also change pods without a GPU; `claims`: pods which claim devices by DRA."""
+    def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
+        """Those of them that change a pod which names a GPU; one that names none, and claims devices by DRA or does not."""
         units = self._units[profile]
-        return units.for_claims if claims else units.for_every_pod
-
-    def injectors_of(self, profile: str, pod: Pod, gpu_names: frozenset[str]) -> tuple[tuple[str, Injector], ...]:
-        """Those of them that change this pod, which names these GPU resources."""
-        if gpu_names:
-            return self.injectors(profile)
-        return self.injectors_without_gpu(profile, claims=claims_devices(pod))
+        return units.injectors if gpu else units.for_claims if claims else units.for_every_pod
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that are not off, by name, in run order."""
@@ -237,14 +233,14 @@ class Policy:
 def _completed(profile: Profile, classes: tuple[ClassRule, ...]) -> Profile:
     """What one unit leaves to another, or to the classes of workload, is taken from there: it is written once."""
     injectors, rules = profile.injectors, profile.rules
-    if injectors.cpu_per_gpu.classes is None:
-        numbers = injectors.cpu_per_gpu.model_copy(update={"classes": rules.cpu_per_gpu.classes})
-        injectors = injectors.model_copy(update={"cpu_per_gpu": numbers})
-    if rules.device_env_from.names is None:
-        names = rules.device_env_from.model_copy(update={"names": rules.device_env.names})
-        rules = rules.model_copy(update={"device_env_from": names})
+    cpu, env_from = injectors.cpu_per_gpu, rules.device_env_from
+    if cpu.classes is None:
+        cpu = cpu.model_copy(update={"classes": rules.cpu_per_gpu.classes})
+    if env_from.names is None:
+        env_from = env_from.model_copy(update={"names": rules.device_env.names})
     priority = rules.priority_class.entitling(entitled(classes, injectors.priority_class.classes))
-    rules = rules.model_copy(update={"priority_class": priority})
+    injectors = injectors.model_copy(update={"cpu_per_gpu": cpu})
+    rules = rules.model_copy(update={"device_env_from": env_from, "priority_class": priority})
     return profile.model_copy(update={"injectors": injectors, "rules": rules})
 
 

@@ -33,6 +33,7 @@ class DeviceAnnotations(Rule):
     """Domains whose annotations container runtimes read, with all domains below them."""
     keys: tuple[str, ...] = (
         "io.kubernetes.cri-o.*",
+        "io.kubernetes.cri.*",
         "io.katacontainers.*",
         "run.oci.*",
         "org.systemd.property.*",
@@ -61,10 +62,12 @@ class DeviceAnnotations(Rule):
         "io.kubernetes.cri-o.shmsize",
         "io.kubernetes.cri-o.umask",
         "io.kubernetes.cri-o.userns-mode",
+        "io.kubernetes.cri.rdt-class",
+        "io.kubernetes.cri.blockio-class",
         "run.oci.keep_original_groups",
     )
     """What these take that is no device: CPU, interrupts, shared memory. In small letters, exact or with a trailing `*`."""
-    beside_gpu: tuple[str, ...] = ("devices.gke.io/*",)
+    beside_gpu: tuple[str, ...] = ("devices.gke.io*",)
     """Keys that pods with GPUs need: GKE's fast networking (TCPX, TCPXO) gives its daemon the GPUs by name."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

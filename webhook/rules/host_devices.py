@@ -6,7 +6,8 @@ may be mounted.
 
 Fields read:   spec.volumes[*].hostPath.path, cleaned of `//` and `..`, with /var/run as /run; .type
 Allowed:       the folders of `allowed`, and what is below them
-Refused:       all others; a type that is a device or a socket (CharDevice, BlockDevice, Socket), wherever it is
+Refused:       all others; what has a backslash, which Windows takes as a slash; a type that is a device or a socket
+               (CharDevice, BlockDevice, Socket), wherever it is
 Not seen:      symbolic links on the node. Who may write to an allowed folder may put one there that leads anywhere; a subPath
                cannot leave its volume. Volumes of class local or hostPath, which only administrators make. Pod Security
                Admission at level «baseline» refuses all host paths, and should be on in namespaces with GPUs.
@@ -43,7 +44,7 @@ class HostDevices(Rule):
         "/fsx",
         "/checkpoints",
         "/workspace",
-        "/dev/shm",
+        "/dev/shm",  # noqa: S108  of the node, and no file of ours
         "/var/log/sagemaker_checkpointing",
         "/etc/localtime",
         "/etc/timezone",
@@ -60,11 +61,15 @@ class HostDevices(Rule):
             if kind in _SPECIAL:
                 yield Finding(f"{where}.type", quoted(kind), "a folder or a file, no device and no socket", _FIX)
             elif not self._is_allowed(seen):
-                may = f"one of the folders that may be mounted: {listed(self.allowed)}" if self.allowed else "no host path"
+                may = (
+                    f"one of the folders that may be mounted: {listed(self.allowed)}"
+                    if self.allowed
+                    else "no host path"
+                )
                 yield Finding(f"{where}.path", quoted(seen), may, _FIX)
 
     def _is_allowed(self, path: str) -> bool:
-        return (clean_path(path) + "/").startswith(self._beginnings)
+        return "\\" not in path and (clean_path(path) + "/").startswith(self._beginnings)
 
     @cached_property
     def _beginnings(self) -> tuple[str, ...]:
