@@ -13,12 +13,13 @@ from itertools import product
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod_spec
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
-from tests.installed import ROOT
+from tests.installed import ROOT, Installed
 
 pytestmark = pytest.mark.controlplane
 
@@ -113,7 +114,7 @@ ANNOTATIONS = (
         "devices.crio.io/thief",
     ),
     *("io.kubernetes.cri.untrusted-workload", "run.oci.handler", "org.systemd.property.DeviceAllow"),
-    *("io.katacontainers.config.hypervisor.path", "dev.gvisor.flag.nvproxy", "devices.gke.io/container.thief"),
+    *("io.katacontainers.config.hypervisor.path", "dev.gvisor.flag.nvproxy"),
 )
 CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
 PATHS = "A host path that is no folder of data, or is a device or a socket"
@@ -125,6 +126,8 @@ MOUNTS = (
 )
 
 BESIDE = "A variable that names devices for storage, RDMA or copies, in a container without a GPU"
+ANNOTATION = "An annotation by which a container runtime, or a plugin of it, injects devices"
+WINDOWS = "A hostProcess of Windows, the pod or a container"
 RUNTIME = "The GPU runtime in a pod without a GPU, by name or by handler"
 BY_VALUE, BY_REFERENCE = "A variable that names devices, by value", "A variable that names devices, by reference"
 VISIBLE = NAMES[0]
@@ -192,18 +195,15 @@ VECTORS = [
             "PERFMON",
         )
     ],
-    Vector("A hostProcess container of Windows", "privileged", container=HOST_PROCESS),
-    Vector("A hostProcess pod of Windows", "privileged", pod=HOST_PROCESS | {"hostNetwork": True}),
+    *[
+        Vector(f"{what} that is a hostProcess", "privileged", container=container, pod=pod, group=WINDOWS)
+        for what, container, pod in (
+            ("a pod", {}, HOST_PROCESS | {"hostNetwork": True}),
+            ("a container", HOST_PROCESS, {"hostNetwork": True}),  # the API server wants all containers to be
+        )
+    ],
     # Limits
     Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
-    Vector(
-        "0 GPUs beside a claim",
-        "gpuZero",
-        container={"resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "any"}]}},
-        claims=True,
-        kinds=IN_PODS,
-        group="A limit of 0 GPUs, with which no device plugin is asked",
-    ),
     # The pod
     *[
         Vector(
@@ -230,13 +230,13 @@ VECTORS = [
     Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
     Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
     *[
-        Vector(f"{what} and {asks}", rule, pod=pod | more, gpus=gpus, containers=containers, group=group)
+        Vector(f"{what} and {asks}", rule, pod=pod | more, gpus=gpus, container=container, group=group)
         for what, rule, pod, group in (
             ("hostIPC", "hostNamespaces", {"hostIPC": True}, "hostIPC in a pod without a GPU"),
             ("The GPU runtime", "runtimeClass", {"runtimeClassName": "nvidia"}, RUNTIME),
             ("The GPU runtime under another name", "runtimeClass", {"runtimeClassName": "fast"}, RUNTIME),
         )
-        for asks, more, gpus, containers in (
+        for asks, more, gpus, container in (
             ("nothing", {}, None, {}),
             ("0 GPUs", {}, "0", {}),
             ("0 of a GPU that nobody knows", {}, None, {"resources": {"limits": {"x.io/gpu": "0"}}}),
@@ -249,15 +249,27 @@ VECTORS = [
         "priorityClass",
         pod={"priorityClassName": "system-node-critical"},
     ),
+    Vector(
+        "The priority class of a class of workload that the namespace is not entitled to",
+        "priorityClass",
+        pod={"priorityClassName": "gpu-inference"},
+    ),
     *[
         Vector(
             f"annotation {key}",
             "deviceAnnotations",
             annotations={key: "nvidia.com/gpu=all"},
-            group="An annotation by which a container runtime injects devices",
+            group=ANNOTATION,
         )
         for key in ANNOTATIONS
     ],
+    Vector(
+        "the annotation of GKE's fast networking without a GPU",
+        "deviceAnnotations",
+        annotations={"devices.gke.io/container.thief": "- path: /dev/nvidia0"},
+        verbs=(CREATE, APPLY),
+        group=ANNOTATION,
+    ),
     Vector(
         "the annotation of GKE's fast networking beside a GPU",
         out="beside-gpu",
@@ -310,12 +322,7 @@ CELLS = list(_cells())
 def spec_of(cell: Cell) -> Json:
     """A pod that does nothing wrong but this."""
     made = pod_spec(gpus=0, volumes=[{"name": "scratch", "emptyDir": {}}])
-    thief: Json = {
-        "name": "thief",
-        "image": "registry.example/app:1",
-        **cell.vector.container,
-        **cell.vector.containers,
-    }
+    thief: Json = {"name": "thief", "image": "registry.example/app:1", **cell.vector.container}
     if cell.vector.gpus is not None:
         thief["resources"] = {"limits": {"nvidia.com/gpu": cell.vector.gpus}}
     if cell.kind == "sidecar":
@@ -326,10 +333,18 @@ def spec_of(cell: Cell) -> Json:
 
 
 @pytest.fixture(scope="module")
-def victims(control_plane: ControlPlane, sides: Sides) -> Iterator[Sides]:
-    """A GPU pod `victim` in both namespaces, to add containers and annotations to; RuntimeClasses and a PriorityClass."""
+def victims(control_plane: ControlPlane, installed: Installed, sides: Sides) -> Iterator[Sides]:
+    """A GPU pod `victim` in both namespaces, to add containers and annotations to; RuntimeClasses and a PriorityClass; and the
+    shipped policy, but that inference is not for these namespaces."""
+    shipped = (ROOT / "manifests" / "policy.yaml").read_text()
+    policy = yaml.safe_load(shipped)
+    for rule in policy["classes"]:
+        if rule["class"] == "inference":
+            rule["namespaces"] = ["production"]
+    installed.set_policy(yaml.safe_dump(policy, sort_keys=False))
     asyncio.run(_victims(control_plane, sides))
     yield sides
+    installed.set_policy(shipped)
     control_plane.kubectl("delete", "runtimeclass", "nvidia", "fast")
     control_plane.kubectl("delete", "priorityclass", "urgent")
 
@@ -357,15 +372,15 @@ async def _victims(plane: ControlPlane, sides: Sides) -> None:
             """Both the API server and we know what stands in another object."""
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
             wanted = pod | {"spec": pod_spec(1, runtimeClassName="nvidia", priorityClassName="urgent")}
-            thief = pod | {"spec": pod_spec(0, runtimeClassName="fast")}
+            thief = pod | {"spec": pod_spec(0, runtimeClassName="fast", priorityClassName="gpu-inference")}
             try:
                 await api.create(wanted, sides.plain, dryRun="All")
                 await api.create(thief, sides.ours, dryRun="All")
             except ApiError as error:
-                return "[runtimeClass]" in error.message
+                return "[runtimeClass]" in error.message and "[priorityClass]" in error.message
             return False
 
-        await wait_until(known, 20, "the API server and the webhook to know the RuntimeClasses")
+        await wait_until(known, 20, "the API server and the webhook to know the classes, and the policy")
 
 
 async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]:
@@ -452,6 +467,16 @@ async def test_containers_of_a_pod_whose_devices_are_claimed_are_given_no_gpu_by
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
     found = (await api.create(pod, victims.ours, dryRun="All"))["spec"]
     assert [each["env"] for each in found["containers"]] == [env("NVIDIA_VISIBLE_DEVICES", "void")["env"]] * 2
+
+
+async def test_a_container_that_asks_for_0_gpus_beside_a_claim_is_given_none_by_its_image(
+    api: Api, victims: Sides
+) -> None:
+    spec = pod_spec(0) | CLAIM
+    spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "any"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    (found,) = (await api.create(pod, victims.ours, dryRun="All"))["spec"]["containers"]
+    assert found["env"] == env("NVIDIA_VISIBLE_DEVICES", "void")["env"]
 
 
 # --- SECURITY.md ------------------------------------------------------------------------------------------------------
