@@ -106,6 +106,12 @@ class ClusterFacts:
     state: ClusterState = field(default_factory=lambda: ClusterState(max_age=float("inf")))
     """What placement looks at: no node."""
 
+    runtime_classes: Mapping[str, str] = field(default_factory=dict)
+    """RuntimeClass to its handler."""
+
+    def runtime_handler(self, name: str) -> str | None:
+        return self.runtime_classes.get(name)
+
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.namespaces.get(namespace)
 

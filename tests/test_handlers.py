@@ -87,9 +87,6 @@ NOT_OURS = [
     ),
     pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
-    pytest.param(
-        pod(container(gpu=None), resourceClaims=[{"name": "x", "resourceClaimName": "y"}]), {}, id="GPUs through claims"
-    ),
     pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no help onto GPU nodes"),
     pytest.param(pod(container(gpu=None, limits={"nvidia.com/gpumem": 4000})), {}, id="GPU memory is no GPU"),
 ]
@@ -102,6 +99,16 @@ def test_what_is_not_ours_is_let_through_untouched(obj: Any, request_: dict[str,
     assert server.mutate(obj, **request_) == {"uid": "u-1", "allowed": True}
     assert server.recorder.told == [("mutate", "ignored")]
     assert facts(server.state) == before
+
+
+def test_pods_with_claims_are_given_no_gpu_by_their_image_and_nothing_else() -> None:
+    server = Server()
+    before = pod(container(gpu=None), resourceClaims=[{"name": "x", "resourceClaimName": "y"}])
+    stored = after(server.mutate(before), before)
+    record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
+    assert record["units"] == {"voidDevices": ["added", 1]}
+    assert stored["spec"]["containers"][0].pop("env") == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    assert stored["spec"] == before["spec"]
 
 
 def test_pods_without_a_gpu_are_packed_where_the_policy_says_so() -> None:

@@ -10,16 +10,14 @@ from tests.builders import GPU, GPUS, container, pod
 from webhook.errors import QuantityError
 from webhook.pod import (
     Owner,
+    asks_for_gpu,
     claims_devices,
     clean_path,
     containers,
     gpu_counts,
     gpu_names,
-    has_gpu,
     owner,
     requests_of,
-    tolerates,
-    uses_gpu,
 )
 from webhook.totals import total_requests
 
@@ -155,7 +153,7 @@ def test_requests_of_a_container_are_not_a_copy_where_none_is_needed() -> None:
 )
 def test_this_pod_asks_for_no_gpu(layout: dict[str, Any]) -> None:
     assert gpu_names(layout, GPUS) == frozenset()
-    assert not any(gpu_counts(c.spec, GPUS) or has_gpu(c.spec, GPUS) for c in containers(layout))
+    assert not any(gpu_counts(c.spec, GPUS) or c.has_gpu(GPUS) for c in containers(layout))
 
 
 @pytest.mark.parametrize(
@@ -196,30 +194,29 @@ def test_this_pod_asks_for_gpus(layout: dict[str, Any], names: set[str]) -> None
 def test_gpu_counts(resources: dict[str, Any] | None, want: dict[str, int]) -> None:
     counted = {"name": "c", "resources": resources}
     assert gpu_counts(counted, GPUS) == want
-    assert has_gpu(counted, GPUS) == bool(want)
-
-
-def test_a_container_with_a_claim_may_have_a_gpu() -> None:
-    claiming = {"name": "c", "resources": {"claims": [{"name": "gpu"}]}}
-    assert has_gpu(claiming, GPUS)
-    assert not gpu_counts(claiming, GPUS)
+    assert asks_for_gpu(counted, GPUS) == bool(want)
 
 
 @pytest.mark.parametrize(
-    ("layout", "uses", "claims"),
+    ("asking", "want"),
     [
-        pytest.param(pod(container(gpu=None)), False, False, id="no GPU"),
-        pytest.param(pod(container(gpu=0)), False, False, id="0 GPUs"),
-        pytest.param(pod(), True, False, id="a GPU"),
-        pytest.param(spec(asks(), resourceClaims=[{"name": "gpu"}]), True, True, id="a claim"),
-        pytest.param(
-            spec(asks({"volcano.sh/vgpu-number": "1"})), True, False, id="a GPU that the policy does not know"
-        ),
+        pytest.param(asks(), False, id="nothing"),
+        pytest.param(asks() | {"resources": {"claims": [{"name": "gpu"}]}}, False, id="a claim, of any device"),
+        pytest.param(asks({"volcano.sh/vgpu-number": "1"}), True, id="a GPU that the policy does not know"),
+        pytest.param(asks({"x.io/gpu": "0"}), False, id="0 of one that the policy does not know"),
+        pytest.param(asks(limits={"x.io/GPU": "0m"}), False, id="0 of it in another spelling"),
+        pytest.param(asks({"x.io/gpu": "-1"}), False, id="less than none of it"),
+        pytest.param(asks({"x.io/gpu": "many"}), False, id="no number of it"),
+        pytest.param(asks({GPU: "0"}), False, id="0 GPUs"),
     ],
 )
-def test_uses_gpu(layout: dict[str, Any], uses: bool, claims: bool) -> None:
-    assert uses_gpu(layout, GPUS) is uses
-    assert claims_devices(layout) is claims
+def test_asks_for_gpu(asking: dict[str, Any], want: bool) -> None:
+    assert asks_for_gpu(asking, GPUS) is want
+
+
+def test_claims_devices() -> None:
+    assert claims_devices(spec(asks(), resourceClaims=[{"name": "gpu"}]))
+    assert not claims_devices(pod())
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
@@ -288,54 +285,3 @@ def test_owner(references: list[Any] | None, want: Owner | None) -> None:
 )
 def test_clean_path(path: str, want: str) -> None:
     assert clean_path(path) == want
-
-
-# --- tolerations: the table of k8s.io/api core/v1/toleration_test.go --------------------------------------------------
-
-FOO = {"key": "foo", "value": "bar", "effect": "NoSchedule"}
-
-
-@pytest.mark.parametrize(
-    ("toleration", "taint"),
-    [
-        pytest.param(
-            {"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, id="another value"
-        ),
-        pytest.param(
-            {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"},
-            FOO | {"effect": "NoExecute"},
-            id="another effect",
-        ),
-        pytest.param({"key": "fox", "operator": "Exists"}, FOO, id="another key"),
-        pytest.param({"key": "foo"}, FOO, id="no value is not any value"),
-        pytest.param({"key": "foo", "operator": "exists"}, FOO, id="operators are spelt as they are"),
-        pytest.param({"key": "foo", "operator": "Lt", "value": "9"}, FOO | {"value": "5"}, id="a comparison"),
-        pytest.param({"key": "foo", "operator": "Gt", "value": "1"}, FOO | {"value": "5"}, id="another comparison"),
-        pytest.param({"operator": "Equal", "value": "bar"}, FOO, id="no key without Exists: the API refuses it"),
-        pytest.param({}, {"key": "foo", "effect": "NoSchedule"}, id="nothing at all"),
-    ],
-)
-def test_this_toleration_does_not_match(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
-    assert not tolerates(toleration, taint)
-
-
-@pytest.mark.parametrize(
-    ("toleration", "taint"),
-    [
-        pytest.param(
-            {"key": "foo", "operator": "Exists", "effect": "NoSchedule"},
-            {"key": "foo", "effect": "NoSchedule"},
-            id="Exists on a taint without a value",
-        ),
-        pytest.param({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="Exists on any value"),
-        pytest.param({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="an empty key is every key"),
-        pytest.param({"operator": "Exists"}, FOO, id="no effect is every effect"),
-        pytest.param({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, id="all equal"),
-        pytest.param({"key": "foo", "value": "bar"}, FOO, id="no operator is Equal"),
-        pytest.param({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, id="null is nothing"),
-        pytest.param({"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value is none"),
-        pytest.param({"key": "foo"}, {"key": "foo", "value": None, "effect": "NoSchedule"}, id="no value on both"),
-    ],
-)
-def test_this_toleration_matches(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
-    assert tolerates(toleration, taint)

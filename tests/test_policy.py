@@ -18,6 +18,7 @@ from webhook.metrics import Metrics
 from webhook.offline import load_policy
 from webhook.pod import Owner
 from webhook.policy import Policy, PolicyFile
+from webhook.rules.priority_class import PriorityClassAllowed
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
 HARD = "topologySpread: {constraints: [{key: zone, whenUnsatisfiable: DoNotSchedule}]"
@@ -213,7 +214,7 @@ def test_a_profile_that_is_not_there_is_the_default_one() -> None:
     policy = Policy.load("profiles: {default: {}, quiet: {shadow: true}}")
     assert policy.profile("quiet")[0] == "quiet"
     assert policy.profile("quiet")[1].shadow
-    assert policy.profile("nothing") == ("default", policy.file.profiles["default"])
+    assert policy.profile("nothing") == policy.profile("default")
 
 
 @pytest.mark.parametrize(
@@ -300,3 +301,36 @@ classes:
 def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace: str, want: Workload) -> None:
     owner = None if kind is None else Owner(kind, "x", "u")
     assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want
+
+
+def test_a_priority_class_is_kept_for_whom_its_class_of_workload_is_for() -> None:
+    policy = Policy.load("""
+classes:
+  - {class: inference, labels: {a: [b]}, namespaces: [prod]}
+  - {class: inference, ownerKinds: [Job], namespaces: [team-*, prod]}
+  - {class: training, labels: {a: [c]}, namespaces: [prod]}
+  - {class: training}
+profiles:
+  default: {injectors: {priorityClass: {classes: {inference: high, training: low, development: other}}}}
+  off: {injectors: {priorityClass: {enabled: false}}}
+""")
+    rules = {name: dict(policy.rules(name))["priorityClass"] for name in ("default", "off")}
+    assert isinstance(rules["default"], PriorityClassAllowed)
+    assert isinstance(rules["off"], PriorityClassAllowed)
+    assert dict(rules["default"].kept) == {"system-*": (), "high": ("prod", "team-*")}
+    assert dict(rules["off"].kept) == dict(rules["default"].kept)
+
+
+def test_which_injectors_change_which_pods() -> None:
+    policy = Policy.load("{}")
+
+    def names(*, gpu: bool, claims: bool) -> set[str]:
+        return {name for name, _ in policy.injectors_for("default", gpu=gpu, claims=claims)}
+
+    assert names(gpu=False, claims=False) == set()
+    assert names(gpu=False, claims=True) == {"voidDevices"}
+    assert (
+        names(gpu=True, claims=False)
+        == names(gpu=True, claims=True)
+        == {name for name, _ in policy.injectors("default")}
+    )

@@ -71,7 +71,8 @@ def prepare(request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | 
     context = context_of(request, pod, policy, snapshot, home)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
-    injectors = policy.injectors(home.profile) if context.gpu_names else policy.injectors_for_every_pod(home.profile)
+    claims = bool(pod["spec"].get("resourceClaims"))
+    injectors = policy.injectors_for(home.profile, gpu=bool(context.gpu_names), claims=claims)
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
         return _refused_early(request, Edit(pod), context, policy, home, ()) or IGNORED
     settings, workload = home.settings.placement, context.workload.name

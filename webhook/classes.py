@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from webhook.facts import Workload
@@ -73,3 +75,13 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
         if rule.labels and warning is None:  # the pod asked for it by name
             warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
     return Workload("none", warning)
+
+
+def entitled(rules: tuple[ClassRule, ...], priorities: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """PriorityClass to the namespaces that are entitled to a class of workload which has it (`priorities`: class to
+    PriorityClass). One that any namespace may have is left out, and so is one whose class no rule gives."""
+    found: dict[str, tuple[str, ...]] = {}
+    for rule in rules:
+        if priority := priorities.get(rule.name):
+            found[priority] = (*found.get(priority, ()), *rule.namespaces)
+    return {name: tuple(dict.fromkeys(namespaces)) for name, namespaces in found.items() if "*" not in namespaces}

@@ -54,6 +54,9 @@ class Cluster(Protocol):
     @property
     def knows_priority_classes(self) -> bool: ...
 
+    def runtime_handler(self, name: str) -> str | None:
+        """The runtime that a RuntimeClass stands for. None where the class is not known."""
+
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         """None where the namespace is not known."""
 

@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from webhook.facts import Cluster, Placement, Rejected, Workload
 from webhook.gpus import Gpus
 from webhook.patch import Edit
-from webhook.pod import Container, Owner, Pod, containers, uses_gpu
+from webhook.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
 from webhook.text import Hint
 
 Action = Literal["deny", "warn", "off"]
@@ -128,9 +128,14 @@ class Context:
             self._named = pod, frozenset(every)
         return self._named[1]
 
+    def asks_for_gpu(self, pod: Pod) -> bool:
+        """Whether a container asks for at least one GPU: what is for GPU pods only is then for this pod."""
+        asks = any([c.gpu_counts(self.gpus) for c in self.containers(pod)])
+        return asks or any([asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
+
     def has_gpu(self, pod: Pod) -> bool:
-        """As `pod.uses_gpu`: the pod asks for a GPU, or for what may be one."""
-        return any([c.gpu_counts(self.gpus) for c in self.containers(pod)]) or uses_gpu(pod, self.gpus)
+        """Whether it asks for a GPU, or claims devices by DRA, which may be GPUs. For advice: nothing is allowed by it."""
+        return claims_devices(pod) or self.asks_for_gpu(pod)
 
 
 class Injector(Settings):
@@ -144,6 +149,11 @@ class Injector(Settings):
     def every_pod(self) -> bool:
         """Whether it also changes pods that name no GPU."""
         return False
+
+    @property
+    def claims(self) -> bool:
+        """Whether it also changes those of them that claim devices by DRA."""
+        return self.every_pod
 
     @abstractmethod
     def inject(self, edit: Edit, context: Context) -> Outcome:

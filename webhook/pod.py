@@ -43,8 +43,8 @@ class Container:
         return self._counts
 
     def has_gpu(self, gpus: Gpus) -> bool:
-        """As the function of that name."""
-        return bool(self.gpu_counts(gpus)) or has_gpu(self.spec, gpus)
+        """Whether it asks for at least one GPU. A claim does not count: it may be of any device."""
+        return bool(self.gpu_counts(gpus))
 
     @property
     def path(self) -> Path:
@@ -107,12 +107,6 @@ def gpu_counts(container: Mapping[str, Any], gpus: Gpus) -> dict[str, int]:
     return counts
 
 
-def has_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
-    """Whether one container asks for at least one GPU, or for devices by DRA (which may be GPUs)."""
-    resources = container.get("resources")
-    return resources is not None and bool(resources.get("claims") or gpu_counts(container, gpus))
-
-
 def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
     """The GPU resources that any container asks for, in whatever quantity but zero.
 
@@ -136,17 +130,20 @@ def _is_zero(quantity: Any) -> bool:
         return False  # a rule says what is wrong with it
 
 
-def uses_gpu(pod: Pod, gpus: Gpus) -> bool:
-    """Whether the pod asks for at least one GPU, or for what may be one: devices by DRA, or a resource that the policy
-    does not know but whose name says GPU (`volcano.sh/vgpu-number`)."""
-    spec = pod["spec"]
-    if spec.get("resourceClaims"):
+def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
+    """Whether one container asks for at least one GPU, or one of a resource that the policy does not know but whose name says
+    GPU (`volcano.sh/vgpu-number`): no such container runs where a node does not offer it."""
+    if gpu_counts(container, gpus):
         return True
-    return any(
-        has_gpu(c, gpus) or any("gpu" in name.lower() and gpus.kind(name) is None for name in requests_of(c))
-        for kind in CONTAINER_LISTS
-        for c in spec.get(kind) or ()
-    )
+    asked = requests_of(container)
+    return any(["gpu" in name.lower() and gpus.kind(name) is None and _is_some(asked[name]) for name in asked])
+
+
+def _is_some(quantity: Any) -> bool:
+    try:
+        return parse(quantity) > 0
+    except QuantityError:
+        return False
 
 
 def claims_devices(pod: Pod) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import model_validator
 
-from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify
+from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
 from webhook.facts import Workload
@@ -127,11 +127,8 @@ class Profile(Settings):
     exempt: tuple[Exemption, ...] = (
         Exemption(
             namespaces=(
-                "gpu-operator",
-                "nvidia-gpu-operator",
-                "kube-amd-gpu",
-                "inteldeviceplugins-system",
-                "node-feature-discovery",
+                *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
+                *("inteldeviceplugins-system", "node-feature-discovery"),
             )
         ),
     )
@@ -152,18 +149,19 @@ class _Units(NamedTuple):
 
     injectors: tuple[tuple[str, Injector], ...]
     for_every_pod: tuple[tuple[str, Injector], ...]
+    for_claims: tuple[tuple[str, Injector], ...]
     rules: tuple[tuple[str, Rule], ...]
     early: tuple[tuple[str, Rule], ...]
 
     @classmethod
     def of(cls, profile: Profile) -> _Units:
-        units = [(n, _complete(u, profile.rules)) for n, u in _named(profile.injectors) if isinstance(u, Injector)]
-        injectors = tuple([(n, u) for n, u in units if u.enabled])
+        injectors = tuple([(n, u) for n, u in _named(profile.injectors) if isinstance(u, Injector) and u.enabled])
         rules = tuple([(n, u) for n, u in _named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
         placed = profile.placement.every_pod  # then a node is chosen for pods without GPUs too
         every = [(n, u) for n, u in injectors if u.every_pod or (placed and u.needs_placement)]
+        claims = [(n, u) for n, u in injectors if u.claims or (n, u) in every]
         early = [(n, u) for n, u in rules if u.early]
-        return cls(injectors, tuple(every), rules, tuple(early))
+        return cls(injectors, tuple(every), tuple(claims), rules, tuple(early))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +171,7 @@ class Policy:
     hash: str
     gpus: Gpus
     file: PolicyFile
+    _profiles: dict[str, Profile] = field(repr=False)
     _units: dict[str, _Units] = field(repr=False)
 
     @classmethod
@@ -184,11 +183,12 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        profiles = file.profiles
+        profiles = {name: _completed(profile, file.classes) for name, profile in file.profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
             file=file,
+            _profiles=profiles,
             _units={name: _Units.of(profile) for name, profile in profiles.items()},
         )
 
@@ -196,15 +196,16 @@ class Policy:
         """The profile of that name, or the default one: the name that comes back tells which."""
         if name not in self.file.profiles:
             name = DEFAULT_PROFILE
-        return name, self.file.profiles[name]
+        return name, self._profiles[name]
 
     def injectors(self, profile: str) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors of a profile, by name, in run order."""
         return self._units[profile].injectors
 
-    def injectors_for_every_pod(self, profile: str) -> tuple[tuple[str, Injector], ...]:
-        """Those of them that also change pods without a GPU."""
-        return self._units[profile].for_every_pod
+    def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
+        """Those of them that change a pod which names a GPU; one that names none, and claims devices by DRA or does not."""
+        units = self._units[profile]
+        return units.injectors if gpu else units.for_claims if claims else units.for_every_pod
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that are not off, by name, in run order."""
@@ -219,11 +220,18 @@ class Policy:
         return classify(self.file.classes, pod, owner, namespace)
 
 
-def _complete(injector: Injector, rules: Rules) -> Injector:
-    """What an injector leaves to the rule of its name is taken from there: it is written once."""
-    if isinstance(injector, CpuPerGpuRequests) and injector.classes is None:
-        return injector.model_copy(update={"classes": rules.cpu_per_gpu.classes})
-    return injector
+def _completed(profile: Profile, classes: tuple[ClassRule, ...]) -> Profile:
+    """What one unit leaves to another, or to the classes of workload, is taken from there: it is written once."""
+    injectors, rules = profile.injectors, profile.rules
+    cpu, env_from = injectors.cpu_per_gpu, rules.device_env_from
+    if cpu.classes is None:
+        cpu = cpu.model_copy(update={"classes": rules.cpu_per_gpu.classes})
+    if env_from.names is None:
+        env_from = env_from.model_copy(update={"names": rules.device_env.names})
+    priority = rules.priority_class.entitling(entitled(classes, injectors.priority_class.classes))
+    injectors = injectors.model_copy(update={"cpu_per_gpu": cpu})
+    rules = rules.model_copy(update={"device_env_from": env_from, "priority_class": priority})
+    return profile.model_copy(update={"injectors": injectors, "rules": rules})
 
 
 def _named(section: Settings) -> Iterator[tuple[str, Any]]:

@@ -157,7 +157,12 @@ _CONTAINERS = _many(
         "volumeMounts": _many({"name": _string, "mountPath": _string, "subPath": _string}),
         "volumeDevices": _many({"name": _string, "devicePath": _string}),
         "securityContext": _one(
-            {"privileged": _boolean, "capabilities": _one({"add": _list(_string), "drop": _list(_string)})}
+            {
+                "privileged": _boolean,
+                "procMount": _string,
+                "capabilities": _one({"add": _list(_string), "drop": _list(_string)}),
+                "windowsOptions": _one({"hostProcess": _boolean}),
+            }
         ),
     }
 )
@@ -181,7 +186,7 @@ _POD: Fields = {
             "topologySpreadConstraints": _many({"topologyKey": _string, "labelSelector": _one({})}),
             "schedulingGates": _PLAIN,
             "resourceClaims": _NAMED,
-            "volumes": _many({"name": _string, "hostPath": _one({"path": _string})}),
+            "volumes": _many({"name": _string, "hostPath": _one({"path": _string, "type": _string})}),
             "nodeName": _string,
             "schedulerName": _string,
             "priorityClassName": _string,
@@ -195,7 +200,7 @@ _POD: Fields = {
             "nodeSelector": _strings,
             "resources": _RESOURCES,
             "overhead": _quantities,
-            "securityContext": _one({}),
+            "securityContext": _one({"windowsOptions": _one({"hostProcess": _boolean})}),
             "affinity": _one(
                 {
                     "nodeAffinity": _one(

@@ -27,7 +27,7 @@ class Documented(NamedTuple):
 
 def documented(policy: Policy) -> Iterator[Documented]:
     """Every unit, those that are off too, in run order: injectors first."""
-    _, profile = policy.profile(DEFAULT_PROFILE)
+    profile = policy.file.profiles[DEFAULT_PROFILE]
     sections: tuple[tuple[str, Settings], ...] = (("injector", profile.injectors), ("rule", profile.rules))
     for kind, section in sections:
         for field, info in type(section).model_fields.items():

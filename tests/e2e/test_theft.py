@@ -18,7 +18,7 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod_spec
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
-from tests.installed import ROOT
+from tests.installed import ROOT, Installed
 
 pytestmark = pytest.mark.controlplane
 
@@ -41,6 +41,9 @@ class Vector:
     gpus: str | None = None
     """What the limits of the container say; None: nothing."""
     kinds: tuple[str, ...] = KINDS
+    claims: bool = False
+    """Whether the pod claims a device by DRA, of whatever kind."""
+    verbs: tuple[str, ...] = (CREATE, DEBUG, APPLY, ANNOTATE)
     group: str = ""
     """What SECURITY.md calls it, with others of its like; `what` if empty."""
 
@@ -61,24 +64,59 @@ def mount(path: str) -> Json:
     return {"volumeMounts": [{"name": "scratch", "mountPath": path}]}
 
 
-def host_path(path: str) -> Json:
-    return {"volumes": [{"name": "host", "hostPath": {"path": path}}]}
+def volumes(source: Json) -> Json:
+    return {"volumes": [{"name": "other", **source}]}
+
+
+def host_path(path: str, kind: str = "") -> Json:
+    return volumes({"hostPath": {"path": path, "type": kind}})
 
 
 def security(**context: Any) -> Json:
     return {"securityContext": context}
 
 
+HOST_PROCESS = security(windowsOptions={"hostProcess": True})
 FROM_MAP, FROM_SECRET = {"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "settings"}}
-NAMES = ("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
-MORE_NAMES = ("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS")
+NAMES = (
+    *("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
+    *("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH"),
+    *("DOCKER_RESOURCE_GPU", "ASCEND_RUNTIME_OPTIONS", "ASCEND_VNPU_SPECS", "MTHREADS_VISIBLE_DEVICES"),
+    *("CAMBRICON_VISIBLE_DEVICES", "ILUVATAR_COREX_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
+    "NOBODY_KNOWS_IT_VISIBLE_DEVICES",
+)
+BESIDE_GPUS = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
 HOST_PATHS = (
     *("/", "/dev", "/dev/nvidia0", "/dev/nvidia-caps", "/dev/nvidia-uvm", "//dev/nvidia0", "/dev/dri", "/dev/kfd"),
     *("/dev/accel0", "/dev/vfio", "/dev/char", "/proc", "/proc/driver/nvidia", "/run", "/var/run", "/run/nvidia"),
     *("/run/nvidia/mps", "/var/run/cdi", "/etc/cdi", "/etc", "/var/lib/kubelet", "/var/lib/kubelet/device-plugins"),
     *("/var/lib/kubelet/pod-resources", "/var/lib", "/var/run/containerd/containerd.sock", "/var/run/docker.sock"),
     *("/var/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock", "/proc/1/root/dev", "/proc/self/root"),
+    *("/run/nri", "/var/run/nri/nri.sock", "/sys", "/sys/bus/pci/devices", "/proc/sys", "/dev/mem", "/dev/infiniband"),
+    *("/run/podman/podman.sock", "/run/user/1000/podman/podman.sock", "/var/snap/microk8s/common/run", "/run/k0s"),
+    *("/etc/containerd", "/etc/crio", "/opt/nri/plugins", "/opt/cni/bin", "/run/systemd", "/etc/systemd/system"),
+    *("/etc/kubernetes/manifests", "/usr", "/root", "/lib/modules", "/var/log", "/tmp", "/mnt\\..\\dev", "/mnt2"),
 )
+ANNOTATIONS = (
+    *("cdi.k8s.io/a", "nvidia.cdi.k8s.io/container.thief", "devices.nri.io/container.thief", "devices.nri.io"),
+    *("cdi-devices.nri.io/pod", "cdi-devices.noderesource.dev/container.thief", "devices.noderesource.dev/pod"),
+    *(
+        "mounts.noderesource.dev/pod",
+        "mounts.nri.io/container.thief",
+        "netdevices.nri.containerd.io",
+        "Devices.NRI.io/pod",
+    ),
+    *(
+        "cgroups.noderesource.dev/writable",
+        "unheard-of.nri.io/pod",
+        "io.kubernetes.cri-o.Devices",
+        "devices.crio.io/thief",
+    ),
+    *("io.kubernetes.cri.untrusted-workload", "run.oci.handler", "org.systemd.property.DeviceAllow"),
+    *("io.katacontainers.config.hypervisor.path", "dev.gvisor.flag.nvproxy"),
+)
+CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
+PATHS = "A host path that is no folder of data, or is a device or a socket"
 MOUNTS = (
     "/var/run/nvidia-container-devices/all",
     "/run/nvidia-container-devices/GPU-1",
@@ -86,11 +124,23 @@ MOUNTS = (
     "/tmp/../var/run/nvidia-container-devices/all",
 )
 
+BESIDE = "A variable that names devices for storage, RDMA or copies, in a container without a GPU"
+ANNOTATION = "An annotation by which a container runtime, or a plugin of it, injects devices"
+WINDOWS = "A hostProcess of Windows, the pod or a container"
+RUNTIME = "The GPU runtime in a pod without a GPU, by name or by handler"
 BY_VALUE, BY_REFERENCE = "A variable that names devices, by value", "A variable that names devices, by reference"
 VISIBLE = NAMES[0]
 VECTORS = [
     # The environment
-    *[Vector(name, "deviceEnv", container=env(name), group=BY_VALUE) for name in (*NAMES, *MORE_NAMES)],
+    *[Vector(name, "deviceEnv", container=env(name), group=BY_VALUE) for name in NAMES],
+    *[
+        Vector(f"{name} in a container without a GPU", "deviceEnv", container=env(name, "enabled"), group=BESIDE)
+        for name in BESIDE_GPUS
+    ],
+    *[
+        Vector(f"{name} beside a GPU", out="beside-gpu", container=env(name, "enabled"), gpus="1", kinds=IN_PODS)
+        for name in BESIDE_GPUS
+    ],
     Vector(f"{VISIBLE} beside a GPU", "deviceEnv", container=env(VISIBLE), gpus="1", kinds=IN_PODS, group=BY_VALUE),
     Vector(f"{VISIBLE} of one GPU", "deviceEnv", container=env(VISIBLE, "GPU-8f6d"), group=BY_VALUE),
     Vector(f"{VISIBLE} made of other variables", "deviceEnv", container=env(VISIBLE, "$(A)"), group=BY_VALUE),
@@ -139,7 +189,17 @@ VECTORS = [
             container=security(capabilities={"add": [name]}),
             group="A capability that opens devices",
         )
-        for name in ("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN", "SYS_MODULE")
+        for name in (
+            *("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN", "sys_module", "SYS_RAWIO", "CAP_DAC_READ_SEARCH", "SYS_BOOT", "BPF"),
+            "PERFMON",
+        )
+    ],
+    *[
+        Vector(f"{what} that is a hostProcess", "privileged", container=container, pod=pod, group=WINDOWS)
+        for what, container, pod in (
+            ("a pod", {}, HOST_PROCESS | {"hostNetwork": True}),
+            ("a container", HOST_PROCESS, {"hostNetwork": True}),  # the API server wants all containers to be
+        )
     ],
     # Limits
     Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
@@ -149,33 +209,82 @@ VECTORS = [
             f"host path {path}",
             "hostDevices",
             pod=host_path(path),
-            group="A host path to devices, to the sockets that hand them out, or to a folder above them",
+            group=PATHS,
         )
         for path in HOST_PATHS
     ],
-    Vector("host path /etc/kubernetes", out="other-host-paths", pod=host_path("/etc/kubernetes")),
+    *[
+        Vector(f"{kind} in a folder of data", "hostDevices", pod=host_path("/mnt/x", kind), group=PATHS)
+        for kind in ("CharDevice", "BlockDevice", "Socket")
+    ],
+    Vector("host path /mnt/link", out="other-host-paths", pod=host_path("/mnt/link")),
+    *[
+        Vector(f"a volume of another kind: {next(iter(volume))}", out="other-volumes", pod=volumes(volume))
+        for volume in (
+            {"persistentVolumeClaim": {"claimName": "a"}},
+            {"csi": {"driver": "any.example"}},
+            {"flexVolume": {"driver": "any.example/any"}},
+        )
+    ],
     Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
-    Vector("hostIPC in a pod without a GPU", "hostNamespaces", pod={"hostIPC": True}),
     Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
-    Vector("The GPU runtime in a pod without a GPU", "runtimeClass", pod={"runtimeClassName": "nvidia"}),
+    *[
+        Vector(f"{what} and {asks}", rule, pod=pod | more, gpus=gpus, container=container, group=group)
+        for what, rule, pod, group in (
+            ("hostIPC", "hostNamespaces", {"hostIPC": True}, "hostIPC in a pod without a GPU"),
+            ("The GPU runtime", "runtimeClass", {"runtimeClassName": "nvidia"}, RUNTIME),
+            ("The GPU runtime under another name", "runtimeClass", {"runtimeClassName": "fast"}, RUNTIME),
+        )
+        for asks, more, gpus, container in (
+            ("nothing", {}, None, {}),
+            ("0 GPUs", {}, "0", {}),
+            ("0 of a GPU that nobody knows", {}, None, {"resources": {"limits": {"x.io/gpu": "0"}}}),
+            ("a claim", CLAIM, None, {"resources": {"claims": [{"name": "any"}]}}),
+        )
+    ],
     Vector("A node's name, past scheduler and taints", "nodeName", pod={"nodeName": "sides-a"}),
     Vector(
         "A system priority class, which preempts everybody",
         "priorityClass",
         pod={"priorityClassName": "system-node-critical"},
     ),
+    Vector(
+        "The priority class of a class of workload that the namespace is not entitled to",
+        "priorityClass",
+        pod={"priorityClassName": "gpu-inference"},
+    ),
     *[
         Vector(
             f"annotation {key}",
             "deviceAnnotations",
             annotations={key: "nvidia.com/gpu=all"},
-            group="An annotation by which a container runtime injects devices",
+            group=ANNOTATION,
         )
-        for key in (
-            *("cdi.k8s.io/a", "nvidia.cdi.k8s.io/a", "devices.nri.io/container.main"),
-            "io.kubernetes.cri-o.Devices",
-        )
+        for key in ANNOTATIONS
     ],
+    Vector(
+        "the annotation of GKE's fast networking without a GPU",
+        "deviceAnnotations",
+        annotations={"devices.gke.io/container.thief": "- path: /dev/nvidia0"},
+        verbs=(CREATE, APPLY),
+        group=ANNOTATION,
+    ),
+    Vector(
+        "the annotation of GKE's fast networking beside a GPU",
+        out="beside-gpu",
+        annotations={"devices.gke.io/container.thief": "- path: /dev/nvidia0"},
+        gpus="1",
+        verbs=(CREATE, APPLY),
+    ),
+    Vector(
+        "annotations of a scheduler", out="scheduler-annotations", annotations={"hami.io/vgpu-devices-to-allocate": "a"}
+    ),
+    Vector("a claim", out="claims", container={"resources": {"claims": [{"name": "any"}]}}, claims=True, kinds=IN_PODS),
+    Vector(
+        "a PriorityClass that the policy does not name",
+        out="other-priority-classes",
+        pod={"priorityClassName": "urgent"},
+    ),
 ]
 
 
@@ -200,7 +309,7 @@ def _cells() -> Iterator[Any]:
         pairs = [(kind, verb) for kind in kinds for verb in (CREATE, APPLY) if kind != "ephemeral container"]
         pairs += [(kind, DEBUG) for kind in kinds if kind == "ephemeral container"]
         pairs += [("pod", ANNOTATE)] if vector.annotations else []
-        for kind, verb in pairs:
+        for kind, verb in [pair for pair in pairs if pair[1] in vector.verbs]:
             where = "" if opted_in else ", not opted in"
             what = vector.what if kind == "pod" else f"{vector.what} in {kind}"
             yield pytest.param(Cell(vector, kind, verb, opted_in), id=f"{verb}, {what}{where}")
@@ -219,41 +328,56 @@ def spec_of(cell: Cell) -> Json:
         thief["restartPolicy"] = "Always"
     made["containers" if cell.kind in ("container", "pod") else "initContainers"] = [thief]
     volumes = [*made["volumes"], *cell.vector.pod.get("volumes", ())]
-    return made | cell.vector.pod | {"volumes": volumes}
+    return made | (CLAIM if cell.vector.claims else {}) | cell.vector.pod | {"volumes": volumes}
 
 
 @pytest.fixture(scope="module")
-def victims(control_plane: ControlPlane, sides: Sides) -> Iterator[Sides]:
-    """A GPU pod `victim` in both namespaces, to add containers and annotations to; and the RuntimeClass of the GPU runtime."""
+def victims(control_plane: ControlPlane, installed: Installed, sides: Sides) -> Iterator[Sides]:
+    """A GPU pod `victim` in both namespaces, to add containers and annotations to; RuntimeClasses and a PriorityClass; and the
+    shipped policy, but that inference is not for these namespaces."""
+    shipped = (ROOT / "manifests" / "policy.yaml").read_text()
+    found, count = re.subn(r'(- class: inference\n(?:   .*\n)+?    namespaces: )\["\*"\]', r"\1[production]", shipped)
+    assert count == 2
+    installed.set_policy(found)
     asyncio.run(_victims(control_plane, sides))
     yield sides
-    control_plane.kubectl("delete", "runtimeclass", "nvidia")
+    installed.set_policy(shipped)
+    control_plane.kubectl("delete", "runtimeclass", "nvidia", "fast")
+    control_plane.kubectl("delete", "priorityclass", "urgent")
 
 
 async def _victims(plane: ControlPlane, sides: Sides) -> None:
-    runtime = {
-        "apiVersion": "node.k8s.io/v1",
-        "kind": "RuntimeClass",
-        "metadata": {"name": "nvidia"},
-        "handler": "nvidia",
-    }
     spec = pod_spec(gpus=1, volumes=[{"name": "scratch", "emptyDir": {}}])
     async with Api.of(plane.kubeconfig) as api:
-        await api.create(runtime)
+        for name in ("nvidia", "fast"):
+            await api.create(
+                {
+                    "apiVersion": "node.k8s.io/v1",
+                    "kind": "RuntimeClass",
+                    "metadata": {"name": name},
+                    "handler": "nvidia",
+                }
+            )
+        urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}}
+        await api.create(urgent | {"value": 900000})
         for namespace in sides:
             await api.create(
                 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "victim"}, "spec": spec}, namespace
             )
 
         async def known() -> bool:
+            """Both the API server and we know what stands in another object."""
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+            wanted = pod | {"spec": pod_spec(1, runtimeClassName="nvidia", priorityClassName="urgent")}
+            thief = pod | {"spec": pod_spec(0, runtimeClassName="fast", priorityClassName="gpu-inference")}
             try:
-                await api.create(pod | {"spec": pod_spec(0, runtimeClassName="nvidia")}, sides.plain, dryRun="All")
-            except ApiError:
-                return False
-            return True
+                await api.create(wanted, sides.plain, dryRun="All")
+                await api.create(thief, sides.ours, dryRun="All")
+            except ApiError as error:
+                return "[runtimeClass]" in error.message and "[priorityClass]" in error.message
+            return False
 
-        await wait_until(known, 20, "the API server to know the RuntimeClass")
+        await wait_until(known, 20, "the API server and the webhook to know the classes, and the policy")
 
 
 async def attempt(cell: Cell, api: Api, namespace: str) -> tuple[str, list[str]]:
@@ -329,6 +453,27 @@ async def test_containers_without_a_gpu_beside_one_with_are_given_none_by_their_
     stored = {each["name"]: each.get("env") for each in (*found["containers"], *found["initContainers"])}
     void = env("NVIDIA_VISIBLE_DEVICES", "void")["env"]
     assert stored == {"main": None, "beside": void, "before": void, "along": void}
+
+
+async def test_containers_of_a_pod_whose_devices_are_claimed_are_given_no_gpu_by_their_image(
+    api: Api, victims: Sides
+) -> None:
+    spec = pod_spec(0) | CLAIM
+    spec["containers"][0]["resources"] = {"claims": [{"name": "any"}]}
+    spec["containers"].append({"name": "beside", "image": "i"})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    found = (await api.create(pod, victims.ours, dryRun="All"))["spec"]
+    assert [each["env"] for each in found["containers"]] == [env("NVIDIA_VISIBLE_DEVICES", "void")["env"]] * 2
+
+
+async def test_a_container_that_asks_for_0_gpus_beside_a_claim_is_given_none_by_its_image(
+    api: Api, victims: Sides
+) -> None:
+    spec = pod_spec(0) | CLAIM
+    spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "any"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    (found,) = (await api.create(pod, victims.ours, dryRun="All"))["spec"]["containers"]
+    assert found["env"] == env("NVIDIA_VISIBLE_DEVICES", "void")["env"]
 
 
 # --- SECURITY.md ------------------------------------------------------------------------------------------------------

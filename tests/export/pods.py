@@ -12,8 +12,8 @@ def env(name: str, value: str | None = "all", **entry: Any) -> Json:
     return {"env": [{"name": name, **({} if value is None else {"value": value}), **entry}]}
 
 
-def host(path: str) -> Json:
-    return {"volumes": [{"name": "v", "hostPath": {"path": path}}]}
+def host(path: str, kind: str = "") -> Json:
+    return {"volumes": [{"name": "v", "hostPath": {"path": path, "type": kind}}]}
 
 
 def adds(*names: str) -> Json:
@@ -28,6 +28,7 @@ def mount(path: str) -> Json:
     return {"volumeMounts": [{"name": "v", "mountPath": path}]}
 
 
+CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
 SHM = {"volumes": [{"name": "v", "emptyDir": {}}]}
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -44,9 +45,10 @@ TAKEN: dict[str, Json] = {
     ),
     "another prefix": pod("p", container={"envFrom": [{"prefix": "APP_", "configMapRef": {"name": "c"}}]}),
     "a host path of models": pod("p", **host("/mnt/models")),
-    "settings of the kernel": pod("p", **host("/proc/sys")),
+    "a host path of data, written otherwise": pod("p", **host("//data1/./sets/", "Directory")),
     "shared memory of the host": pod("p", **host("/dev/shm")),
-    "a host path that only begins alike": pod("p", **host("/run/containerd-shims")),
+    "a variable that only programs read": pod("p", 0, container=env("MUSA_VISIBLE_DEVICES", "0")),
+    "what a container runtime takes that is no device": pod("p", annotations={"cpu-quota.crio.io": "disable"}),
     "a capability for RDMA": pod("p", container=adds("IPC_LOCK")),
     "privileged false": pod("p", container={"securityContext": {"privileged": False}}),
     "eight GPUs": pod("p", 8),
@@ -58,7 +60,7 @@ TAKEN: dict[str, Json] = {
     "an annotation": pod("p", annotations={"example.com/cdi.k8s.io": "x"}),
     "a mount elsewhere": pod("p", **SHM, container=mount("/var/run/nvidia")),
     "an exporter that is exempt": pod("p", 0, serviceAccountName="exporter", **host("/dev")),
-    "a class that nobody keeps": pod("p", priorityClassName="export-low"),
+    "a class that the namespace is entitled to": pod("p", priorityClassName="export-low"),
 }
 REFUSED: dict[str, tuple[str, Json]] = {
     "two vendors": ("gpuMixing", pod("p", container=limits(nvidia_com__gpu=1, amd_com__gpu=1))),
@@ -92,6 +94,39 @@ REFUSED: dict[str, tuple[str, Json]] = {
         pod("p", **SHM, container=mount("/var//run/x/../nvidia-container-devices/all")),
     ),
     "an annotation for CDI": ("deviceAnnotations", pod("p", annotations={"cdi.k8s.io/gpu": "nvidia.com/gpu=0"})),
+    "a class of workload that is for others": ("priorityClass", pod("p", priorityClassName="export-entitled")),
+    "a vendor that nobody knows": ("deviceEnv", pod("p", 0, container=env("NOBODY_VISIBLE_DEVICES"))),
+    "a family of variables": ("deviceEnv", pod("p", 0, container=env("DOCKER_RESOURCE_GPU"))),
+    "RDMA without a GPU": ("deviceEnv", pod("p", 0, container=env("NVIDIA_MOFED", "enabled"))),
+    "a family of variables by prefix": (
+        "deviceEnvFrom",
+        pod("p", 0, container={"envFrom": [{"prefix": "ASCEND_RUNTIME_O", "secretRef": {"name": "s"}}]}),
+    ),
+    "an annotation for a plugin of NRI": ("deviceAnnotations", pod("p", annotations={"New.NRI.io/pod": "x"})),
+    "an annotation for CRI-O, as it was written once": (
+        "deviceAnnotations",
+        pod("p", annotations={"devices.crio.io.main": "x"}),
+    ),
+    "an annotation for Kata": ("deviceAnnotations", pod("p", annotations={"io.katacontainers.config_path": "x"})),
+    "GKE's annotation without a GPU": (
+        "deviceAnnotations",
+        pod("p", 0, annotations={"devices.gke.io/container.a": "x"}),
+    ),
+    "a socket in a folder of data": ("hostDevices", pod("p", **host("/mnt/x", "Socket"))),
+    "a path that Windows reads otherwise": ("hostDevices", pod("p", **host("/mnt\\..\\dev"))),
+    "a host path that only begins alike": ("hostDevices", pod("p", **host("/mnt2"))),
+    "settings of the kernel": ("hostDevices", pod("p", **host("/proc/sys"))),
+    "the GPU runtime with a claim": ("runtimeClass", pod("p", 0, runtimeClassName="nvidia", **CLAIM)),
+    "memory of the node with a claim": ("hostNamespaces", pod("p", 0, hostIPC=True, **CLAIM)),
+    "memory of the node with 0 of a GPU that nobody knows": (
+        "hostNamespaces",
+        pod("p", 0, hostIPC=True, container={"resources": {"limits": {"x.io/gpu": "0"}}}),
+    ),
+    "a hostProcess of Windows": (
+        "privileged",
+        pod("p", hostNetwork=True, securityContext={"windowsOptions": {"hostProcess": True}}),
+    ),
+    "a capability that reads files of the node": ("capabilities", pod("p", container=adds("CAP_DAC_READ_SEARCH"))),
     "a device of the host": ("hostDevices", pod("p", **host("/dev/nvidia0"))),
     "the folder above": ("hostDevices", pod("p", **host("/dev"))),
     "the whole host": ("hostDevices", pod("p", **host("/"))),
@@ -111,6 +146,8 @@ WARNED: dict[str, tuple[str, Json]] = {
     "zero GPUs and void": ("gpuZero", pod("p", container=limits(nvidia_com__gpu=0) | env(VISIBLE, "void"))),
     "a hidden GPU": ("deviceEnv", pod("p", container=env(VISIBLE, "none"))),
     "an unchecked driver": ("deviceEnv", pod("p", container=env("NVIDIA_DISABLE_REQUIRE", "1"))),
+    "RDMA beside a GPU": ("deviceEnv", pod("p", container=env("NVIDIA_MOFED", "enabled"))),
+    "GKE's annotation beside a GPU": ("deviceAnnotations", pod("p", annotations={"devices.gke.io/container.a": "x"})),
     "variables of unknown names": (
         "deviceEnvFrom",
         pod("p", container={"envFrom": [{"configMapRef": {"name": "c", "optional": True}}]}),

@@ -54,8 +54,8 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
     fake.put(NODES, name, spec={}, status=status)
 
 
-OPTIONAL = ("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers")
-SLICES, BUDGETS, AUTOSCALERS = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
+OPTIONAL = ("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "runtimeclasses")
+SLICES, BUDGETS, AUTOSCALERS, RUNTIMES = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -64,17 +64,23 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     fake.put(AUTOSCALERS, "h", metadata={"namespace": "t"}, spec={"maxReplicas": 9, "scaleTargetRef": target})
+    fake.put(RUNTIMES, "fast", handler="nvidia")
 
 
-def optional_facts(state: ClusterState) -> tuple[set[str], bool | None, Autoscaler | None]:
+def optional_facts(state: ClusterState) -> tuple[set[str], bool | None, Autoscaler | None, str | None]:
     """What the state makes of `optional_objects`."""
     seen = state.snapshot(time.monotonic())
-    return state.nodes.dra, seen.budget_covers("t", {}), seen.autoscaler_of("t", "Deployment", "web")
+    return (
+        state.nodes.dra,
+        seen.budget_covers("t", {}),
+        seen.autoscaler_of("t", "Deployment", "web"),
+        seen.runtime_handler("fast"),
+    )
 
 
-ALL_SEEN = {"a"}, True, Autoscaler("h", 9)
-NONE_THERE: tuple[set[str], bool | None, None] = set(), False, None
-NONE_KNOWN: tuple[set[str], bool | None, None] = set(), None, None
+ALL_SEEN = {"a"}, True, Autoscaler("h", 9), "nvidia"
+NONE_THERE: tuple[set[str], bool | None, None, None] = set(), False, None, None
+NONE_KNOWN: tuple[set[str], bool | None, None, None] = set(), None, None, None
 
 
 def test_every_kind_that_freshness_needs_is_fed() -> None:
@@ -143,7 +149,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
-            for path, name in zip(OPTIONAL_PATHS, "sbh", strict=True):
+            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "fast"), strict=True):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)
 

@@ -20,7 +20,6 @@ PLAIN = {"name": "main", "image": "cuda"}
     [
         pytest.param(pod(), id="a container with a GPU"),
         pytest.param(pod(container(), ephemeral=[container("debug", gpu=None)]), id="an ephemeral container"),
-        pytest.param(pod(PLAIN | {"resources": {"claims": [{"name": "gpu"}]}}), id="a container with a claim"),
         pytest.param(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})), id="the user's own value"),
         pytest.param(
             pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": {"fieldRef": {}}})), id="the user's own reference"
@@ -46,6 +45,7 @@ def test_left_alone(before: Pod) -> None:
         pytest.param({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID], id="envFrom loses against env"),
         pytest.param({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID], id="0 GPUs are none"),
         pytest.param({"resources": {"limits": {"nvidia.com/gpumem": 1}}}, [VOID], id="GPU memory is no GPU"),
+        pytest.param({"resources": {"claims": [{"name": "gpu"}]}}, [VOID], id="a claim, which CDI serves"),
     ],
 )
 def test_a_container_without_a_gpu_is_given_none(fields: dict[str, Any], env: list[Any]) -> None:
@@ -68,3 +68,4 @@ def test_variable_and_value_are_settings() -> None:
     assert after["spec"]["containers"][0]["env"] == [{"name": "AMD_VISIBLE_DEVICES", "value": "none"}]
     assert injector.every_pod
     assert not VoidDevices().every_pod
+    assert VoidDevices().claims

@@ -74,7 +74,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
         for r in rule["resources"]
     }
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
-    optional = {"horizontalpodautoscalers", "poddisruptionbudgets", "resourceslices"}
+    optional = {"horizontalpodautoscalers", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
     assert resources == {"configmaps", "events", "profiles", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
@@ -221,6 +221,8 @@ NEEDED = [
     ("watch", "", "pods", "", ""),
     ("watch", "", "namespaces", "", ""),
     ("watch", "scheduling.k8s.io", "priorityclasses", "", ""),
+    ("list", "node.k8s.io", "runtimeclasses", "", ""),
+    ("watch", "node.k8s.io", "runtimeclasses", "", ""),
     ("list", "resource.k8s.io", "resourceslices", "", ""),
     ("watch", "resource.k8s.io", "resourceslices", "", ""),
     ("list", "policy", "poddisruptionbudgets", "", ""),

@@ -48,6 +48,7 @@ ALLOWED = {
     "pods": {"list", "watch"},
     "namespaces": {"list", "watch"},
     "priorityclasses": {"list", "watch"},
+    "runtimeclasses": {"list", "watch"},
     "resourceslices": {"list", "watch"},
     "poddisruptionbudgets": {"list", "watch"},
     "horizontalpodautoscalers": {"list", "watch"},

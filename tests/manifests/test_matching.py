@@ -99,7 +99,11 @@ PODS: list[tuple[str, Json, list[str]]] = [
         pod("p", 0, initContainers=[{"name": "i", "image": "i", **resources(limits={"nvidia.com/gpu": "1"})}]),
         [MUTATE, VALIDATE],
     ),
-    ("device-claim", pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]), [VALIDATE]),
+    (
+        "device-claim",
+        pod("p", 0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
+        [MUTATE, VALIDATE],
+    ),
 ]
 
 

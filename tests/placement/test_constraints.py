@@ -12,6 +12,7 @@ from tests.cluster.objects import node, state
 from tests.placement.oracle import matches as oracle
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.state import ClusterState
+from webhook.facts import Taint
 from webhook.placement.constraints import compiled, matches
 
 KEYS = ("zone", "size", "rare")
@@ -152,3 +153,60 @@ def test_values_of_nodes_long_gone_are_forgotten() -> None:
     assert len(of.nodes.taints.values) < 400
     assert matching(of, term("In", "999", key="boot")) == {"a"}
     assert of.nodes.taints.values[of.nodes.taint[0]][0].value == "999"
+
+
+# --- tolerations: the table of k8s.io/api core/v1/toleration_test.go --------------------------------------------------
+
+FOO = {"key": "foo", "value": "bar", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint"),
+    [
+        pytest.param(
+            {"key": "foo", "operator": "Equal", "value": "value1", "effect": "NoSchedule"}, FOO, id="another value"
+        ),
+        pytest.param(
+            {"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"},
+            FOO | {"effect": "NoExecute"},
+            id="another effect",
+        ),
+        pytest.param({"key": "fox", "operator": "Exists"}, FOO, id="another key"),
+        pytest.param({"key": "foo"}, FOO, id="no value is not any value"),
+        pytest.param({"key": "foo", "operator": "exists"}, FOO, id="operators are spelt as they are"),
+        pytest.param({"key": "foo", "operator": "Lt", "value": "9"}, FOO | {"value": "5"}, id="a comparison"),
+        pytest.param({"key": "foo", "operator": "Gt", "value": "1"}, FOO | {"value": "5"}, id="another comparison"),
+        pytest.param({"operator": "Equal", "value": "bar"}, FOO, id="no key without Exists: the API refuses it"),
+        pytest.param({}, {"key": "foo", "effect": "NoSchedule"}, id="nothing at all"),
+    ],
+)
+def test_this_toleration_does_not_match(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
+    assert not tolerates(toleration, taint)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint"),
+    [
+        pytest.param(
+            {"key": "foo", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "foo", "effect": "NoSchedule"},
+            id="Exists on a taint without a value",
+        ),
+        pytest.param({"key": "foo", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="Exists on any value"),
+        pytest.param({"key": "", "operator": "Exists", "effect": "NoSchedule"}, FOO, id="an empty key is every key"),
+        pytest.param({"operator": "Exists"}, FOO, id="no effect is every effect"),
+        pytest.param({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, id="all equal"),
+        pytest.param({"key": "foo", "value": "bar"}, FOO, id="no operator is Equal"),
+        pytest.param({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, id="null is nothing"),
+        pytest.param({"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value is none"),
+        pytest.param({"key": "foo"}, {"key": "foo", "value": None, "effect": "NoSchedule"}, id="no value on both"),
+    ],
+)
+def test_this_toleration_matches(toleration: dict[str, Any], taint: dict[str, Any]) -> None:
+    assert tolerates(toleration, taint)
+
+
+def tolerates(toleration: dict[str, Any], taint: dict[str, Any]) -> bool:
+    constraints = compiled({"tolerations": [toleration]})
+    assert constraints is not None
+    return constraints.tolerate(Taint(taint["key"], taint.get("value") or "", taint["effect"]))

@@ -18,19 +18,25 @@ def adding(*names: str, container_name: str = "main") -> dict[str, Any]:
 
 ALLOWED: dict[str, Case] = {
     "none": case(pod()),
-    "what RDMA and profilers need": case(pod(adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD"))),
+    "what RDMA and profilers need": case(
+        pod(adding("IPC_LOCK", "SYS_PTRACE", "NET_BIND_SERVICE", "MKNOD", "NET_ADMIN", "SYS_NICE"))
+    ),
     "all of them dropped": case(pod(container(securityContext={"capabilities": {"drop": ["ALL"]}}))),
     "a security context without any": case(pod(container(securityContext={"capabilities": None}))),
     "one that the policy allows": case(pod(adding("SYS_ADMIN")), rule=Capabilities(denied=("ALL",))),
 }
 
 _END = "wanted no capability that opens devices past the GPU limit. Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none."
+_DENIED = (
+    *("SYS_ADMIN", "cap_sys_module", "All", "SYS_RAWIO", "CAP_SYS_RAWIO", "Dac_Read_Search", "cap_dac_read_search"),
+    *("SYS_BOOT", "BPF", "CAP_PERFMON"),
+)
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that open devices, in any spelling": (
-        case(pod(adding("IPC_LOCK", "SYS_ADMIN", "cap_sys_module", "All"))),
+        case(pod(adding("IPC_LOCK", *_DENIED))),
         [
             f'spec.containers[0].securityContext.capabilities.add[{index}]: saw "{name}" in container "main", {_END}'
-            for index, name in ((1, "SYS_ADMIN"), (2, "cap_sys_module"), (3, "All"))
+            for index, name in enumerate(_DENIED, start=1)
         ],
     ),
     "every kind of container": (

@@ -4,28 +4,63 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import Case, case, pod
+from tests.builders import Case, case, container, pod
 from webhook.rules.device_annotations import DeviceAnnotations
 
 RULE = DeviceAnnotations()
 
+_GKE = {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/nvidia0"}
+_OTHERS = (
+    *("team", "example.com/cdi.k8s.io", "cdi.k8s.ioX", "mycdi.k8s.io/a", "prefix-nri.io/devices", "crio.iox/a"),
+    *("gke-gcsfuse/volumes", "k8s.v1.cni.cncf.io/networks", "nvidia.com/vgpu-mode", "hami.io/gpu-scheduler-policy"),
+    *("run.ocix", "io.kubernetes.crix", "networking.gke.io/interfaces"),
+)
+_HARMLESS = (
+    *("cpu-load-balancing.crio.io", "irq-load-balancing.crio.io", "cpu-quota.crio.io/main", "shm-size.crio.io"),
+    *("io.kubernetes.cri-o.ShmSize", "io-priority.noderesource.dev/container.main", "closid.rdt.noderesource.dev/pod"),
+    *("tolerate-missing-nri-plugins.noderesource.dev", "run.oci.keep_original_groups", "io.kubernetes.cri.rdt-class"),
+)
 ALLOWED: dict[str, Case] = {
     "no annotations": case(pod()),
-    "others": case(pod(annotations={"team": "ml", "example.com/cdi.k8s.io": "x", "cdi.k8s.ioX": "y"})),
-    "GKE's fast networking": case(pod(annotations={"devices.gke.io/container.tcpxo-daemon": "- path: /dev/nvidia0"})),
+    "others": case(pod(annotations=dict.fromkeys(_OTHERS, "x"))),
+    "what these runtimes take that is no device": case(pod(annotations=dict.fromkeys(_HARMLESS, "x"))),
+    "a domain that the policy does not name": case(
+        pod(annotations={"cdi.k8s.io/a": "x"}), rule=DeviceAnnotations(domains=("nri.io",), keys=())
+    ),
 }
 
 _KEYS = (
-    "cdi.k8s.io/nvidia",
-    "nvidia.cdi.k8s.io/container.main",
-    "devices.nri.io/container.main",
-    "io.kubernetes.cri-o.Devices",
+    *("cdi.k8s.io/nvidia", "nvidia.cdi.k8s.io/container.main", "AMD.CDI.k8s.io/x", "cdi.k8s.io"),
+    *("devices.nri.io", "devices.nri.io/pod", "devices.nri.io/container.main", "cdi-devices.nri.io/container.main"),
+    *("cdi-devices.noderesource.dev/container.main", "devices.noderesource.dev/pod", "mounts.noderesource.dev/pod"),
+    *(
+        "mounts.nri.io/container.main",
+        "netdevices.noderesource.dev",
+        "network-devices.nri.io/pod",
+        "new.plugin.nri.io/x",
+    ),
+    *("netdevices.nri.containerd.io", "cgroups.noderesource.dev/writable.container.main", "Devices.NRI.io/pod"),
+    *("io.kubernetes.cri-o.Devices", "io.kubernetes.cri-o.Devices/main", "devices.crio.io", "devices.crio.io/main"),
+    *("devices.crio.io.main", "io.kubernetes.cri-o.UnifiedCgroup.main", "io.kubernetes.cri-o.PlatformRuntimePath"),
+    *("seccomp-profile.kubernetes.cri-o.io/main", "io.kubernetes.cri.untrusted-workload", "org.criu.config"),
+    *("io.katacontainers.config.hypervisor.kernel", "io.katacontainers.config_path", "run.oci.handler"),
+    *("org.systemd.property.DeviceAllow", "io.containers.trace-syscall", "dev.gvisor.flag.nvproxy"),
 )
 _END = "wanted no such annotation: it hands out devices past the GPU limit. Remove it, and ask for GPUs in the limits of a container."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "each of those that inject devices": (
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),
         [f'metadata.annotations[{key}]: saw "nvidia.com/gpu=all", {_END}' for key in _KEYS],
+    ),
+    "GKE's fast networking without a GPU": (
+        case(pod(container(gpu=None), annotations=_GKE, resourceClaims=[{"name": "any"}])),
+        [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],
+    ),
+}
+WARNED: dict[str, tuple[Case, list[str]]] = {
+    "GKE's fast networking beside GPUs": (
+        case(pod(annotations=_GKE)),
+        [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],
     ),
 }
 
@@ -39,3 +74,9 @@ def test_what_is_allowed(allowed: Case) -> None:
 def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
     assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(("warned", "messages"), WARNED.values(), ids=WARNED)
+def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
+    assert warned.messages(RULE) == messages
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import Case, case, container, pod
 from webhook.rules.device_env_from import DeviceEnvFrom
 
-RULE = DeviceEnvFrom()
+RULE = DeviceEnvFrom(names=("NVIDIA_VISIBLE_DEVICES", "ASCEND_RUNTIME_*"))
 
 
 def from_map(prefix: str = "", gpu: int | None = 1, name: str = "main") -> dict[str, Any]:
@@ -22,6 +22,9 @@ ALLOWED: dict[str, Case] = {
     "a prefix that makes none of the variables": case(pod(from_map("APP_"))),
     "any variables in a container without a GPU, whose devices env decides": case(pod(from_map(gpu=None))),
     "unknown variables where the policy does not mind": case(pod(from_map()), rule=DeviceEnvFrom(unknown="off")),
+    "any variables beside a claim, where void stands in env": case(
+        pod(from_map(gpu=None) | {"resources": {"claims": [{"name": "gpu"}]}}, resourceClaims=[{"name": "gpu"}])
+    ),
     "a prefix longer than the variable": case(pod(from_map("NVIDIA_VISIBLE_DEVICES_"))),
 }
 
@@ -47,6 +50,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'spec.initContainers[0].envFrom[0]: saw prefix "N" in container "setup", {_WANTED}',
             f'spec.containers[0].envFrom[0]: saw prefix "N" in container "main", {_WANTED}',
             f'spec.ephemeralContainers[0].envFrom[0]: saw prefix "N" in container "debug", {_WANTED}',
+        ],
+    ),
+    "a prefix that makes one of a whole family": (
+        case(pod(from_map("ASCEND_RUNTIME_OPT"))),
+        [
+            f'spec.containers[0].envFrom[0]: saw prefix "ASCEND_RUNTIME_OPT" in container "main", '
+            f"{_WANTED.replace('NVIDIA_VISIBLE_DEVICES', 'ASCEND_RUNTIME_*')}"
         ],
     ),
     "unknown variables where the policy minds": (

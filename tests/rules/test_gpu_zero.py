@@ -14,9 +14,6 @@ ALLOWED: dict[str, Case] = {
     "one GPU": case(pod()),
     "no GPU line": case(pod(container(gpu=None))),
     "none of one vendor and one of another": case(pod(container(limits={"amd.com/gpu": "0"}))),
-    "devices by claim": case(
-        pod({"name": "main", "resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "gpu"}]}})
-    ),
     "a quantity that is none": case(pod(container(gpu="zero"))),
     "no CPU": case(pod(container(gpu=None, limits={"cpu": "0"}))),
 }
@@ -34,6 +31,12 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(init=[container("setup", gpu="0m")])),
         [
             f'spec.initContainers[0].{_WHERE}: saw 0 GPUs in container "setup", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
+        ],
+    ),
+    "zero beside a claim, which may be of any device": (
+        case(pod({"name": "main", "resources": {"limits": {"nvidia.com/gpu": "0"}, "claims": [{"name": "gpu"}]}})),
+        [
+            f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
         ],
     ),
     "zero, and the last word on devices is all": (

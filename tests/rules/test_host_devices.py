@@ -11,69 +11,105 @@ from webhook.rules.host_devices import HostDevices
 RULE = HostDevices()
 
 
-def host(*paths: str) -> Pod:
-    return pod(volumes=[{"name": f"v{n}", "hostPath": {"path": path}} for n, path in enumerate(paths)])
+def host(*paths: str, **fields: str) -> Pod:
+    return pod(volumes=[{"name": f"v{n}", "hostPath": {"path": path, **fields}} for n, path in enumerate(paths)])
 
 
 ALLOWED: dict[str, Case] = {
     "no volumes": case(pod()),
     "volumes that are not of the node": case(pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}])),
-    "folders without devices": case(
-        host("/mnt/models", "/dev/shm", "/proc/sys", "/proc/10x", "/dev/infiniband", "/sys", "/tmp", "/var/log")
-    ),
-    "names that only begin alike": case(host("/run/nvidia-models", "/dev/drinks", "/development")),
-    "a path that the policy does not name": case(host("/dev"), rule=HostDevices(paths=("/etc/cdi",))),
+    "folders of data": case(host("/mnt/models", "/data", "/data1/imagenet", "/models/", "/home/alice", "/scratch/x")),
+    "shared memory, and the time": case(host("/dev/shm", "/etc/localtime", "/usr/share/zoneinfo/UTC")),
+    "the same, written otherwise": case(host("//mnt/./models", "/mnt/../data", "/dev//shm/")),
+    "a folder or a file by type": case(host("/mnt/models", type="DirectoryOrCreate")),
+    "a type of nothing": case(host("/mnt/models", type="")),
+    "a folder that the policy allows": case(host("/opt/models"), rule=HostDevices(allowed=("/opt",))),
+    "the whole node, where the policy allows it": case(host("/", "/dev"), rule=HostDevices(allowed=("/*",))),
 }
 
-_START, _FIX = (
-    "spec.volumes[0].hostPath.path: saw",
-    "Remove the volume: the device plugin brings the devices that the limits ask for.",
+_FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for."
+_MAY = "wanted one of the folders that may be mounted: /mnt, /data*, /models, /scratch, /home and 11 more."
+_DEVICES = (
+    *("/dev", "/dev/", "/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap1", "/dev/dri/renderD128", "/dev/kfd", "/dev/mem"),
+    *("/dev/vfio", "/dev/char", "/dev/infiniband", "/dev/shm2", "/dev/fuse", "/dev/davinci0", "/dev/accel/accel0"),
+    *("/dev/aperture_devices", "/dev/gdrdrv", "/dev/block", "/dev/log", "/dev/shmem", "/dev/../dev/nvidia0"),
 )
-_INSIDE = {
-    "/dev/nvidia0": "/dev/nvidia*",
-    "/dev/nvidia-caps/nvidia-cap1": "/dev/nvidia*",
-    "/dev/dri": "/dev/dri",
-    "/dev/dri/renderD128": "/dev/dri",
-    "/proc/driver/nvidia/gpus/0000:01:00.0": "/proc/driver/nvidia",
-    "/proc/1/root/dev/nvidia0": "/proc/1",
-    "/proc/self/root": "/proc/self",
-    "/proc//thread-self/cwd": "/proc/thread-self",
-    "/var/lib/kubelet/device-plugins": "/var/lib/kubelet",
-    "/var/lib/kubelet/pod-resources/kubelet.sock": "/var/lib/kubelet",
-    "/var/run/nvidia/mps": "/run/nvidia",
-    "/var/run/cdi": "/run/cdi",
-    "/etc/cdi/": "/etc/cdi",
-    "/run/containerd/containerd.sock": "/run/containerd",
-    "/run/k3s/containerd/containerd.sock": "/run/k3s",
-    "/mnt/..//dev/./nvidia0": "/dev/nvidia*",
-}
-_ABOVE = {
-    "/": "/dev/nvidia*",
-    "//": "/dev/nvidia*",
-    "": "/dev/nvidia*",
-    "/dev": "/dev/nvidia*",
-    "/dev/": "/dev/nvidia*",
-    "/mnt/../dev": "/dev/nvidia*",
-    "/proc": "/proc/driver/nvidia",
-    "/var": "/var/lib/kubelet",
-    "/var/run": "/run/nvidia",
-    "/etc": "/etc/cdi",
-}
+_KERNEL = (
+    *(
+        "/proc",
+        "/proc/sys",
+        "/proc/1/root/dev/nvidia0",
+        "/proc/self/root",
+        "/proc/driver/nvidia",
+        "/sys",
+        "/sys/bus/pci",
+    ),
+    *("/sys/class/drm", "/sys/fs/cgroup", "/sys/kernel/debug"),
+)
+_SOCKETS = (
+    *("/run", "/var/run", "/var/run/", "/run/nri", "/var/run/nri/nri.sock", "/run/cdi", "/etc/cdi", "/run/nvidia/mps"),
+    *("/run/containerd/containerd.sock", "/var/run/docker.sock", "/run/crio/crio.sock", "/run/podman/podman.sock"),
+    *("/run/k3s/containerd/containerd.sock", "/run/k0s", "/run/rke2", "/var/snap/microk8s/common/run/containerd.sock"),
+    *(
+        "/run/user/1000/podman/podman.sock",
+        "/run/cri-dockerd.sock",
+        "/run/systemd/private",
+        "/run/dbus/system_bus_socket",
+    ),
+    *("/tmp", "/tmp/nvidia-mps", "/run/flannel", "/var/lib/rancher/k3s/agent", "/var/lib/k0s", "/run/dockershim.sock"),
+)
+_PROGRAMS = (
+    *("/", "//", "", ".", "/var", "/var/lib", "/var/lib/kubelet", "/var/lib/kubelet/device-plugins/kubelet.sock"),
+    *(
+        "/var/lib/containerd",
+        "/var/lib/docker",
+        "/etc",
+        "/etc/containerd",
+        "/etc/crio",
+        "/etc/nri/conf.d",
+        "/etc/cron.d",
+    ),
+    *(
+        "/etc/kubernetes/manifests",
+        "/etc/systemd/system",
+        "/opt",
+        "/opt/nri/plugins",
+        "/opt/cni/bin",
+        "/usr/bin",
+        "/root",
+    ),
+    *("/lib/modules", "/boot", "/usr/local/nvidia", "/var/log", "/mnt/../etc", "/mnt/..", "/homes", "/mnt2", "/Mnt"),
+    *("C:", "/run/desktop", "/private/var/run", "/var/db"),
+)
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     **{
-        f"{path}, which leads to devices": (
+        f"{path or 'nothing'}, which is no folder of data": (
             case(host(path)),
-            [f'{_START} "{path}", wanted no host path that leads to devices: {what} is what it names. {_FIX}'],
+            [f'spec.volumes[0].hostPath.path: saw "{path}", {_MAY} {_FIX}'],
         )
-        for path, what in _INSIDE.items()
+        for path in (*_DEVICES, *_KERNEL, *_SOCKETS, *_PROGRAMS)
     },
     **{
-        f"{path or 'nothing'}, which is above devices": (
-            case(pod(volumes=[{"name": "v", "hostPath": {"path": path}}, {"name": "w", "hostPath": {"path": "/tmp"}}])),
-            [f'{_START} "{path}", wanted no host path that leads to devices: {what} is below it. {_FIX}'],
+        f"{kind}, even in a folder of data": (
+            case(host("/mnt/x", type=kind)),
+            [
+                f'spec.volumes[0].hostPath.type: saw "{kind}", wanted a folder or a file, no device and no socket. {_FIX}'
+            ],
         )
-        for path, what in _ABOVE.items()
+        for kind in ("CharDevice", "BlockDevice", "Socket")
     },
+    "what Windows takes as a way out": (
+        case(host(r"/mnt\..\dev")),
+        [f'spec.volumes[0].hostPath.path: saw "/mnt\\\\..\\\\dev", {_MAY} {_FIX}'],
+    ),
+    "any, where the policy admits none": (
+        case(host("/mnt"), rule=HostDevices(allowed=())),
+        [f'spec.volumes[0].hostPath.path: saw "/mnt", wanted no host path. {_FIX}'],
+    ),
+    "the second of two": (
+        case(host("/mnt", "/dev/nvidia0")),
+        [f'spec.volumes[1].hostPath.path: saw "/dev/nvidia0", {_MAY} {_FIX}'],
+    ),
 }
 
 

@@ -30,6 +30,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(gpu=None), hostPID=True, hostIPC=True)),
         [_PID, f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
     ),
+    "hostIPC with a claim, which may be of any device": (
+        case(pod(container(gpu=None), hostIPC=True, resourceClaims=[{"name": "gpu"}])),
+        [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
+    ),
+    "hostIPC with 0 of a GPU that the policy does not know": (
+        case(pod(container(gpu=None, limits={"x.io/gpu": "0"}), hostIPC=True)),
+        [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
+    ),
     "hostIPC with 0 GPUs": (
         case(pod(container(gpu=0), hostIPC=True)),
         [f"spec.hostIPC: saw true in a pod that asks for no GPU, {_IPC}"],
@@ -37,10 +45,6 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "hostIPC with a GPU": (case(pod(hostIPC=True)), [f"spec.hostIPC: saw true, {_IPC}"]),
-    "hostIPC with a claim": (
-        case(pod(container(gpu=None), hostIPC=True, resourceClaims=[{"name": "gpu"}])),
-        [f"spec.hostIPC: saw true, {_IPC}"],
-    ),
 }
 
 

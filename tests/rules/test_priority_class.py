@@ -9,6 +9,10 @@ from webhook.rules.priority_class import PriorityClassAllowed
 
 RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": ("serving", "team-b*")})
 
+ENTITLED = PriorityClassAllowed(reserved={"system-*": (), "gpu-top": ("team-a",)}).entitling(
+    {"gpu-inference": ("serving", "team-b*"), "gpu-top": ("serving",)}
+)
+
 ALLOWED: dict[str, Case] = {
     "no class": case(pod()),
     "a class that is free for all": case(pod(priorityClassName="gpu-training")),
@@ -20,6 +24,11 @@ ALLOWED: dict[str, Case] = {
     "a class that the default settings do not reserve": case(
         pod(priorityClassName="gpu-inference"), rule=PriorityClassAllowed()
     ),
+    "the class of a workload, in a namespace that is entitled to it": case(
+        pod(priorityClassName="gpu-inference"), namespace="team-b-prod", rule=ENTITLED
+    ),
+    "a class of no workload": case(pod(priorityClassName="gpu-training"), rule=ENTITLED),
+    "an exception that `reserved` makes": case(pod(priorityClassName="gpu-top", priority=7), rule=ENTITLED),
 }
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
@@ -63,6 +72,13 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [
             'spec.priorityClassName: saw "system-node-critical" in namespace "team-a", wanted another class: this one is '
             "for no namespace of a tenant. Remove the line."
+        ],
+    ),
+    "the class of a workload that the namespace is not entitled to, by name": (
+        case(pod(priorityClassName="gpu-inference"), rule=ENTITLED),
+        [
+            'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '
+            "only for namespaces serving, team-b*. Use gpu-training, or remove the line."
         ],
     ),
     "a class that is reserved for others": (

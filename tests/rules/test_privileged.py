@@ -15,11 +15,38 @@ YES: dict[str, Any] = {"privileged": True}
 ALLOWED: dict[str, Case] = {
     "no security context": case(pod()),
     "false": case(pod(container(securityContext={"privileged": False}))),
+    "settings of Windows, and no hostProcess": case(
+        pod(
+            container(securityContext={"windowsOptions": {"hostProcess": False}, "procMount": "Default"}),
+            securityContext={"windowsOptions": {"runAsUserName": "x"}},
+        )
+    ),
     "other settings": case(pod(container(securityContext={"runAsUser": 0, "allowPrivilegeEscalation": True}))),
 }
 
 _END = "wanted false: a privileged container sees every GPU of the node. Remove it; a GPU limit is all that a container needs to use a GPU."
+_WINDOWS: dict[str, Any] = {"windowsOptions": {"hostProcess": True}}
+_NODE = "wanted false: such a container runs on the node itself and sees every GPU of it. Remove it; a GPU limit is all that a container needs to use a GPU."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "hostProcess of the pod, and of every kind of container": (
+        case(
+            pod(
+                container(securityContext=_WINDOWS),
+                init=[container("setup", gpu=None, securityContext=_WINDOWS)],
+                ephemeral=[container("debug", gpu=None, securityContext=_WINDOWS)],
+                securityContext=_WINDOWS,
+            )
+        ),
+        [f"spec.securityContext.windowsOptions.hostProcess: saw true in the pod, {_NODE}"]
+        + [
+            f'spec.{field}.securityContext.windowsOptions.hostProcess: saw true in container "{name}", {_NODE}'
+            for field, name in (
+                ("initContainers[0]", "setup"),
+                ("containers[0]", "main"),
+                ("ephemeralContainers[0]", "debug"),
+            )
+        ],
+    ),
     "every kind of container, with and without a GPU": (
         case(
             pod(
@@ -51,3 +78,12 @@ def test_what_is_allowed(allowed: Case) -> None:
 def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
     assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+def test_files_of_the_kernel_that_are_shown_are_only_warned_about() -> None:
+    warned = case(pod(container(securityContext={"procMount": "Unmasked"})))
+    assert warned.messages(RULE) == [
+        'spec.containers[0].securityContext.procMount: saw Unmasked in container "main", wanted Default: the other shows files '
+        "of the kernel that are hidden for good reasons. Remove it."
+    ]
+    assert all(finding.only_warn for finding in warned.findings(RULE))

@@ -14,6 +14,7 @@ ListKind = Literal[
     "nodes",
     "pods",
     "priorityclasses",
+    "runtimeclasses",
     "namespaces",
     "resourceslices",
     "poddisruptionbudgets",

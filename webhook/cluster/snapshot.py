@@ -47,6 +47,7 @@ class Snapshot:
             state.budgets.version,
             state.autoscalers.version,
             state.priority_classes.version,
+            state.runtime_classes.version,
             state.facts,
             self.fresh,
         )
@@ -58,6 +59,9 @@ class Snapshot:
     @property
     def knows_priority_classes(self) -> bool:
         return "priorityclasses" in self.state.listed
+
+    def runtime_handler(self, name: str) -> str | None:
+        return self.state.runtime_classes.get(name)
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
         return self.state.namespaces.get(namespace)

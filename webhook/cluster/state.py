@@ -31,6 +31,7 @@ from webhook.cluster.pods import (
 )
 from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.replicas import Replicas
+from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.usage import Kind, Usage
@@ -70,12 +71,14 @@ class ClusterState:
         self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
         self.priority_classes = PriorityClasses()
+        self.runtime_classes = RuntimeClasses()
         self.namespaces = Namespaces()
         self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
+            "runtimeclasses": self.runtime_classes,
             "namespaces": self.namespaces,
             "resourceslices": self.slices,
             "poddisruptionbudgets": self.budgets,

@@ -18,8 +18,9 @@ from typing import Any
 from webhook.documents import to_yaml
 from webhook.exemptions import Exemption
 from webhook.export import mutating, validating
-from webhook.export.cel import all_of, asking, asks_for_gpu, literal, matches, names_gpu
-from webhook.export.validating import THEFT, Check
+from webhook.export.cel import CLAIMS, all_of, asking, asks_for_gpu, literal, matches, names_gpu
+from webhook.export.check import Check
+from webhook.export.validating import THEFT
 from webhook.interface import Action
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 
@@ -51,7 +52,8 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
     """
     others = sorted(set(policy.file.profiles) - {DEFAULT_PROFILE})
     found: list[Object] = []
-    for name, profile in policy.file.profiles.items():
+    for name in policy.file.profiles:
+        _, profile = policy.profile(name)
         where = {"key": PROFILE_LABEL, "operator": "In", "values": [name]}
         selector = [where]
         if name == DEFAULT_PROFILE:  # the label without a value, or with one that the policy does not know
@@ -79,13 +81,18 @@ def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[s
 
 
 def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:
-    """One policy for pods with a GPU, and one for the others where an injector changes these too."""
+    """One policy for pods with a GPU, one for the others where an injector changes these too, and one for what it changes only
+    in those that claim devices."""
     with_gpu = names_gpu(f"({_ALL})", policy.gpus)
-    for_others = {unit for unit, _ in policy.injectors_for_every_pod(name)}
+    for_others, for_claims = (
+        {unit for unit, _ in policy.injectors_for(name, gpu=False, claims=claims)} for claims in (False, True)
+    )
     found = list(mutating.patches(profile.injectors, policy.gpus))
+    without, claims_only = f"!({with_gpu})", all_of([f"!({with_gpu})", CLAIMS])
     for suffix, condition, patches in (
         ("", with_gpu, found),
-        (".every-pod", f"!({with_gpu})", [patch for patch in found if patch[0] in for_others]),
+        (".every-pod", without, [patch for patch in found if patch[0] in for_others]),
+        (".claims", claims_only, [patch for patch in found if patch[0] in for_claims - for_others]),
     ):
         if not patches:
             continue
@@ -104,7 +111,7 @@ def _validating(
     policy: Policy, name: str, title: str, selector: list[Object], only: Iterable[str] | None
 ) -> Iterator[Object]:
     """One policy of what is denied, one of what is warned about: a binding has one action for all of its policy."""
-    profile = policy.file.profiles[name]
+    _, profile = policy.profile(name)
     actions: dict[str, Action] = {unit: rule.action for unit, rule in policy.rules(name)}
     found: dict[Action, list[Check]] = {"deny": [], "warn": []}
     for check in validating.checks(profile.rules, policy.gpus):

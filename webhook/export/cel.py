@@ -59,9 +59,8 @@ def counts(container: str, gpus: Gpus) -> str:
 
 
 def asking(containers: str, gpus: Gpus) -> str:
-    """The names of the containers that ask for a GPU, or for devices by DRA (`pod.has_gpu`): variable `gpuContainers`."""
-    claims = "c.?resources.?claims.orValue([]).size() > 0"
-    return f"{containers}.filter(c, {claims} || {counts('c', gpus)}.size() > 0).map(c, c.name)"
+    """The names of the containers that ask for a GPU (`Container.has_gpu`): variable `gpuContainers`."""
+    return f"{containers}.filter(c, {counts('c', gpus)}.size() > 0).map(c, c.name)"
 
 
 ASKS = "(c.name in variables.gpuContainers)"
@@ -69,18 +68,29 @@ ASKS = "(c.name in variables.gpuContainers)"
 
 
 def asks_for_gpu(gpus: Gpus) -> str:
-    """Whether the pod asks for a GPU, or for what may be one (`pod.uses_gpu`): variable `asksForGpu`."""
-    unknown = f'k.lowerAscii().contains("gpu") && !{is_gpu("k", gpus)}'
+    """Whether the pod asks for a GPU (`Context.asks_for_gpu`): variable `asksForGpu`."""
+    unknown = f'k.lowerAscii().contains("gpu") && !{is_gpu("k", gpus)} && c.resources.requests[k] != "0"'
     return any_of(
         [
-            "object.spec.?resourceClaims.orValue([]).size() > 0",
             "variables.gpuContainers.size() > 0",
             f"variables.all.exists(c, {requests('c')}.exists(k, {unknown}))",
         ]
     )
 
 
+CLAIMS = "object.spec.?resourceClaims.orValue([]).size() > 0"
+"""Whether the pod claims devices by DRA."""
+
+
 def names_gpu(containers: str, gpus: Gpus) -> str:
     """Whether one of a list of containers names a GPU resource, in whatever quantity."""
     gpu = is_gpu("k", gpus)
     return f"{containers}.exists(c, {limits('c')}.exists(k, {gpu}) || {requests('c')}.exists(k, {gpu}))"
+
+
+def env(condition: str) -> str:
+    return f"{field('c', 'env')}.exists(e, {condition})"
+
+
+def harmless(values: tuple[str, ...]) -> str:
+    return f'(!has(e.valueFrom) && e.?value.orValue("") in {literal(values)})'

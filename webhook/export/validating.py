@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, NamedTuple
 
-from webhook.export.cel import ASKS, all_of, any_of, counts, field, is_gpu, limits, literal, matches
+from webhook.export import devices
+from webhook.export.cel import ASKS, CLAIMS, all_of, any_of, counts, env, harmless, is_gpu, limits, literal, matches
+from webhook.export.check import Check
 from webhook.gpus import Gpus, Kind
-from webhook.pod import clean_path
 from webhook.policy import Rules
-
-Subject = Literal["container", "pod"]
 
 NOT_EXPORTED: Mapping[str, str] = {
     "gpuQuantity": "the API server refuses the same by itself",
@@ -27,16 +25,6 @@ NOT_EXPORTED: Mapping[str, str] = {
 """Rules that stay with the webhook, and why."""
 
 
-class Check(NamedTuple):
-    """What is refused: `bad` is an expression, over container `c` or over the pod."""
-
-    rule: str
-    subject: Subject
-    bad: str
-    wanted: str
-    only_warn: bool = False
-
-
 def checks(rules: Rules, gpus: Gpus) -> Iterator[Check]:
     """Every check of every rule, in the order of the rules. What a rule's action is does not matter here."""
     for name, field_info in type(rules).model_fields.items():
@@ -46,7 +34,7 @@ def checks(rules: Rules, gpus: Gpus) -> Iterator[Check]:
 
 def _gpu_zero(rules: Rules, gpus: Gpus) -> Iterator[Check]:
     zero = f'{limits("c")}.exists(k, {is_gpu("k", gpus)} && c.resources.limits[k] == "0")'
-    closed = _env('e.name == "NVIDIA_VISIBLE_DEVICES" && ' + _harmless(("", "void", "none")))
+    closed = env('e.name == "NVIDIA_VISIBLE_DEVICES" && ' + harmless(("", "void", "none")))
     wanted = "at least 1 GPU, or no such limit"
     yield Check("gpuZero", "container", all_of([zero, f"!{ASKS}", f"!{closed}"]), wanted)
     yield Check("gpuZero", "container", all_of([zero, f"!{ASKS}", closed]), wanted, only_warn=True)
@@ -79,80 +67,10 @@ def _gpu_limit(rules: Rules, gpus: Gpus) -> Iterator[Check]:
 def _priority_class(rules: Rules, gpus: Gpus) -> Iterator[Check]:
     name = 'object.spec.?priorityClassName.orValue("")'
     bad = "false"
-    for pattern, namespaces in reversed(rules.priority_class.reserved.items()):
+    for pattern, namespaces in reversed(rules.priority_class.kept):
         entitled = matches("request.namespace", namespaces)
         bad = f"({matches(name, [pattern])} ? !{entitled} : {bad})"
     yield Check("priorityClass", "pod", bad, "a priority class that is not kept for other namespaces")
-
-
-def _device_env(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    rule = rules.device_env
-    harmless = _harmless(rule.harmless)
-    named, first = f"e.name in {literal(rule.names)}", f"e.name == {literal(rule.names[0])}"
-    wanted = f"none of the variables {', '.join(rule.names)}: they hand out devices past the GPU limit"
-    yield Check("deviceEnv", "container", _env(f"{named} && !{harmless}"), wanted)
-    if rule.legacy:
-        alone = all_of([_env(f"e.name in {literal(rule.legacy)}"), f"!{ASKS}", f"!{_env(f'{first} && {harmless}')}"])
-        wanted = f"no {', '.join(rule.legacy)} without a GPU: alone it stands for all GPUs of the node"
-        yield Check("deviceEnv", "container", alone, wanted)
-    hidden = all_of([_env(f"{named} && {harmless}"), ASKS])
-    yield Check("deviceEnv", "container", hidden, "no variable that hides the GPU from its container", only_warn=True)
-    if rule.advised:
-        wanted = f"no {', '.join(rule.advised)}: it switches off the check that the driver fits the image"
-        yield Check("deviceEnv", "container", _env(f"e.name in {literal(rule.advised)}"), wanted, only_warn=True)
-
-
-def _device_env_from(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    rule = rules.device_env_from
-    prefix = 's.?prefix.orValue("")'
-    completed = f'{prefix} != "" && {literal(rule.names)}.exists(n, n.startsWith({prefix}))'
-    wanted = "a prefix that cannot make the name of a variable that hands out devices"
-    yield Check("deviceEnvFrom", "container", f"{field('c', 'envFrom')}.exists(s, {completed})", wanted)
-    if rule.unknown != "off":
-        open_ended = all_of([f'{field("c", "envFrom")}.exists(s, {prefix} == "")', ASKS])
-        wanted = "variables by name, or a prefix: a source without one may hand out devices past the GPU limit"
-        yield Check("deviceEnvFrom", "container", open_ended, wanted, only_warn=rule.unknown == "warn")
-
-
-def _device_mounts(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    bad = f'{field("c", "volumeMounts")}.exists(m, m.mountPath.contains("nvidia-container-devices"))'
-    yield Check("deviceMounts", "container", bad, "no mount below /var/run/nvidia-container-devices")
-
-
-def _device_annotations(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    bad = f"object.metadata.?annotations.orValue({{}}).exists(k, {matches('k', rules.device_annotations.keys)})"
-    yield Check("deviceAnnotations", "pod", bad, "no annotation that asks the container runtime for devices")
-
-
-def _host_devices(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    """`//`, `.` and /var/run are resolved here as there; `..` the API server refuses in host paths."""
-    inside = [
-        f"folder.startsWith({literal(clean_path(p.removesuffix('*')) + ('' if p.endswith('*') else '/'))})"
-        for p in rules.host_devices.paths
-    ]
-    inside.append('folder.matches("^/proc/(self|thread-self|[0-9]+)/")')
-    beginnings = literal([clean_path(p.removesuffix("*")) for p in rules.host_devices.paths])
-    bad = f"variables.hostFolders.exists(folder, {any_of(inside)} || {beginnings}.exists(p, p.startsWith(folder)))"
-    yield Check("hostDevices", "pod", bad, "no host path that leads to devices, or to what hands them out")
-
-
-def _host_namespaces(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    ipc = "object.spec.?hostIPC.orValue(false)"
-    yield Check("hostNamespaces", "pod", "object.spec.?hostPID.orValue(false)", "no hostPID")
-    yield Check("hostNamespaces", "pod", f"({ipc} && !variables.asksForGpu)", "no hostIPC in a pod without a GPU")
-    wanted = "no hostIPC; for shared memory mount an emptyDir with medium Memory at /dev/shm"
-    yield Check("hostNamespaces", "pod", f"({ipc} && variables.asksForGpu)", wanted, only_warn=True)
-
-
-def _privileged(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    bad = "c.?securityContext.?privileged.orValue(false)"
-    yield Check("privileged", "container", bad, "no privileged container: it sees every GPU of the node")
-
-
-def _capabilities(rules: Rules, gpus: Gpus) -> Iterator[Check]:
-    denied = literal([name for one in rules.capabilities.denied for name in (one, f"CAP_{one}")])
-    bad = f"c.?securityContext.?capabilities.?add.orValue([]).exists(a, a.upperAscii() in {denied})"
-    yield Check("capabilities", "container", bad, "no capability that opens devices past the GPU limit")
 
 
 def _runtime_class(rules: Rules, gpus: Gpus) -> Iterator[Check]:
@@ -170,7 +88,7 @@ def _node_name(rules: Rules, gpus: Gpus) -> Iterator[Check]:
 
 def _ld_preload(rules: Rules, gpus: Gpus) -> Iterator[Check]:
     names = rules.ld_preload.names
-    yield Check("ldPreload", "container", _env(f"e.name in {literal(names)}"), f"no {', '.join(names)}")
+    yield Check("ldPreload", "container", env(f"e.name in {literal(names)}"), f"no {', '.join(names)}")
 
 
 def _cpu_pod_on_gpu_node(rules: Rules, gpus: Gpus) -> Iterator[Check]:
@@ -182,7 +100,8 @@ def _cpu_pod_on_gpu_node(rules: Rules, gpus: Gpus) -> Iterator[Check]:
         'object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == "DaemonSet")'
     )
     wanted = "no toleration of the taints of GPU nodes in a pod without a GPU"
-    yield Check("cpuPodOnGpuNode", "pod", all_of([tolerates, "!variables.asksForGpu", f"!{daemon}"]), wanted)
+    uses = any_of(["variables.asksForGpu", CLAIMS])
+    yield Check("cpuPodOnGpuNode", "pod", all_of([tolerates, f"!{uses}", f"!{daemon}"]), wanted)
 
 
 _EXPORTED: Mapping[str, Callable[[Rules, Gpus], Iterator[Check]]] = {
@@ -190,14 +109,14 @@ _EXPORTED: Mapping[str, Callable[[Rules, Gpus], Iterator[Check]]] = {
     "gpuMixing": _gpu_mixing,
     "gpuLimit": _gpu_limit,
     "priorityClass": _priority_class,
-    "deviceEnv": _device_env,
-    "deviceEnvFrom": _device_env_from,
-    "deviceMounts": _device_mounts,
-    "deviceAnnotations": _device_annotations,
-    "hostDevices": _host_devices,
-    "hostNamespaces": _host_namespaces,
-    "privileged": _privileged,
-    "capabilities": _capabilities,
+    "deviceEnv": devices.device_env,
+    "deviceEnvFrom": devices.device_env_from,
+    "deviceMounts": devices.device_mounts,
+    "deviceAnnotations": devices.device_annotations,
+    "hostDevices": devices.host_devices,
+    "hostNamespaces": devices.host_namespaces,
+    "privileged": devices.privileged,
+    "capabilities": devices.capabilities,
     "runtimeClass": _runtime_class,
     "nodeName": _node_name,
     "ldPreload": _ld_preload,
@@ -208,14 +127,6 @@ THEFT = (
     *("privileged", "capabilities", "runtimeClass", "nodeName", "ldPreload"),
 )
 """Rules that keep a pod from GPUs it did not ask for: they make sense in namespaces that did not opt in, too."""
-
-
-def _env(condition: str) -> str:
-    return f"{field('c', 'env')}.exists(e, {condition})"
-
-
-def _harmless(values: tuple[str, ...]) -> str:
-    return f'(!has(e.valueFrom) && e.?value.orValue("") in {literal(values)})'
 
 
 def _of_kinds(name: str, gpus: Gpus, kinds: tuple[Kind, ...]) -> str:

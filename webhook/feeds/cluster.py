@@ -30,6 +30,7 @@ KINDS: Final[Mapping[ListKind, _Kind]] = {
     "pods": _Kind("/api/v1/pods", 250),
     "namespaces": _Kind("/api/v1/namespaces", 500),
     "priorityclasses": _Kind("/apis/scheduling.k8s.io/v1/priorityclasses", 500),
+    "runtimeclasses": _Kind("/apis/node.k8s.io/v1/runtimeclasses", 500),
     "resourceslices": _Kind("/apis/resource.k8s.io/v1/resourceslices", 100),
     "poddisruptionbudgets": _Kind("/apis/policy/v1/poddisruptionbudgets", 500),
     "horizontalpodautoscalers": _Kind("/apis/autoscaling/v2/horizontalpodautoscalers", 500),

@@ -16,6 +16,7 @@ _KINDS: Final[Mapping[str, ListKind]] = {
     "Pod": "pods",
     "Namespace": "namespaces",
     "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
     "ResourceSlice": "resourceslices",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",

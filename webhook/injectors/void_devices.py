@@ -5,6 +5,9 @@ variable, a container without a GPU limit then sees every GPU of the node. What 
 the pod's own environment wins over the image's and over `envFrom`, and `void` means: none. A container that sets the
 variable itself is left alone; the rule `deviceEnv` judges it.
 
+A container with a claim gets it too: a claim may be of any device, and is served by CDI, which does not ask this variable
+(NVIDIA's own CDI specifications set it to `void`). So does every container of a pod whose GPUs come by DRA alone.
+
 `everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these to us: the component
 `manifests/components/every-pod` changes that.
 
@@ -18,7 +21,7 @@ from pydantic import Field
 
 from webhook.interface import Context, Injector, Outcome
 from webhook.patch import Edit
-from webhook.pod import containers, has_gpu
+from webhook.pod import containers, gpu_counts
 
 
 class VoidDevices(Injector):
@@ -32,10 +35,14 @@ class VoidDevices(Injector):
     def every_pod(self) -> bool:
         return self.all_pods
 
+    @property
+    def claims(self) -> bool:
+        return True
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
         count = 0
         for container in containers(edit.object):
-            if container.kind == "ephemeralContainers" or has_gpu(container.spec, context.gpus):
+            if container.kind == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):
                 continue
             if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
                 continue

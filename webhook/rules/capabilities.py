@@ -1,12 +1,15 @@
 """No container gets a capability that opens devices it was not given.
 
 Fields read:   securityContext.capabilities.add of spec.containers, initContainers and ephemeralContainers
-Refused:       the capabilities of `denied`, in any case and with or without CAP_ before them
-Allowed:       the others: IPC_LOCK for RDMA, SYS_PTRACE for profilers, MKNOD and SYS_RAWIO (a device file is nothing
-               without the right to open it, which the device cgroup keeps)
+Refused:       the capabilities of `denied`, in any case and with or without CAP_ before them. SYS_ADMIN mounts, SYS_MODULE
+               loads drivers, SYS_RAWIO reaches I/O ports and PCI past any device file, DAC_READ_SEARCH opens files of the
+               node by handle, SYS_BOOT starts another kernel, BPF and PERFMON read and write the memory of the kernel
+Allowed:       the others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for profilers (of this pod's processes: hostPID
+               has a rule of its own), and MKNOD (a device file is nothing without the right to open it, which the device
+               cgroup keeps; container runtimes grant it by default)
 DRA:           the same.
 
-Source: containerd and CRI-O take names in any case; Pod Security Standards, baseline.
+Source: capabilities(7); containerd and CRI-O take names in any case; Pod Security Standards, baseline.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ from webhook.text import quoted
 class Capabilities(Rule):
     """No container gets a capability that opens devices."""
 
-    denied: tuple[str, ...] = ("ALL", "SYS_ADMIN", "SYS_MODULE")
+    denied: tuple[str, ...] = (
+        *("ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT"),
+        *("DAC_READ_SEARCH", "BPF", "PERFMON"),
+    )
     """Names without CAP_."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

@@ -1,17 +1,25 @@
 """No annotation asks a container runtime for devices.
 
-CDI, NRI plugins and CRI-O can inject devices that an annotation names.
+CDI, plugins of NRI, CRI-O, crun, Kata and gVisor take devices, mounts, hooks and whole runtimes from annotations. Each of them
+has a domain of its own (`devices.nri.io/container.main`, `devices.crio.io`), and new ones come: within these domains nothing
+is allowed but what is known to give no device.
 
-Fields read:   metadata.annotations
-Refused:       the keys of `keys`
+Fields read:   metadata.annotations; the keys are compared in small letters
+Allowed:       all keys of other domains; those of `harmless`
+Refused:       a key whose domain is one of `domains` or lies below one, whatever follows; the keys of `keys`; those of
+               `besideGpu` in a pod that asks for no GPU
+Warned about:  those of `besideGpu` in a pod that does: they may name more devices than it asks for
 DRA:           the same: claims use CDI without annotations.
 
-Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes), containerd/nri device-injector, CRI-O allowed_annotations.
+Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
+pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*), gVisor (dev.gvisor.flag.*),
+container-engine-accelerators nri_device_injector (devices.gke.io).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod, annotations_of
@@ -21,21 +29,70 @@ from webhook.text import bare, matches_any, quoted
 class DeviceAnnotations(Rule):
     """No annotation asks a container runtime for devices."""
 
+    domains: tuple[str, ...] = ("cdi.k8s.io", "nri.io", "noderesource.dev", "nri.containerd.io", "crio.io", "cri-o.io")
+    """Domains whose annotations container runtimes read, with all domains below them."""
     keys: tuple[str, ...] = (
-        "cdi.k8s.io/*",
-        "nvidia.cdi.k8s.io/*",
-        "devices.nri.io*",
-        "io.kubernetes.cri-o.Devices*",
+        "io.kubernetes.cri-o.*",
+        "io.kubernetes.cri.*",
+        "io.katacontainers.*",
+        "run.oci.*",
+        "org.systemd.property.*",
+        "org.criu.*",
+        "io.containers.*",
+        "dev.gvisor.flag.*",
     )
-    """Exact or with a trailing `*`. Not among them: `devices.gke.io/*`, by which GKE's fast networking (TCPX, TCPXO) gets
-    its devices; add it where nobody uses that."""
+    """Others, in small letters, exact or with a trailing `*`."""
+    harmless: tuple[str, ...] = (
+        "required-plugins.noderesource.dev*",
+        "tolerate-missing-nri-plugins.noderesource.dev*",
+        "io-priority.*",
+        "closid.rdt.noderesource.dev*",
+        "schemata.rdt.noderesource.dev*",
+        "enablemonitoring.rdt.noderesource.dev*",
+        "ulimits.*",
+        "cpu-load-balancing.crio.io*",
+        "cpu-quota.crio.io*",
+        "cpu-c-states.crio.io*",
+        "cpu-freq-governor.crio.io*",
+        "cpu-shared.crio.io*",
+        "irq-load-balancing.crio.io*",
+        "shm-size.crio.io*",
+        "umask.crio.io*",
+        "userns-mode.crio.io*",
+        "io.kubernetes.cri-o.shmsize",
+        "io.kubernetes.cri-o.umask",
+        "io.kubernetes.cri-o.userns-mode",
+        "io.kubernetes.cri.rdt-class",
+        "io.kubernetes.cri.blockio-class",
+        "run.oci.keep_original_groups",
+    )
+    """What these take that is no device: CPU, interrupts, shared memory. In small letters, exact or with a trailing `*`."""
+    beside_gpu: tuple[str, ...] = ("devices.gke.io*",)
+    """Keys that pods with GPUs need: GKE's fast networking (TCPX, TCPXO) gives its daemon the GPUs by name."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
-            if matches_any(self.keys, key):
-                yield Finding(
-                    path=f"metadata.annotations[{bare(key)}]",
-                    seen=quoted(value),
-                    wanted="no such annotation: it hands out devices past the GPU limit",
-                    fix="Remove it, and ask for GPUs in the limits of a container",
-                )
+            small = key.lower()
+            only_warn = False
+            if matches_any(self.beside_gpu, small):
+                only_warn = context.asks_for_gpu(pod)
+            elif not self._asks(small):
+                continue
+            yield Finding(
+                path=f"metadata.annotations[{bare(key)}]",
+                seen=quoted(value),
+                wanted="no such annotation: it hands out devices past the GPU limit",
+                fix="Remove it, and ask for GPUs in the limits of a container",
+                only_warn=only_warn,
+            )
+
+    def _asks(self, key: str) -> bool:
+        """`key` is in small letters. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""
+        head = f".{key.partition('/')[0]}."
+        if matches_any(self.keys, key) or any([domain in head for domain in self._dotted]):
+            return not matches_any(self.harmless, key)
+        return False
+
+    @cached_property
+    def _dotted(self) -> tuple[str, ...]:
+        return tuple([f".{domain}." for domain in self.domains])

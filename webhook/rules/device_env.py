@@ -2,17 +2,20 @@
 
 The vendors' container runtimes read environment variables to decide which devices a container gets. What a pod sets
 comes after what the device plugin sets, and the last one wins: `NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node,
-whatever the limits say.
+whatever the limits say. Every vendor has a variable of his own, and nearly all end in `_VISIBLE_DEVICES`: one that does is
+refused even where nobody has heard of it, unless it is among those that only programs in the container read.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
-Allowed:       none of the variables of `names`; or with a value of `harmless`, which takes no device
-Refused:       any other value, and any valueFrom: what it gives is not known here
-Warned about:  a harmless value beside a GPU limit (the container does not see the GPU that it holds), and what
-               switches off the check of driver against image (`advised`)
-DRA:           the same.
+Allowed:       none of these variables; or with a value of `harmless`, which takes no device; CUDA_VISIBLE_DEVICES and the
+               others of `programs`; NVIDIA_DRIVER_CAPABILITIES, which chooses libraries
+Refused:       any other value, and any valueFrom: what it gives is not known here; `besideGpu` in a container without a GPU
+Warned about:  a harmless value beside a GPU limit (the container does not see the GPU that it holds), `besideGpu` beside
+               one, and what switches off the check of driver against image (`advised`)
+DRA:           a claim is no GPU limit: it excuses nothing, and `void` beside it hides nothing, since CDI does not ask.
 
-Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy); the order of
-variables: kubelet GenerateRunContainerOptions, pkg/kubelet/kubelet_pods.go.
+Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy),
+internal/modifier/cdi.go (gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX,
+Iluvatar, Enflame, Hygon and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from pydantic import Field
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Container, Pod
-from webhook.text import bare, quoted
+from webhook.text import bare, matches_any, quoted
 
 _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask for"
+_SUFFIX = "_VISIBLE_DEVICES"
 
 
 class DeviceEnv(Rule):
@@ -40,56 +44,109 @@ class DeviceEnv(Rule):
             "NVIDIA_MIG_CONFIG_DEVICES",
             "NVIDIA_MIG_MONITOR_DEVICES",
             "NVIDIA_IMEX_CHANNELS",
+            "NVIDIA_NVSWITCH",
+            "DOCKER_RESOURCE_*",
             "AMD_VISIBLE_DEVICES",
             "HABANA_VISIBLE_DEVICES",
             "ASCEND_VISIBLE_DEVICES",
+            "ASCEND_RUNTIME_*",
+            "ASCEND_VNPU_SPECS",
+            "ASCEND_ALLOW_LINK",
+            "MTHREADS_VISIBLE_DEVICES",
+            "CAMBRICON_VISIBLE_DEVICES",
+            "METAX_VISIBLE_DEVICES",
+            "ILUVATAR_VISIBLE_DEVICES",
+            "ILUVATAR_COREX_*",
+            "ENFLAME_VISIBLE_DEVICES",
+            "HYGON_VISIBLE_DEVICES",
+            "DCU_VISIBLE_DEVICES",
+            "AWS_NEURON_VISIBLE_DEVICES",
         ),
     )
-    """Variables by which a container runtime hands out devices. Exact: Linux tells upper from lower case."""
+    """Variables by which a container runtime hands out devices, exact or with a trailing `*`. Linux tells upper from lower case.
+    The first is NVIDIA's. What else ends in _VISIBLE_DEVICES counts as one of them."""
+    programs: tuple[str, ...] = (
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "ASCEND_RT_VISIBLE_DEVICES",
+        "NPU_VISIBLE_DEVICES",
+        "MUSA_VISIBLE_DEVICES",
+        "MLU_VISIBLE_DEVICES",
+        "MACA_VISIBLE_DEVICES",
+        "XPU_VISIBLE_DEVICES",
+        "HL_VISIBLE_DEVICES",
+        "TOPS_VISIBLE_DEVICES",
+        "TPU_VISIBLE_DEVICES",
+        "JAX_*",
+        "RAY_*",
+        "VLLM_*",
+    )
+    """Variables that end in _VISIBLE_DEVICES and that only programs in the container read, exact or with a trailing `*`."""
     harmless: tuple[str, ...] = ("", "void", "none")
     """Values that take no device."""
     legacy: tuple[str, ...] = ("CUDA_VERSION",)
     """Variables that mean «all GPUs» where there is no GPU limit and the first of `names` is not set."""
+    beside_gpu: tuple[str, ...] = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
+    """Variables that hand out devices which containers with GPUs need: for storage, RDMA and copies between them."""
     advised: tuple[str, ...] = ("NVIDIA_DISABLE_REQUIRE",)
     """Variables that are warned about."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if self._known.isdisjoint(context.variables(pod)):
+        if not any([self._matters(name or "") for name in context.variables(pod)]):
             return
         for container in context.containers(pod):
             if container.spec.get("env"):
                 yield from self._container(container, context)
 
+    def hands_out(self, name: str) -> bool:
+        """Whether a container runtime may take a variable of this name as a list of devices."""
+        return matches_any(self.names, name) or (name.endswith(_SUFFIX) and not matches_any(self.programs, name))
+
     def _container(self, container: Container, context: Context) -> Iterator[Finding]:
         env = container.spec["env"]
-        listed = [(index, entry) for index, entry in enumerate(env) if entry.get("name") in self._known]
+        listed = [(index, entry) for index, entry in enumerate(env) if self._matters(entry.get("name") or "")]
         if not listed:
             return
         with_gpu = container.has_gpu(context.gpus)
-        closed = with_gpu or any(e["name"] == self.names[0] and self._is_harmless(e) for _, e in listed)
+        closed = with_gpu or self._is_closed(env)
         for index, entry in listed:
             name = entry["name"]
             path, seen = (
                 f"{container.field}.env[{index}]",
-                f"{name}={_value(entry)} in container {quoted(container.name)}",
+                f"{bare(name)}={_value(entry)} in container {quoted(container.name)}",
             )
-            if name in self.names:
+            if name in self.beside_gpu:
                 if not self._is_harmless(entry):
-                    yield Finding(path, seen, "no such variable: it hands out devices past the GPU limit", _PLUGIN)
-                elif with_gpu:
-                    seen += ", which asks for a GPU"
-                    yield Finding(path, seen, "no such variable: it hides that GPU from the container", _PLUGIN, True)
+                    seen += "" if with_gpu else ", which asks for no GPU"
+                    wanted = "no such variable: it hands out devices of the node that no limit counts"
+                    fix = "Remove it where the program does not need it" if with_gpu else "Remove it, or ask for a GPU"
+                    yield Finding(path, seen, wanted, fix, with_gpu)
             elif name in self.advised:
                 wanted = "no such variable: it switches off the check that the driver fits the image"
                 yield Finding(path, seen, wanted, "Remove it, and choose an image for the driver of the nodes", True)
-            elif not closed:
-                seen += ", which asks for no GPU"
-                fix = f"Remove it, or set {self.names[0]} to void beside it"
-                yield Finding(path, seen, "no such variable: alone it stands for all GPUs of the node", fix)
+            elif name in self.legacy:
+                if not closed:
+                    seen += ", which asks for no GPU"
+                    fix = f"Remove it, or set {self.names[0]} to void beside it"
+                    yield Finding(path, seen, "no such variable: alone it stands for all GPUs of the node", fix)
+            elif not self._is_harmless(entry):
+                yield Finding(path, seen, "no such variable: it hands out devices past the GPU limit", _PLUGIN)
+            elif with_gpu:
+                seen += ", which asks for a GPU"
+                yield Finding(path, seen, "no such variable: it hides that GPU from the container", _PLUGIN, True)
+
+    def _matters(self, name: str) -> bool:
+        return name in self._told or self.hands_out(name)
 
     @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset((*self.names, *self.legacy, *self.advised))
+    def _told(self) -> frozenset[str]:
+        return frozenset((*self.legacy, *self.beside_gpu, *self.advised))
+
+    def _is_closed(self, env: list[dict[str, Any]]) -> bool:
+        """Whether the container gets no NVIDIA GPU: of several values the last one wins."""
+        values = [entry for entry in env if entry.get("name") == self.names[0]]
+        return bool(values) and self._is_harmless(values[-1])
 
     def _is_harmless(self, entry: dict[str, Any]) -> bool:
         return not entry.get("valueFrom") and (entry.get("value") or "") in self.harmless

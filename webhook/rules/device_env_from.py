@@ -6,9 +6,9 @@ a GPU is safe where the injector writes `void` there; one with a GPU is not.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
 Allowed:       a prefix that none of `names` begins with; any source in a container without GPU limit
-Refused:       a prefix that one of `names` begins with
+Refused:       a prefix that one of `names` begins with, or that begins as one of them that ends in `*`
 Warned about:  a source without a prefix in a container with a GPU limit (`unknown`: warn, deny or off)
-DRA:           the same.
+DRA:           a claim is no GPU limit: `void` is written beside it too.
 
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
 """
@@ -25,25 +25,19 @@ from webhook.text import quoted
 class DeviceEnvFrom(Rule):
     """No container takes variables that hand out devices from elsewhere."""
 
-    names: tuple[str, ...] = (
-        "NVIDIA_VISIBLE_DEVICES",
-        "NVIDIA_MIG_CONFIG_DEVICES",
-        "NVIDIA_MIG_MONITOR_DEVICES",
-        "NVIDIA_IMEX_CHANNELS",
-        "AMD_VISIBLE_DEVICES",
-        "HABANA_VISIBLE_DEVICES",
-        "ASCEND_VISIBLE_DEVICES",
-    )
-    """Variables by which a container runtime hands out devices, as in `deviceEnv`."""
+    names: tuple[str, ...] | None = None
+    """Variables by which a container runtime hands out devices, exact or with a trailing `*`. None: those of `deviceEnv`,
+    which the policy puts here."""
     unknown: Action = "warn"
     """What is done about a source that may bring any variable to a container with a GPU limit."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
+        names = self.names or ("NVIDIA_VISIBLE_DEVICES",)
         for container in context.containers(pod):
             for index, source in enumerate(container.spec.get("envFrom") or ()):
                 path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
                 if prefix := source.get("prefix"):
-                    if completed := next((name for name in self.names if name.startswith(prefix)), None):
+                    if completed := next((name for name in names if _begins(prefix, name)), None):
                         yield Finding(
                             path=path,
                             seen=f"prefix {quoted(prefix)} {where}",
@@ -54,7 +48,13 @@ class DeviceEnvFrom(Rule):
                     yield Finding(
                         path=path,
                         seen=f"variables of unknown names {where}, which asks for a GPU",
-                        wanted=f"variables by name: {self.names[0]} among them would hand out devices past the limit",
+                        wanted=f"variables by name: {names[0]} among them would hand out devices past the limit",
                         fix="List the variables under env with valueFrom, or give the source a prefix",
                         only_warn=self.unknown == "warn",
                     )
+
+
+def _begins(prefix: str, name: str) -> bool:
+    """Whether prefix and key can make `name`. One with a trailing `*` is made by what is longer, too."""
+    begins = name.removesuffix("*")
+    return begins.startswith(prefix) or (begins != name and prefix.startswith(begins))

@@ -6,7 +6,7 @@ container runtime listens to the environment of the image, that is every GPU of 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; env[NVIDIA_VISIBLE_DEVICES]
 Refused:       a GPU quantity of zero, and no GPU beside it
 Warned about:  the same where NVIDIA_VISIBLE_DEVICES is void or none, by the injector or by hand
-Not for DRA:   a container with a claim gets what the claim says.
+DRA:           a claim may be of any device, and excuses nothing.
 
 Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 """
@@ -36,7 +36,7 @@ class GpuZero(Rule):
             if not limits or container.gpu_counts(context.gpus):
                 continue
             zeros = [name for name in context.gpus.among(limits) if _is_zero(limits[name])]
-            if zeros and not container.has_gpu(context.gpus):
+            if zeros:
                 closed = _is_closed(container.spec)
                 yield Finding(
                     path=f"{container.field}.resources.limits[{bare(zeros[0])}]",

@@ -1,80 +1,76 @@
-"""No volume brings in the device files of the node, or the sockets that hand out devices.
+"""No volume brings in more of the node than folders of data.
 
-Fields read:   spec.volumes[*].hostPath.path, cleaned of `//` and `..`
-Refused:       a path of `paths`, everything below it, and every folder above it: `/`, `/dev`, `/run`, `/var/lib/kubelet`; the
-               files of a process, since `/proc/1/root` is the whole node
-Allowed:       other host paths: `/dev/shm`, `/dev/infiniband`, `/mnt/models`
-Not seen:      symbolic links on the node, and volumes of class local or hostPath, which only administrators make. Pod
-               Security Admission at level «baseline» refuses all host paths, and should be on in namespaces with GPUs.
+A host path may lead to devices, to the sockets that hand them out, and to what root programs of the node read. There are more
+of these than anybody can list (`/run/nri`, `/sys/bus/pci`, `/etc/containerd`, `/var/snap/microk8s`), so the rule lists what
+may be mounted.
+
+Fields read:   spec.volumes[*].hostPath.path, cleaned of `//` and `..`, with /var/run as /run; .type
+Allowed:       the folders of `allowed`, and what is below them
+Refused:       all others; what has a backslash, which Windows takes as a slash; a type that is a device or a socket
+               (CharDevice, BlockDevice, Socket), wherever it is
+Not seen:      symbolic links on the node. Who may write to an allowed folder may put one there that leads anywhere; a subPath
+               cannot leave its volume. Volumes of class local or hostPath, which only administrators make. Pod Security
+               Admission at level «baseline» refuses all host paths, and should be on in namespaces with GPUs.
 DRA:           the same.
+
+Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/kubelet/kubelet_pods.go (subPath).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cached_property
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod, clean_path
-from webhook.text import quoted
+from webhook.text import listed, quoted
 
-_PROCESS = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?=/|\Z)", re.ASCII)
+_SPECIAL = frozenset(("CharDevice", "BlockDevice", "Socket"))
+_FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for"
 
 
 class HostDevices(Rule):
     """No host path leads to devices or to what hands them out."""
 
-    paths: tuple[str, ...] = (
-        "/dev/nvidia*",
-        "/dev/dri",
-        "/dev/kfd",
-        "/dev/accel*",
-        "/dev/davinci*",
-        "/dev/vfio",
-        "/dev/char",
-        "/proc/driver/nvidia",
-        "/run/nvidia",
-        "/run/cdi",
-        "/etc/cdi",
-        "/var/lib/kubelet",
-        "/run/containerd",
-        "/run/crio",
-        "/run/docker.sock",
-        "/run/docker",
-        "/run/cri-dockerd.sock",
-        "/run/k3s",
-        "/run/k0s",
+    allowed: tuple[str, ...] = (
+        "/mnt",
+        "/data*",
+        "/models",
+        "/scratch",
+        "/home",
+        "/raid",
+        "/nfs",
+        "/lustre",
+        "/fsx",
+        "/checkpoints",
+        "/workspace",
+        "/dev/shm",  # noqa: S108  of the node, and no file of ours
+        "/var/log/sagemaker_checkpointing",
+        "/etc/localtime",
+        "/etc/timezone",
+        "/usr/share/zoneinfo",
     )
-    """Files and folders of the node, exact or with a trailing `*`. `/run` stands for `/var/run` too."""
+    """Folders and files of the node that may be mounted, with all below them; exact, or with a trailing `*`."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for index, volume in enumerate(pod["spec"].get("volumes") or ()):
             host = volume.get("hostPath")
             if not host:
                 continue
-            seen = host.get("path") or ""
-            if reached := self._reached(clean_path(seen)):
-                inside, what = reached
-                yield Finding(
-                    path=f"spec.volumes[{index}].hostPath.path",
-                    seen=quoted(seen),
-                    wanted=f"no host path that leads to devices: {what} is {'what it names' if inside else 'below it'}",
-                    fix="Remove the volume: the device plugin brings the devices that the limits ask for",
+            where, seen, kind = f"spec.volumes[{index}].hostPath", host.get("path") or "", host.get("type") or ""
+            if kind in _SPECIAL:
+                yield Finding(f"{where}.type", quoted(kind), "a folder or a file, no device and no socket", _FIX)
+            elif not self._is_allowed(seen):
+                may = (
+                    f"one of the folders that may be mounted: {listed(self.allowed)}"
+                    if self.allowed
+                    else "no host path"
                 )
+                yield Finding(f"{where}.path", quoted(seen), may, _FIX)
 
-    def _reached(self, path: str) -> tuple[bool, str] | None:
-        """What a path leads to, and whether it names it (or something in it) rather than a folder above it."""
-        if process := _PROCESS.match(path):
-            return True, process[0]
-        folder = path.rstrip("/") + "/"
-        for pattern, beginning, is_prefix in self._known:
-            if folder.startswith(beginning if is_prefix else beginning + "/"):
-                return True, pattern
-            if beginning.startswith(folder):
-                return False, pattern
-        return None
+    def _is_allowed(self, path: str) -> bool:
+        return "\\" not in path and (clean_path(path) + "/").startswith(self._beginnings)
 
     @cached_property
-    def _known(self) -> tuple[tuple[str, str, bool], ...]:
-        return tuple((p, clean_path(p.removesuffix("*")), p.endswith("*")) for p in self.paths)
+    def _beginnings(self) -> tuple[str, ...]:
+        return tuple([clean_path(p.removesuffix("*")) + ("" if p.endswith("*") else "/") for p in self.allowed])

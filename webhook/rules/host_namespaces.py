@@ -7,7 +7,7 @@ Fields read:   spec.hostPID, spec.hostIPC
 Allowed:       hostNetwork, which multi-node training needs
 Refused:       hostPID; hostIPC of a pod without a GPU
 Warned about:  hostIPC of a pod with a GPU
-DRA:           a claim counts as a GPU.
+DRA:           a claim may be of any device, and is no GPU here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class HostNamespaces(Rule):
                 fix="Remove it; use shareProcessNamespace to see the processes of this pod",
             )
         if spec.get("hostIPC"):
-            with_gpu = context.has_gpu(pod)
+            with_gpu = context.asks_for_gpu(pod)
             yield Finding(
                 path="spec.hostIPC",
                 seen="true" if with_gpu else "true in a pod that asks for no GPU",

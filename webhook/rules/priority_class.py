@@ -4,19 +4,22 @@ A high priority preempts the pods of others, so it is not the tenant's to take. 
 `system-node-critical`.
 
 Fields read:   spec.priorityClassName, spec.priority
-Allowed:       none; a class that exists and that no entry of `reserved` keeps from this namespace. It exists where the API
+Allowed:       none; a class that exists and that neither an entry of `reserved` nor `classes` of the policy keeps from this
+               namespace: a PriorityClass that the injector gives to a class of workload is for the namespaces that are
+               entitled to that class, whoever writes its name. It exists where the API
                server has its number in the pod: class and pod may come with one `kubectl apply`, and our watch of classes
                hears of the first a moment later than it is asked about the second
 Refused:       a class that the cluster does not have; `system-*` (anywhere: kube-system does not ask this webhook); a
-               class that `reserved` gives to other namespaces
+               class that `reserved` or `classes` gives to other namespaces
+Not seen:      a PriorityClass of high value that neither of them names. Only administrators make them.
 DRA:           the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Pod
@@ -30,7 +33,19 @@ class PriorityClassAllowed(Rule):
 
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
     """Priority class to the namespaces that may use it, both exact or with a trailing `*`. The first entry that
-    matches a class decides; a class that no entry matches is free for all."""
+    matches a class decides; a class that no entry matches is free for all, or goes by `classes` of the policy."""
+    _entitled: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+
+    def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> PriorityClassAllowed:
+        """The same rule, which knows too whom the policy entitles to the class of workload that has a PriorityClass."""
+        made = self.model_copy()
+        made._entitled = dict(entitled)
+        return made
+
+    @property
+    def kept(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Priority class and the namespaces that it is for; the first that fits decides."""
+        return (*self.reserved.items(), *self._entitled.items())
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("priorityClassName")
@@ -39,14 +54,14 @@ class PriorityClassAllowed(Rule):
         cluster, path = context.cluster, "spec.priorityClassName"
         looked_up = pod["spec"].get("priority") is not None  # admission plugin Priority, which comes before webhooks
         if cluster.knows_priority_classes and name not in cluster.priority_classes and not looked_up:
-            known = sorted(c for c in cluster.priority_classes if self._entitled(c, context.namespace) is None)
+            known = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
             fix = Hint(name, tuple(known), "Write ", " if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(known) or 'none'}", fix)
             return
-        entitled = self._entitled(name, context.namespace)
+        entitled = self._kept_for(name, context.namespace)
         if entitled is None:
             return
-        free = sorted(c for c in cluster.priority_classes if self._entitled(c, context.namespace) is None)
+        free = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
         whose = f"only for namespaces {listed(entitled)}" if entitled else "for no namespace of a tenant"
         yield Finding(
             path=path,
@@ -55,9 +70,9 @@ class PriorityClassAllowed(Rule):
             fix=f"Use {listed(free)}, or remove the line" if free else "Remove the line",
         )
 
-    def _entitled(self, name: str, namespace: str) -> tuple[str, ...] | None:
+    def _kept_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """The namespaces that a class is kept for where this is none of them; None where it may be used."""
-        for pattern, namespaces in self.reserved.items():
+        for pattern, namespaces in self.kept:
             if matches(pattern, name):
                 return None if matches_any(namespaces, namespace) else namespaces
         return None

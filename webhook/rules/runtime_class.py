@@ -1,11 +1,13 @@
 """Only pods that ask for a GPU use the GPU runtime.
 
-Under the GPU runtime the environment of an image alone decides about devices: a CUDA image asks for all of them.
+Under the GPU runtime the environment of an image alone decides about devices: a CUDA image asks for all of them. Which
+runtime a RuntimeClass stands for is said by its handler, and its name may be any.
 
-Fields read:   spec.runtimeClassName; resources of all containers, spec.resourceClaims
-Allowed:       the classes of `classes` in a pod that asks for a GPU or claims devices; any other class
-Refused:       these classes in a pod without
-DRA:           a claim counts as a GPU.
+Fields read:   spec.runtimeClassName; the handler of that RuntimeClass, where the cluster's are known; resources of all
+               containers
+Allowed:       the classes of `classes`, by name or by handler, in a pod that asks for at least one GPU; any other class
+Refused:       these classes in a pod that does not
+DRA:           a claim may be of any device, and is no GPU here: CDI brings its devices under any runtime.
 """
 
 from __future__ import annotations
@@ -20,18 +22,23 @@ from webhook.text import matches_any, quoted
 class RuntimeClass(Rule):
     """The GPU runtime is for pods that ask for a GPU."""
 
-    classes: tuple[str, ...] = ("nvidia", "nvidia-cdi", "nvidia-legacy")
-    """RuntimeClasses of the GPU runtime, exact or with a trailing `*`."""
+    classes: tuple[str, ...] = (
+        *("nvidia*", "amd*", "habana*", "ascend*", "mthreads*", "cambricon*", "metax*", "iluvatar*", "hygon*", "dtk*"),
+        *("enflame*", "neuron*"),
+    )
+    """GPU runtimes, by the name or the handler of their RuntimeClass: exact, or with a trailing `*`."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("runtimeClassName")
-        if not name or not matches_any(self.classes, name):
+        if not name:
             return
-        if context.has_gpu(pod):
+        by_name, handler = matches_any(self.classes, name), context.cluster.runtime_handler(name)
+        if not (by_name or (handler and matches_any(self.classes, handler))) or context.asks_for_gpu(pod):
             return
+        runtime = "" if by_name else f", the runtime {quoted(handler)},"
         yield Finding(
             path="spec.runtimeClassName",
-            seen=f"{quoted(name)} in a pod that asks for no GPU",
+            seen=f"{quoted(name)}{runtime} in a pod that asks for no GPU",
             wanted="a GPU limit beside it: without one the image may see every GPU of the node",
             fix="Remove it, or ask for a GPU in the limits of a container",
         )
