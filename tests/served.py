@@ -16,6 +16,7 @@ from webhook.cluster.state import ClusterState
 from webhook.decision import PROFILE_LABEL, Decision
 from webhook.errors import BadReview
 from webhook.handlers import Handlers
+from webhook.placement import Placer
 from webhook.pod import Pod
 from webhook.policy import Policy
 from webhook.review import Request
@@ -88,7 +89,7 @@ class Server:
         self.state = cluster() if made is None else made
         self.current = policy
         self.recorder = Recorder()
-        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW, most)
+        self.handlers = Handlers(self, self.state, Placer(self.state), self.recorder, lambda: NOW, most)
 
     def mutate(self, obj: Any, **request: Any) -> dict[str, Any]:
         return self.answered(*self.handlers.mutate(review(obj, **request)))

@@ -22,7 +22,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.facts import Ranked
-from webhook.placement import answer
+from webhook.placement import Placer
 from webhook.plan import _MOST, Plan, _slot
 from webhook.pod import DECISION, Pod
 from webhook.policy import Policy
@@ -66,7 +66,7 @@ class Asked:
 
     def _counting(self, decide: Callable[..., Decision]) -> Callable[..., Decision]:
         def counted(request: Request, policy: Policy, snapshot: Snapshot, *more: Any) -> Decision:
-            self.count += snapshot.state is self._state
+            self.count += snapshot._state is self._state
             return decide(request, policy, snapshot, *more)
 
         return counted
@@ -292,8 +292,8 @@ def test_a_record_that_grows_too_long_is_made_anew() -> None:
     server.mutate(replica())
     plan = next(iter(server.handlers._alike._mutated.by_key.values()))
     assert isinstance(plan, Plan)
-    assert plan.again(short.snapshot(NOW), answer, dry_run=True) is not None
-    assert plan.again(long.snapshot(NOW), answer, dry_run=True) is None
+    assert plan.again(short.snapshot(NOW), Placer(short).answer, dry_run=True) is not None
+    assert plan.again(long.snapshot(NOW), Placer(long).answer, dry_run=True) is None
 
 
 def test_a_patch_that_names_the_token_is_made_anew() -> None:

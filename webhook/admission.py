@@ -7,7 +7,6 @@ from functools import partial
 
 from webhook import explain
 from webhook.cluster.pods import claim_of
-from webhook.cluster.snapshot import Snapshot
 from webhook.decision import (
     IGNORED,
     Decision,
@@ -24,7 +23,7 @@ from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit, apply
-from webhook.placement import Rank, answer, ask_of, place
+from webhook.placement import Placer, Rank, ask_of
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION, Pod, annotations_of
 from webhook.policy import Policy
@@ -36,9 +35,15 @@ _ANNOTATION = ("metadata", "annotations", DECISION)
 
 
 def mutate(
-    request: Request, policy: Policy, cluster: Cluster, original: Callable[[], Pod], rank: Rank = answer
+    request: Request,
+    policy: Policy,
+    cluster: Cluster,
+    original: Callable[[], Pod],
+    placer: Placer | None = None,
+    rank: Rank | None = None,
 ) -> Decision:
     """Decide for a new pod. `request.object` is changed in place; `original` gives it again as it was received.
+    `placer` chooses nodes of that `cluster`; without one none is chosen.
 
     Raises BadPod where there is no object, and anything where it has not the shape of a pod.
     """
@@ -56,18 +61,19 @@ def mutate(
     decision.warnings = [home.warning, context.workload.warning]
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
         early = _early(request, pod, context, policy, home)
-        return _refused_early(decision, early, request, context, policy, home) if early else IGNORED
+        return _refused_early(decision, early, request, context, policy, home, placer) if early else IGNORED
     edit = Edit(pod)
     context.strategy = home.settings.placement.strategy(context.workload.name) if context.gpu_names else "pack"
-    if isinstance(cluster, Snapshot):
+    if placer is not None:
         context.place = partial(
-            place,
-            snapshot=cluster,
+            placer.place,
+            cluster=cluster,
             settings=home.settings.placement,
             strategy=context.strategy,
             gpus=context.gpus,
             workload=context.workload.name,
         )
+        rank = rank or placer.answer
     before = explain.previous(pod, _named_nodes(edit), context.strategy) if DECISION in annotations_of(pod) else None
     said: Findings = []
     for name, injector in injectors:
@@ -80,7 +86,7 @@ def mutate(
         else:
             decision.warnings.append(outcome.warning)
     if said or _early(request, pod, context, policy, home):
-        return _refused_early(decision, said, request, context, policy, home)
+        return _refused_early(decision, said, request, context, policy, home, placer)
     decision.placement = context.placement
     _finish(decision, edit, policy, known=before is not None)
     if decision.patch is not None and not _holds(decision.patch, original, pod):
@@ -93,9 +99,11 @@ def mutate(
     return decision
 
 
-def _chosen(decision: Decision, pod: Pod, context: Context, settings: PlacementSettings, rank: Rank) -> Placement:
+def _chosen(
+    decision: Decision, pod: Pod, context: Context, settings: PlacementSettings, rank: Rank | None
+) -> Placement:
     """The ranked nodes, or why there are none."""
-    if not isinstance(context.cluster, Snapshot):
+    if rank is None:
         return Placement((), context.strategy, "cluster state is not known")
     ask = ask_of(pod, settings, context.strategy, context.gpus, context.workload.name)
     if isinstance(ask, Placement):
@@ -111,14 +119,20 @@ def _early(request: Request, pod: Pod, context: Context, policy: Policy, home: H
 
 
 def _refused_early(
-    decision: Decision, said: Findings, request: Request, context: Context, policy: Policy, home: Home
+    decision: Decision,
+    said: Findings,
+    request: Request,
+    context: Context,
+    policy: Policy,
+    home: Home,
+    placer: Placer | None,
 ) -> Decision:
     """Refused before the API server looks, with what every rule has to say: one round trip, all mistakes.
 
     Where no rule says it, because that one is off, the injector's own words stand: `said`.
     """
     pod = pod_of(request.object)
-    context.fits_empty = fitting(context.cluster, policy, home)
+    context.fits_empty = fitting(placer, context.cluster, policy, home)
     found = [] if exempt(request, pod, home) else list(findings(pod, context, policy.rules(home.profile)))
     decision.findings = found if _denials(found) else [*said, *found]
     return refused(decision, policy, shadow=home.settings.shadow)
@@ -155,7 +169,7 @@ def _named_nodes(edit: Edit) -> set[str | None]:
     return preferred | {named_node({"matchFields": [field]}) for field in fields}
 
 
-def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None = None) -> Decision:
     """Check a pod. On an UPDATE only what the update brings counts: what was there before is not its fault.
 
     Raises BadPod where there is no object, and anything where it has not the shape of a pod.
@@ -179,7 +193,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
         return Decision("allowed", home.profile)
     context = context_of(request, pod, policy, cluster)
     context.old = old
-    context.fits_empty = fitting(cluster, policy, home)
+    context.fits_empty = fitting(placer, cluster, policy, home)
     decision = Decision("allowed", home.profile, context.workload.name, unknown_profile=home.unknown)
     decision.findings.extend(findings(pod, context, policy.rules(home.profile)))
     if any(action == "deny" for _, action, _ in decision.findings):

@@ -25,7 +25,7 @@ from webhook.decision import PROFILE_LABEL, Decision, home_of
 from webhook.errors import BadReview, QuantityError
 from webhook.form import Form, marked
 from webhook.likeness import key_of
-from webhook.placement import Rank, answer
+from webhook.placement import Placer, Rank
 from webhook.plan import Plan
 from webhook.pod import DECISION
 from webhook.policy import Policy
@@ -100,10 +100,11 @@ class Alike:
     `most`: so many templates are kept of each hook; 0: none.
     """
 
-    def __init__(self, rank: Rank = answer, most: int = MOST) -> None:
+    def __init__(self, placer: Placer, rank: Rank, most: int = MOST) -> None:
+        self._placer = placer
         self._rank = rank
         self._policy: Policy | None = None
-        self._facts: tuple[int, ...] = ()
+        self._facts: tuple[object, ...] = ()
         self._mutated = _Memory(most)
         self._validated = _Memory(most)
 
@@ -136,7 +137,7 @@ class Alike:
         if known is not None:
             made = known if isinstance(known, Decision) else known.again(snapshot, self._rank, dry_run=request.dry_run)
         if made is None:
-            made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._rank)
+            made = admission.mutate(request, policy, snapshot, lambda: object_of(body), self._placer, self._rank)
             if key and (new := _kept(made, request, policy, snapshot)):
                 self._mutated.decided(key, new)
         elif key and known:
@@ -151,7 +152,7 @@ class Alike:
         if key and isinstance(known, Decision):
             _learn(self._validated, body, request, key, snapshot, stored=True)
             return known
-        made = admission.validate(request, policy, snapshot)
+        made = admission.validate(request, policy, snapshot, self._placer)
         if key:
             self._validated.decided(key, made)
         return made

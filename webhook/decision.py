@@ -13,11 +13,10 @@ import orjson
 
 from webhook import explain
 from webhook.cluster.pods import Claim
-from webhook.cluster.snapshot import Snapshot
 from webhook.errors import BadPod
 from webhook.facts import Cluster, Placement, Rejected
 from webhook.interface import Context, Finding, Outcome, Rule
-from webhook.placement import Ask, fits_empty
+from webhook.placement import Ask, Placer
 from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request, ending, warned
@@ -179,11 +178,11 @@ def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[tuple[str, st
             return
 
 
-def fitting(cluster: Cluster, policy: Policy, home: Home) -> Callable[[Pod], Rejected] | None:
-    """What tells rules whether a pod fits any node; None where the cluster is not one that placement knows."""
-    if not isinstance(cluster, Snapshot):
+def fitting(placer: Placer | None, cluster: Cluster, policy: Policy, home: Home) -> Callable[[Pod], Rejected] | None:
+    """What tells rules whether a pod fits any node; None where nobody chooses nodes."""
+    if placer is None:
         return None
-    return partial(fits_empty, snapshot=cluster, settings=home.settings.placement, gpus=policy.gpus)
+    return partial(placer.fits_empty, cluster=cluster, settings=home.settings.placement, gpus=policy.gpus)
 
 
 def exempt(request: Request, pod: Pod, home: Home) -> bool:

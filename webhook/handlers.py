@@ -10,13 +10,12 @@ from webhook import policy_guard, review, workloads
 from webhook.alike import MOST, Alike
 from webhook.answers import encode
 from webhook.cluster.pods import Promise, promise_of
-from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadReview
-from webhook.facts import Placement
+from webhook.facts import Cluster, Placement
 from webhook.gpus import Gpus
-from webhook.placement import Ask, answer
+from webhook.placement import Ask, Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
 from webhook.shape import check
@@ -44,12 +43,16 @@ class Recorder(Protocol):
 
 
 class Handlers:
-    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds. `most`: see `Alike`."""
+    """The two webhooks as plain functions from body to answer.
+
+    `placer` chooses nodes of `state`. `clock` gives monotonic seconds. `most`: see `Alike`.
+    """
 
     def __init__(
         self,
         policies: PolicySource,
         state: ClusterState,
+        placer: Placer,
         recorder: Recorder,
         clock: Callable[[], float],
         most: int = MOST,
@@ -58,7 +61,8 @@ class Handlers:
         self._state = state
         self._recorder = recorder
         self._clock = clock
-        self._alike = Alike(self._ranked, most)
+        self._placer = placer
+        self._alike = Alike(placer, self._ranked, most)
 
     def mutate(self, body: bytes) -> Answer:
         return self._answer("mutate", body, self._mutate)
@@ -102,15 +106,15 @@ class Handlers:
         else:
             request = review.parse(body)
             if request.resource != "pods":
-                return request, workloads.mutate(request, policy, snapshot)
+                return request, workloads.mutate(request, policy, snapshot, self._placer)
             decision = self._alike.mutate(body, request, policy, snapshot)
         if decision.reserve and decision.claim is not None and decision.placement is not None:
             self._state.hold(decision.claim, decision.placement, now)
         return request, decision
 
-    def _ranked(self, ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
+    def _ranked(self, ask: Ask, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
         started = perf_counter()
-        found = answer(ask, snapshot, settings, gpus)
+        found = self._placer.answer(ask, cluster, settings, gpus)
         self._recorder.ranked(ask.strategy, perf_counter() - started)
         return found
 
@@ -124,7 +128,7 @@ class Handlers:
             if request.resource == "configmaps":
                 return request, policy_guard.validate(request, snapshot)
             if request.resource != "pods":
-                return request, workloads.validate(request, policy, snapshot)
+                return request, workloads.validate(request, policy, snapshot, self._placer)
             decision = self._alike.validate(body, request, policy, snapshot)
             if promised and decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
                 promise = promise_of(request.object or {})

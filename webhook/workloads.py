@@ -16,6 +16,7 @@ from webhook.decision import IGNORED, Decision, Findings, Home, context_of, exem
 from webhook.facts import Cluster
 from webhook.interface import Context, Finding, Refusal
 from webhook.patch import Edit
+from webhook.placement import Placer
 from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
@@ -26,7 +27,7 @@ Told = tuple[str, str, Finding]
 """Unit, action, finding."""
 
 
-def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None = None) -> Decision:
     """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a template that
     the API server is certain to refuse is refused here, with what every rule has to say.
 
@@ -41,7 +42,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     if checked_by_the_api_server(request):
         early = [told for template in found for told in _early(request, template, policy, cluster, home)]
         if early:
-            return _judged(request, found, policy, cluster, home, deny=True, early=early)
+            return _judged(request, found, policy, cluster, placer, home, deny=True, early=early)
     if not operations:
         return IGNORED
     decision = Decision("patched", home.profile)
@@ -72,7 +73,7 @@ def _early(request: Request, template: Template, policy: Policy, cluster: Cluste
     return [(name, action, _moved(finding, template)) for name, action, finding in found if action == "deny"]
 
 
-def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
+def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None = None) -> Decision:
     """What the pod hook would refuse or change, said to the person at `kubectl apply`; refused under mode `deny`.
 
     Raises BadPod where a template has not the shape of a pod.
@@ -80,7 +81,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster) -> Decision:
     home, found = _changed(request, policy, cluster)
     if home is None:
         return IGNORED
-    return _judged(request, found, policy, cluster, home, deny=home.settings.templates.mode == "deny")
+    return _judged(request, found, policy, cluster, placer, home, deny=home.settings.templates.mode == "deny")
 
 
 def _judged(
@@ -88,6 +89,7 @@ def _judged(
     found: list[Template],
     policy: Policy,
     cluster: Cluster,
+    placer: Placer | None,
     home: Home,
     *,
     deny: bool,
@@ -100,7 +102,7 @@ def _judged(
         if exempt(asker, template.pod, home):
             continue
         context = _context(asker, template, policy, cluster)
-        context.fits_empty = fitting(cluster, policy, home)
+        context.fits_empty = fitting(placer, cluster, policy, home)
         context.holder = holder_of(template, request) if early else None  # later the API server has been at it
         decision.workload = context.workload.name
         later = _findings(template, context, policy, home, changes)
