@@ -13,8 +13,8 @@ from setuptools import setup
 
 COMPILED = """
     admission decision_cache decision_log errors explain facts handlers metrics patch process reduced response review text
-    cluster.columns cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes cluster.shares
-    cluster.snapshot cluster.state cluster.usage
+    cluster.columns cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes
+    cluster.shares cluster.snapshot cluster.state cluster.usage
     placement placement.ask placement.filters placement.fragmentation placement.others placement.plain placement.ranker
     placement.ranking placement.shapes placement.states placement.strategies placement.top placement.whole
 """.split()  # noqa: SIM905  one on a line each would be all there is to see

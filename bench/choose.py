@@ -33,7 +33,7 @@ from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.facts import Placement
 from webhook.gpus import GpuName, Gpus
-from webhook.placement import place
+from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION
 
@@ -41,6 +41,7 @@ SIZES = (1_213, 5_000, 20_000, 65_000)
 AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}
 """Milliseconds at the 99th percentile."""
 GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
+_SETTINGS = PlacementSettings()
 _PAGE = 500
 _PODS_PER_NODE = 7.7
 _WARM_UP = 1_000
@@ -104,7 +105,8 @@ def fill(state: ClusterState, count: int) -> dict[str, float]:
 
 def measure(count: int, choices: int) -> Object:
     """Everything about one number of nodes."""
-    state, settings, rng = ClusterState(max_age=inf), PlacementSettings(), random.Random(1)
+    state, rng = ClusterState(max_age=inf), random.Random(1)
+    placer = Placer(state)
     fresh = _resident()
     found = fill(state, count)
     for kind in REQUIRED:
@@ -119,7 +121,7 @@ def measure(count: int, choices: int) -> Object:
             watches |= {name: Stopwatch() for name in watches}
         number = 1_000_000 + step
         made = pod(number, 200_000 + step // 20 % 40 + 40 * (step // 800))
-        _admit(state, settings, made, step, watches, alive)
+        _admit(state, placer, made, step, watches, alive)
         _others(state, count, rng, watches, alive)
     memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB, 1)
     return {
@@ -135,7 +137,7 @@ def measure(count: int, choices: int) -> Object:
 
 def _admit(
     state: ClusterState,
-    settings: PlacementSettings,
+    placer: Placer,
     made: Object,
     step: int,
     watches: dict[str, Stopwatch],
@@ -145,7 +147,7 @@ def _admit(
     owner = int(made["metadata"]["name"].split("-")[1])
     now = step / 100
     with watches["choose"]:
-        placement: Placement = place(made, state.snapshot(now), settings, strategy_of(owner), GPUS)
+        placement: Placement = placer.place(made, state.snapshot(now), _SETTINGS, strategy_of(owner), GPUS)
     with watches["reserve"]:
         state.reserve(made, placement, now)
     if placement.nodes:

@@ -32,6 +32,7 @@ from webhook.cluster.state import ClusterState
 from webhook.handlers import Handlers
 from webhook.metrics import Metrics
 from webhook.offline import load_policy, load_state
+from webhook.placement import Placer
 from webhook.process import Recorder
 
 _MOST_SECONDS, _MOST_MEMORY = 1.0, 300.0
@@ -67,7 +68,7 @@ async def _within_a_loop(state: ClusterState, name: str, nowhere: BinaryIO) -> C
 def _measured(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
     """Of this body, in this process. To read the body is the server's, and not in it."""
     recorder = Recorder(Metrics(), logs.configure(nowhere))
-    handlers = Handlers(_Policies(), state, recorder, lambda: 0.0)
+    handlers = Handlers(_Policies(), state, Placer(state), recorder, lambda: 0.0)
     body, slowest, peak, answers = BODIES[name].make(), 0.0, 0.0, []
     gc.collect()
     _trim()

@@ -31,6 +31,7 @@ from webhook.cluster.pods import first_promised
 from webhook.handlers import Handlers
 from webhook.metrics import Metrics
 from webhook.offline import load_policy, load_state
+from webhook.placement import Placer
 from webhook.process import Recorder
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
@@ -51,7 +52,7 @@ class Program:
             file.write_bytes(orjson.dumps(cluster(nodes)))
             self.state = load_state(file)
         recorder = Recorder(Metrics(), logs.configure(nowhere))
-        self._hooks = Handlers(_Policies(), self.state, recorder, lambda: 0.0)
+        self._hooks = Handlers(_Policies(), self.state, Placer(self.state), recorder, lambda: 0.0)
         self._bodies = [review(number, kind(pod(number))) for number in range(count)]
         self.taken: dict[str, list[float]] = {}
 

@@ -12,6 +12,7 @@ import orjson
 from webhook.handlers import Handlers
 from webhook.offline import load_policy, load_state
 from webhook.patch import apply
+from webhook.placement import Placer
 
 
 def node(number: int) -> dict[str, Any]:
@@ -163,7 +164,8 @@ def stored(cluster_file: Path, reviews: list[bytes]) -> list[dict[str, Any]]:
         def bad_review(self, hook: str, error: Exception) -> None:
             raise error
 
-    handlers = Handlers(Silent(), load_state(cluster_file), Silent(), time.monotonic)
+    state = load_state(cluster_file)
+    handlers = Handlers(Silent(), state, Placer(state), Silent(), time.monotonic)
     return [as_stored(number, body, handlers.mutate(body)[1]) for number, body in enumerate(reviews)]
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.cluster.state import ClusterState
 from webhook.facts import Autoscaler, PriorityClass, Taint, Workload
 from webhook.gpus import GpuName, Gpus
 from webhook.interface import Context, Finding, Rule
@@ -102,9 +101,6 @@ class ClusterFacts:
 
     autoscalers: Mapping[tuple[str, str, str], Autoscaler] = field(default_factory=dict)
     """Namespace, kind and name of a workload to what scales it."""
-
-    state: ClusterState = field(default_factory=lambda: ClusterState(max_age=float("inf")))
-    """What placement looks at: no node."""
 
     runtime_classes: Mapping[str, str] = field(default_factory=dict)
     """RuntimeClass to its handler."""

@@ -17,6 +17,7 @@ from webhook.decision import Decision
 from webhook.decision_cache import MOST_BYTES
 from webhook.errors import BadReview
 from webhook.handlers import Handlers
+from webhook.placement import Placer
 from webhook.pod import Pod
 from webhook.policy import Policy
 from webhook.review import Request
@@ -86,7 +87,7 @@ class Server:
         self.state = cluster() if made is None else made
         self.current = policy
         self.recorder = Recorder()
-        self.handlers = Handlers(self, self.state, self.recorder, lambda: NOW, cached)
+        self.handlers = Handlers(self, self.state, Placer(self.state), self.recorder, lambda: NOW, cached)
 
     def mutate(self, obj: Any, **request: Any) -> dict[str, Any]:
         return self.answered(*self.handlers.mutate(review(obj, **request)))

@@ -65,11 +65,11 @@ def request(obj: Pod | None, namespace: str = "default", **tweaks: Any) -> Reque
 
 
 def mutated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return mutate(request(obj, namespace, **tweaks), POLICY, cluster)
+    return mutate(request(obj, namespace, **tweaks), POLICY, cluster, None)
 
 
 def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return validate(request(obj, namespace, **tweaks), POLICY, cluster)
+    return validate(request(obj, namespace, **tweaks), POLICY, cluster, None)
 
 
 def told(decision: Decision) -> list[tuple[str, str, str]]:
@@ -124,10 +124,10 @@ def test_a_decision_says_what_was_done() -> None:
     }
     assert warnings_of(decision) == ['PriorityClass "gpu-development" does not exist: the pod keeps its priority']
     assert decision.placement is not None
-    assert decision.placement.reason == "no node fits"
+    assert decision.placement.reason == "cluster state is not known"
     assert not decision.claim, "no node was chosen"
     record = orjson.loads(decision.record)
-    assert record["why"] == "no node fits"
+    assert record["why"] == "cluster state is not known"
     assert orjson.loads(decision.patch or b"")[-1] == {
         "op": "add",
         "path": "/metadata/annotations",

@@ -18,6 +18,7 @@ from webhook import admission
 from webhook.cluster.state import ClusterState
 from webhook.decision_cache import LARGEST_KEY, DecisionCache
 from webhook.handlers import Handlers
+from webhook.placement import Placer
 from webhook.pod import DECISION
 from webhook.reduced import key_of, reduced
 from webhook.review import parse
@@ -136,9 +137,9 @@ def test_a_change_of_policy_or_of_what_units_read_is_seen_at_once() -> None:
 def test_what_is_kept_is_bounded_in_bytes() -> None:
     cache, snapshot = DecisionCache(100_000), cluster().snapshot(100.0)
     for number in range(300):
-        cache.prepare(reduced(parse(review(replica(0, hostname=f"h{number}")))), POLICY, snapshot)
+        cache.prepare(reduced(parse(review(replica(0, hostname=f"h{number}")))), POLICY, snapshot, None)
     large = replica(0, hostname="x" * LARGEST_KEY)
-    cache.prepare(reduced(parse(review(large))), POLICY, snapshot)
+    cache.prepare(reduced(parse(review(large))), POLICY, snapshot, None)
     kept = sum(map(len, cache._kept))
     assert 50_000 < kept == cache._bytes <= 100_000
 
@@ -167,7 +168,7 @@ def _handlers(of: ClusterState, clock: list[float]) -> Handlers:
     class Policies:
         current = POLICY
 
-    return Handlers(Policies(), of, _Told(), lambda: clock[0])
+    return Handlers(Policies(), of, Placer(of), _Told(), lambda: clock[0])
 
 
 def _roomy() -> ClusterState:

@@ -18,6 +18,7 @@ from webhook.feeds.policy import PolicyHolder
 from webhook.logs import configure
 from webhook.metrics import Metrics
 from webhook.offline import load_state
+from webhook.placement import Placer
 from webhook.warmup import warm_up
 
 POLICY = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
@@ -44,14 +45,15 @@ STATES = {
 @pytest.mark.parametrize("known", STATES.values(), ids=STATES)
 def test_nothing_is_promised_by_a_warm_up_among(known: ClusterState) -> None:
     before = (known.ledger.counts, dict(known.ledger.ended), known.history.popular({}))
-    answers = warm_up(policies(), known, lambda: 0.0)
+    answers = warm_up(policies(), known, Placer(known), lambda: 0.0)
     assert [status for status, _ in answers] == [200] * 4
     assert (known.ledger.counts, dict(known.ledger.ended), known.history.popular({})) == before
     assert known.ledger.counts == (0, 0)
 
 
 def test_a_node_is_chosen_and_everything_injected_as_for_a_pod_that_is_meant() -> None:
-    (_, mutated), (_, validated), *_ = warm_up(policies(), load_state(CLUSTER), lambda: 0.0)
+    known = load_state(CLUSTER)
+    (_, mutated), (_, validated), *_ = warm_up(policies(), known, Placer(known), lambda: 0.0)
     record = orjson.loads(orjson.loads(mutated)["response"]["auditAnnotations"]["decision"])
     assert record["nodes"]
     assert orjson.loads(validated)["response"]["allowed"] is True
@@ -61,11 +63,12 @@ def test_what_a_first_decision_imports_is_there_after_it() -> None:
     """In a process of its own: what is imported stays so."""
     program = """
 import sys
-from tests.test_warmup import CLUSTER, load_state, policies, warm_up
+from tests.test_warmup import CLUSTER, Placer, load_state, policies, warm_up
 known, holder = load_state(CLUSTER), policies()
-warm_up(holder, known, lambda: 0.0)
+placer = Placer(known)
+warm_up(holder, known, placer, lambda: 0.0)
 before = set(sys.modules)
-warm_up(holder, known, lambda: 1.0)
+warm_up(holder, known, placer, lambda: 1.0)
 print(sorted(set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -51,11 +51,11 @@ def asked(
 
 
 def mutated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
-    return workloads.mutate(request, under, cluster)
+    return workloads.mutate(request, under, cluster, None)
 
 
 def validated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
-    return workloads.validate(request, under, cluster)
+    return workloads.validate(request, under, cluster, None)
 
 
 NO_NAMESPACE = ClusterFacts(namespaces={"team-a": {}})

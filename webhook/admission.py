@@ -14,14 +14,13 @@ import orjson
 
 from webhook import bounds, explain
 from webhook.cluster.pods import claim_of
-from webhook.cluster.snapshot import Snapshot
 from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
 from webhook.decision import IGNORED, Decision
-from webhook.facts import Placement
+from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Context, Injector, Outcome
 from webhook.patch import Edit, apply
-from webhook.placement import Ask, answer, ask_of, place
+from webhook.placement import Ask, Placer, ask_of
 from webhook.pod import DECISION, Pod, annotations_of
 from webhook.policy import Policy
 from webhook.reduced import as_json, reduced
@@ -59,16 +58,16 @@ class Prepared:
         return all([outcome.settled for outcome in self.outcomes.values()])
 
 
-Prepare = Callable[[Request, Policy, Snapshot], Prepared | Decision]
+Prepare = Callable[[Request, Policy, Cluster, Placer | None], Prepared | Decision]
 
 
-def prepare(request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | Decision:
+def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Prepared | Decision:
     """The half that is the same for all replicas: a decision where there is nothing to place. `request`: a reduced one."""
-    home = home_of(request.namespace, policy, snapshot)
+    home = home_of(request.namespace, policy, cluster)
     if home is None:
         return IGNORED
     pod = pod_of(request.object)
-    context = context_of(request, pod, policy, snapshot, home)
+    context = context_of(request, pod, policy, cluster, home, placer)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
     claims = bool(pod["spec"].get("resourceClaims"))
@@ -77,9 +76,15 @@ def prepare(request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | 
         return _refused_early(request, Edit(pod), context, policy, home, ()) or IGNORED
     settings, workload = home.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
-    context.place = partial(
-        place, snapshot=snapshot, settings=settings, strategy=context.strategy, gpus=policy.gpus, workload=workload
-    )
+    if placer is not None:
+        context.place = partial(
+            placer.place,
+            cluster=cluster,
+            settings=settings,
+            strategy=context.strategy,
+            gpus=policy.gpus,
+            workload=workload,
+        )
     edit = Edit(pod)
     first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
     outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
@@ -126,12 +131,16 @@ def _chosen_before(edit: Edit, context: Context) -> Placement | None:
     return explain.previous(edit.object, named, context.strategy)
 
 
-def complete(prepared: Prepared, policy: Policy, snapshot: Snapshot) -> Decision:
+def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Choose the node, and do what depends on it. `prepared` may be of another replica, and of an earlier moment."""
     home, ask, edit = prepared.home, prepared.ask, prepared.edit.copy()
-    chooses = isinstance(ask, Ask)
-    placement = answer(ask, snapshot, home.settings.placement, policy.gpus) if isinstance(ask, Ask) else ask
-    context = replace(prepared.context, cluster=snapshot, placement=placement)
+    if not isinstance(ask, Ask):
+        placement = ask
+    elif placer is None:
+        placement = Placement((), ask.strategy, "cluster state is not known")
+    else:
+        placement = placer.answer(ask, cluster, home.settings.placement, policy.gpus)
+    context = replace(prepared.context, cluster=cluster, placement=placement)
     outcomes = dict(prepared.outcomes)
     for name, injector in prepared.remaining:
         outcomes[name] = injector.inject(edit, context)
@@ -157,7 +166,7 @@ def complete(prepared: Prepared, policy: Policy, snapshot: Snapshot) -> Decision
         return replace(decision, result="gated", warnings=(_GATED,))
     if home.settings.shadow:
         return replace(decision, result="shadow")
-    claim = claim_of(edit.object) if chooses and placement.nodes else None
+    claim = claim_of(edit.object) if isinstance(ask, Ask) and placement.nodes else None
     return replace(decision, result="patched", patch=patch, claim=claim)
 
 
@@ -173,7 +182,9 @@ def _holds(patch: bytes, source: bytes, edit: Edit) -> bool:
         return False
 
 
-def mutate(request: Request, policy: Policy, snapshot: Snapshot, prepare: Prepare = prepare) -> Decision:
+def mutate(
+    request: Request, policy: Policy, cluster: Cluster, placer: Placer | None, prepare: Prepare = prepare
+) -> Decision:
     """Decide for a new pod. Nothing is changed in place.
 
     `prepare`: the function of that name, or one that remembers what it gave. Raises BadPod where there is no object, and
@@ -183,11 +194,11 @@ def mutate(request: Request, policy: Policy, snapshot: Snapshot, prepare: Prepar
         return IGNORED
     if bounds.of_size(request.size) or bounds.of_pod(request.object):
         return IGNORED  # the validating hook says so
-    prepared = prepare(reduced(request), policy, snapshot)
-    return prepared if isinstance(prepared, Decision) else complete(prepared, policy, snapshot)
+    prepared = prepare(reduced(request), policy, cluster, placer)
+    return prepared if isinstance(prepared, Decision) else complete(prepared, policy, cluster, placer)
 
 
-def validate(request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
+def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Check a pod. On an UPDATE only what the update brings counts: what was there before is not its fault.
 
     Raises BadPod where there is no object, and anything where it has not the shape of a pod.
@@ -196,7 +207,7 @@ def validate(request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         return IGNORED
     if request.operation not in ("CREATE", "UPDATE"):
         return IGNORED
-    home = home_of(request.namespace, policy, snapshot)
+    home = home_of(request.namespace, policy, cluster)
     if home is None:
         return IGNORED
     pod = pod_of(request.object)
@@ -213,7 +224,7 @@ def validate(request: Request, policy: Policy, snapshot: Snapshot) -> Decision:
         if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
             return refused(request, excessive(past), policy, home)
         pod, old = annotated, _annotations_alone(old)  # what is stored already is not asked again how large it is
-    context = context_of(request, pod, policy, snapshot, home)
+    context = context_of(request, pod, policy, cluster, home, placer)
     context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
     found = list(findings(pod, context, policy.rules(home.profile)))
     if denials(found):

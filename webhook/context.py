@@ -8,12 +8,11 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from webhook import bounds, explain
-from webhook.cluster.snapshot import Snapshot
 from webhook.decision import Decision, Found
 from webhook.errors import BadPod
 from webhook.facts import Cluster
 from webhook.interface import Context, Finding, Rule
-from webhook.placement import fits_empty
+from webhook.placement import Placer
 from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.review import Request
@@ -64,18 +63,23 @@ def pod_of(obj: Pod | None) -> Pod:
     return obj
 
 
-def context_of(request: Request, pod: Pod, policy: Policy, snapshot: Snapshot, home: Home) -> Context:
-    controller = owner(pod)
+def context_of(
+    request: Request, pod: Pod, policy: Policy, cluster: Cluster, home: Home, placer: Placer | None
+) -> Context:
+    """What units may know. `placer` chooses nodes of that `cluster`; None where nobody does."""
+    controller, fits_empty = owner(pod), None
+    if placer is not None:
+        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=home.settings.placement, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
-        cluster=snapshot,
+        cluster=cluster,
         workload=policy.classify(pod, controller, request.namespace),
         owner=controller,
         gpu_names=gpu_names(pod, policy.gpus),
         groups=request.groups,
         operation=request.operation,
-        fits_empty=partial(fits_empty, snapshot=snapshot, settings=home.settings.placement, gpus=policy.gpus),
+        fits_empty=fits_empty,
     )
 
 

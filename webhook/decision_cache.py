@@ -11,9 +11,10 @@ from typing import Final
 
 from webhook import admission
 from webhook.admission import Prepared
-from webhook.cluster.snapshot import Snapshot
 from webhook.context import PROFILE_LABEL
 from webhook.decision import Decision
+from webhook.facts import Cluster
+from webhook.placement import Placer
 from webhook.policy import Policy
 from webhook.reduced import key_of
 from webhook.review import Request
@@ -31,19 +32,19 @@ class DecisionCache:
         self._most = most
         self._bytes = 0
         self._policy: Policy | None = None
-        self._facts: tuple[int, ...] = ()
+        self._facts: tuple[object, ...] = ()
         self._kept: dict[bytes, Prepared | Decision] = {}
 
-    def prepare(self, request: Request, policy: Policy, snapshot: Snapshot) -> Prepared | Decision:
+    def prepare(self, request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Prepared | Decision:
         """As `admission.prepare`."""
-        if policy is not self._policy or snapshot.facts != self._facts:
-            self._policy, self._facts, self._bytes = policy, snapshot.facts, 0
+        if policy is not self._policy or cluster.facts != self._facts:
+            self._policy, self._facts, self._bytes = policy, cluster.facts, 0
             self._kept.clear()
-        labels = snapshot.namespace_labels(request.namespace)
+        labels = cluster.namespace_labels(request.namespace)
         key = key_of(request, () if labels is None else (labels.get(PROFILE_LABEL),))
         found = self._kept.get(key)
         if found is None:
-            found = admission.prepare(request, policy, snapshot)
+            found = admission.prepare(request, policy, cluster, placer)
             if isinstance(found, Decision) or found.settled:
                 self._keep(key, found)
         return found

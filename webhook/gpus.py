@@ -8,6 +8,14 @@ from typing import Literal, NamedTuple
 from webhook.text import matches
 
 Kind = Literal["whole", "slice", "share"]
+MODEL_LABELS = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "gpu.intel.com/product",
+    "cloud.google.com/gke-accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+)
+"""Labels of nodes with the name of the GPU model: GPU Feature Discovery and its equals of other vendors and clouds."""
 _REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
 _LONGEST = 317  # of a qualified name, as Kubernetes takes it
 

@@ -12,6 +12,7 @@ from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.decision_cache import MOST_BYTES, DecisionCache
 from webhook.errors import BadReview
+from webhook.placement import Placer
 from webhook.policy import Policy
 from webhook.response import encode
 from webhook.shape import check
@@ -37,12 +38,16 @@ class Recorder(Protocol):
 
 
 class Handlers:
-    """The two webhooks as plain functions from body to answer. `clock` gives monotonic seconds. `cached`: see `DecisionCache`."""
+    """The two webhooks as plain functions from body to answer.
+
+    `placer` chooses nodes of `state`. `clock` gives monotonic seconds. `cached`: see `DecisionCache`.
+    """
 
     def __init__(
         self,
         policies: PolicySource,
         state: ClusterState,
+        placer: Placer,
         recorder: Recorder,
         clock: Callable[[], float],
         cached: int = MOST_BYTES,
@@ -51,6 +56,7 @@ class Handlers:
         self._state = state
         self._recorder = recorder
         self._clock = clock
+        self._placer = placer
         self._cache = DecisionCache(cached)
 
     def mutate(self, body: bytes) -> Answer:
@@ -93,8 +99,8 @@ class Handlers:
         now = self._clock()
         snapshot = self._state.snapshot(now)
         if request.resource != "pods":
-            return workloads.mutate(request, policy, snapshot)
-        decision = admission.mutate(request, policy, snapshot, self._cache.prepare)
+            return workloads.mutate(request, policy, snapshot, self._placer)
+        decision = admission.mutate(request, policy, snapshot, self._placer, self._cache.prepare)
         if decision.claim is not None and decision.placement is not None and not request.dry_run:
             self._state.hold(decision.claim, decision.placement, now)
         return decision
@@ -104,8 +110,8 @@ class Handlers:
         if request.resource == "configmaps":
             return policy_guard.validate(request, snapshot)
         if request.resource != "pods":
-            return workloads.validate(request, policy, snapshot)
-        decision = admission.validate(request, policy, snapshot)
+            return workloads.validate(request, policy, snapshot, self._placer)
+        decision = admission.validate(request, policy, snapshot, self._placer)
         if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
             promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
             if promise is not None:

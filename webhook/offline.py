@@ -22,6 +22,7 @@ from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.patch import apply
+from webhook.placement import Placer
 from webhook.policy import Policy
 from webhook.policy_file import KEY
 from webhook.response import encode
@@ -170,10 +171,10 @@ Decide = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    request = document.request
+    request, placer = document.request, Placer(state)
     if request.resource != "pods":
-        return workloads.mutate(request, policy, state.snapshot(now))
-    decision = mutate(request, policy, state.snapshot(now))
+        return workloads.mutate(request, policy, state.snapshot(now), placer)
+    decision = mutate(request, policy, state.snapshot(now), placer)
     if decision.claim is not None and decision.placement is not None and not request.dry_run:
         state.hold(decision.claim, decision.placement, now)
     return decision
@@ -181,18 +182,18 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
     """A plain pod is judged as the mutating hook leaves it, as in a cluster; a review just as it is."""
-    request, snapshot = document.request, state.snapshot(now)
+    request, snapshot, placer = document.request, state.snapshot(now), Placer(state)
     if request.resource != "pods":
-        early = workloads.mutate(request, policy, snapshot) if document.plain else IGNORED
-        return early if early.result == "denied" else workloads.validate(request, policy, snapshot)
+        early = workloads.mutate(request, policy, snapshot, placer) if document.plain else IGNORED
+        return early if early.result == "denied" else workloads.validate(request, policy, snapshot, placer)
     if not document.plain:
-        return validate(request, policy, snapshot)
-    first = mutate(request, policy, snapshot)
+        return validate(request, policy, snapshot, placer)
+    first = mutate(request, policy, snapshot, placer)
     if first.result == "denied":
         return first
     if first.patch is not None:
         request = request._replace(object=apply(first.patch, orjson.loads(document.original)))
-    decision = validate(request, policy, snapshot)
+    decision = validate(request, policy, snapshot, placer)
     return decision if decision is IGNORED else replace(decision, warnings=(*first.warnings, *decision.warnings))
 
 

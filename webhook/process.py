@@ -19,6 +19,7 @@ from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
 from webhook.listen import Listener
 from webhook.metrics import Metrics
+from webhook.placement import Placer
 from webhook.review import Request
 from webhook.server import Edge, ops
 from webhook.settings import ServeSettings
@@ -65,8 +66,9 @@ class Process:
         self.policies = PolicyHolder(self.metrics, self.log)
         max_age = math.inf if offline else settings.max_age
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
+        self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
-        handlers = Handlers(self.policies, self.state, Recorder(self.metrics, self.log), time.monotonic)
+        handlers = Handlers(self.policies, self.state, self.placer, Recorder(self.metrics, self.log), time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(
             self.edge.handle,
@@ -91,7 +93,7 @@ class Process:
     def warm(self) -> None:
         """The last step to readiness, once nothing is unknown."""
         try:
-            warm_up(self.policies, self.state, time.monotonic)
+            warm_up(self.policies, self.state, self.placer, time.monotonic)
         except Exception as error:  # whatever it is: real pods may fare better, and the log says more of each
             self.log.error("warm-up failed", **logs.cause(error))
         self._warm = True
@@ -113,7 +115,7 @@ class Process:
             "feed_age_seconds",
             "Seconds since the last word from each watch.",
             "feed",
-            lambda: {kind: time.monotonic() - at for kind, at in state.heard_at.items()},
+            lambda: {kind: time.monotonic() - at for kind, at in state.news.heard_at.items()},
         )
         metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
         metrics.gauges(

@@ -13,6 +13,7 @@ from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.handlers import Answer, Handlers, PolicySource
+from webhook.placement import Placer
 
 _WHOLE: Final = "nvidia.com/gpu"
 
@@ -27,9 +28,9 @@ class _Nobody:
         pass
 
 
-def warm_up(policies: PolicySource, state: ClusterState, clock: Callable[[], float]) -> list[Answer]:
+def warm_up(policies: PolicySource, state: ClusterState, placer: Placer, clock: Callable[[], float]) -> list[Answer]:
     """Decide for a pod of a Job, and for the Job, in both hooks: as a dry run, which promises nothing. The four answers."""
-    handlers = Handlers(policies, state, _Nobody(), clock)
+    handlers = Handlers(policies, state, placer, _Nobody(), clock)
     policy = policies.current
     offered = state.snapshot(clock()).resources()
     resource = next((name for name in offered if policy is not None and policy.gpus.kind(name)), _WHOLE)

@@ -13,11 +13,12 @@ from typing import Any
 import orjson
 
 from webhook import bounds
-from webhook.cluster.snapshot import Snapshot
 from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
 from webhook.decision import IGNORED, Decision, Found
+from webhook.facts import Cluster
 from webhook.interface import Context
 from webhook.patch import Edit, Operation
+from webhook.placement import Placer
 from webhook.pod import Pod, containers
 from webhook.policy import Policy
 from webhook.review import Request
@@ -25,7 +26,7 @@ from webhook.shape import check
 from webhook.templates import Template, is_workload, templates
 
 
-def mutate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
+def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a quantity of
     GPUs that the API server would refuse is refused here, with what every rule has to say.
 
@@ -42,7 +43,7 @@ def mutate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
     if is_workload(request.group, request.kind):
         early = [told for template in found for told in _early(request, template, policy, cluster, home)]
         if early:
-            return _judged(request, found, policy, cluster, home, deny=True, early=early)
+            return _judged(request, found, policy, cluster, placer, home, deny=True, early=early)
     if not operations:
         return IGNORED
     return Decision("patched", home.profile, patch=orjson.dumps(operations))
@@ -60,17 +61,17 @@ def _with_limits(template: Template, policy: Policy) -> Edit:
     return edit
 
 
-def _early(request: Request, template: Template, policy: Policy, cluster: Snapshot, home: Home) -> list[Found]:
+def _early(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> list[Found]:
     """What the API server would refuse in the template as it stands there, before any injector."""
     asker = _of_pods(request, template)
     if exempt(asker, template.pod, home):
         return []
-    context = _context(asker, template, policy, cluster, home)
+    context = _context(asker, template, policy, cluster, None, home)
     found = findings(template.pod, context, policy.early_rules(home.profile))
     return [_moved(each, template) for each in denials(list(found))]
 
 
-def validate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
+def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """What the pod hook would refuse or change, said to the person at `kubectl apply`; refused under mode `deny`.
 
     Raises BadPod where a template has not the shape of a pod.
@@ -81,14 +82,15 @@ def validate(request: Request, policy: Policy, cluster: Snapshot) -> Decision:
     if past and found and all(exempt(_of_pods(request, template), template.pod, home) for template in found):
         return Decision("allowed", home.profile)
     deny, early = home.settings.templates.mode == "deny", excessive(past)
-    return _judged(request, [] if past else found, policy, cluster, home, deny=deny, early=early)
+    return _judged(request, [] if past else found, policy, cluster, placer, home, deny=deny, early=early)
 
 
 def _judged(
     request: Request,
     found: list[Template],
     policy: Policy,
-    cluster: Snapshot,
+    cluster: Cluster,
+    placer: Placer | None,
     home: Home,
     *,
     deny: bool,
@@ -101,7 +103,7 @@ def _judged(
         asker = _of_pods(request, template)
         if exempt(asker, template.pod, home):
             continue
-        context = _context(asker, template, policy, cluster, home)
+        context = _context(asker, template, policy, cluster, placer, home)
         workload = context.workload.name
         judged += [each for each in _findings(template, context, policy, home, changes) if each not in early]
     refusing = bool(denials(judged))
@@ -120,15 +122,17 @@ def _of_pods(request: Request, template: Template) -> Request:
     return request._replace(operation="CREATE", user=template.maker, groups=())
 
 
-def _context(asker: Request, template: Template, policy: Policy, cluster: Snapshot, home: Home) -> Context:
-    context = context_of(asker, template.pod, policy, cluster, home)
+def _context(
+    asker: Request, template: Template, policy: Policy, cluster: Cluster, placer: Placer | None, home: Home
+) -> Context:
+    context = context_of(asker, template.pod, policy, cluster, home, placer)
     context.template, context.replicas = True, template.replicas
     context.template_of = asker.kind if asker.group == "apps" else ""
     return context
 
 
 def _changed(
-    request: Request, policy: Policy, cluster: Snapshot
+    request: Request, policy: Policy, cluster: Cluster
 ) -> tuple[Home | None, list[Template], list[bounds.Excess]]:
     """The templates of a new object, or those that an update changed; the home is None where none is to be looked at.
 

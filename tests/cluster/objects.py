@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.placement import Placer
 from webhook.pod import DECISION
 
 GPU = "nvidia.com/gpu"
@@ -113,6 +115,12 @@ def state(nodes: Iterable[Object] = (), pods: Iterable[Object] = (), now: float 
     for kind in REQUIRED:
         made.replace(kind, lists.get(kind, ()), now)
     return made
+
+
+@lru_cache(maxsize=8)
+def placer(of: ClusterState) -> Placer:
+    """The one that chooses nodes of this state, as a process has one."""
+    return Placer(of)
 
 
 def free(of: ClusterState, name: str, resource: str = GPU) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import state
-from webhook.cluster.listing import withdraw
 from webhook.cluster.state import ClusterState
 from webhook.facts import Autoscaler
 
@@ -94,7 +93,7 @@ def test_nothing_is_known_before_they_were_listed_nor_from_a_stale_state() -> No
 
 def test_those_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_fresh() -> None:
     of = with_autoscalers(autoscaler())
-    withdraw(of, "horizontalpodautoscalers")
+    of.withdraw("horizontalpodautoscalers")
     assert of.snapshot(0).autoscaler_of(*CHAT) is None
     assert of.snapshot(0).fresh
     of.replace("horizontalpodautoscalers", [autoscaler(7)], 1)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import state
-from webhook.cluster.listing import withdraw
 from webhook.cluster.state import ClusterState
 
 LABELS = {"app": "chat", "tier": "gpu"}
@@ -80,7 +79,7 @@ def test_whether_there_is_a_budget_is_not_known_before_they_were_listed_nor_from
 
 def test_budgets_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_fresh() -> None:
     of = with_budgets(budget({}))
-    withdraw(of, "poddisruptionbudgets")
+    of.withdraw("poddisruptionbudgets")
     assert of.snapshot(0).budget_covers("team-a", LABELS) is None
     assert of.snapshot(0).fresh
     of.replace("poddisruptionbudgets", [], 1)

@@ -8,7 +8,6 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, state
-from webhook.cluster.listing import withdraw
 from webhook.cluster.state import ClusterState
 from webhook.facts import Cluster, Taint
 
@@ -122,5 +121,5 @@ def test_the_cluster_is_elastic_where_nodes_come_from_pools_or_dra_serves_gpus()
 def test_a_required_kind_that_is_withdrawn_makes_it_stale() -> None:
     known = state([node("a")])
     assert known.snapshot(0.0).fresh
-    withdraw(known, "pods")
+    known.withdraw("pods")
     assert not known.snapshot(0.0).fresh

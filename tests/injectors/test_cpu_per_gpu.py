@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -22,7 +22,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.interface import Context, Outcome
 from webhook.per_gpu import CLASSES, PerGpu
-from webhook.placement import place
+from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.pod import DECISION, Pod, requests_of
 from webhook.policy import Policy
@@ -42,18 +42,25 @@ def asking(gpu: Any = 1, name: str = "main", **requests: str) -> dict[str, Any]:
     return {"name": name, "resources": {"limits": {GPU: str(gpu)}, "requests": {GPU: str(gpu), **requests}}}
 
 
-def snapshot(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fresh: bool = True) -> Snapshot:
+class Known(NamedTuple):
+    cluster: Snapshot
+    placer: Placer
+
+
+def snapshot(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fresh: bool = True) -> Known:
     of = objects.state(map(dict, nodes or (NODE,)), map(dict, taken), max_age=60)
-    return of.snapshot(0 if fresh else 1000)
+    return Known(of.snapshot(0 if fresh else 1000), Placer(of))
 
 
-def on(of: Snapshot, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
+def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
     """A pod before that cluster, which also ranks nodes for it."""
     found = case(made, workload=workload)
     context: Context = found.context
-    context.cluster = of
+    context.cluster = of.cluster
     settings = PlacementSettings()
-    context.place = partial(place, snapshot=of, settings=settings, strategy=strategy, gpus=GPUS, workload=workload)
+    context.place = partial(
+        of.placer.place, cluster=of.cluster, settings=settings, strategy=strategy, gpus=GPUS, workload=workload
+    )
     return found
 
 
@@ -259,7 +266,7 @@ def test_nothing_written_is_touched_and_any_node_that_could_take_the_pod_still_c
 
 
 @st.composite
-def crowded(draw: st.DrawFn) -> Snapshot:
+def crowded(draw: st.DrawFn) -> Known:
     """A few nodes whose CPU, memory or GPUs others have taken."""
     sizes = st.tuples(
         st.sampled_from([1, 4, 8]), st.sampled_from(["4", "32", "96"]), st.sampled_from(["16Gi", "256Gi"])
@@ -276,7 +283,7 @@ def crowded(draw: st.DrawFn) -> Snapshot:
 
 
 @given(crowded(), st.integers(1, 8), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"), max_size=1))
-def test_no_pod_waits_that_could_run_without_us(of: Snapshot, gpus: int, own: dict[str, str]) -> None:
+def test_no_pod_waits_that_could_run_without_us(of: Known, gpus: int, own: dict[str, str]) -> None:
     before = on(of, pod(asking(gpus, **own)))
     after, _ = applied(FILL, before, OWN)
     assert before.context.place is not None

@@ -11,11 +11,12 @@ _PROGRAM = """
 import sys
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, pod, state
-from webhook.placement import fits_empty, place
+from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
 
 taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 of = state([node(f"gpu-{i}", labels={"topology.kubernetes.io/zone": "ab"[i % 2]}, taints=[taint]) for i in range(70)])
+placer = Placer(of)
 before = set(sys.modules)
 toleration = {"operator": "Exists"}
 required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["1"]}]}]}
@@ -31,9 +32,9 @@ for strategy in ("pack", "spread", "off"):
         made = admitted(pod("p", 1 + number % 9, owner="o", tolerations=[toleration], affinity=affinity))
         made["metadata"]["ownerReferences"][0]["kind"] = "Job"
         snapshot = of.snapshot(0)
-        placement = place(made, snapshot, PlacementSettings(), strategy, GPUS)
+        placement = placer.place(made, snapshot, PlacementSettings(), strategy, GPUS)
         of.reserve(made, placement, 0)
-        fits_empty(made, snapshot, PlacementSettings(), GPUS)
+        placer.fits_empty(made, snapshot, PlacementSettings(), GPUS)
         snapshot.gpu_taints(GPUS), snapshot.domains("topology.kubernetes.io/zone", GPUS), snapshot.resources()
         snapshot.largest("nvidia.com/gpu", 3), snapshot.label_values("rank", GPUS), snapshot.elastic
 of.expire(99)

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, admitted, node, pod, state
+from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.pods import HOSTNAME
 from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.facts import Placement, Ranked
-from webhook.placement import place
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.ranking import Scores
@@ -28,7 +27,7 @@ Object = dict[str, Any]
 
 
 def placed(of: ClusterState, made: Object, strategy: str = "pack") -> Placement:
-    return place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS)
+    return placer(of).place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS)
 
 
 def names(placement: Placement) -> list[str]:

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, admitted, node, pod, state
+from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from tests.placement.oracle import feasible, matches
 from webhook.cluster.pods import claim_of
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.facts import Placement
-from webhook.placement import Ask, _ranker, answer, ask_of, fits_empty, place
+from webhook.placement import Ask, ask_of
 from webhook.placement.settings import Health, PlacementSettings
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ DEFAULTS = PlacementSettings()
 def placed(
     of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS
 ) -> Placement:
-    return place(made, of.snapshot(0), settings, strategy, GPUS)
+    return placer(of).place(made, of.snapshot(0), settings, strategy, GPUS)
 
 
 def names(placement: Placement) -> list[str]:
@@ -105,7 +105,7 @@ def test_no_node_is_chosen_where_it_is_not_ours_to_choose(made: dict[str, Any], 
 
 def test_a_stale_state_chooses_nothing() -> None:
     of = state([node("gpu-a")], max_age=10.0)
-    assert place(pod("p"), of.snapshot(11.0), DEFAULTS, "pack", GPUS).reason == "cluster state is stale"
+    assert placer(of).place(pod("p"), of.snapshot(11.0), DEFAULTS, "pack", GPUS).reason == "cluster state is stale"
 
 
 def test_strategy_off_chooses_nothing() -> None:
@@ -327,16 +327,16 @@ def test_whether_a_pod_could_ever_run_does_not_depend_on_what_passes(
     nodes: list[dict[str, Any]], made: dict[str, Any], rejected: tuple[tuple[str, int], ...]
 ) -> None:
     of = state(nodes, [pod("x", 8, on="a")])
-    assert fits_empty(made, of.snapshot(0), DEFAULTS, GPUS) == rejected
-    assert fits_empty(made, of.snapshot(0), DEFAULTS, GPUS) == rejected
+    assert placer(of).fits_empty(made, of.snapshot(0), DEFAULTS, GPUS) == rejected
+    assert placer(of).fits_empty(made, of.snapshot(0), DEFAULTS, GPUS) == rejected
 
 
 def test_a_pod_that_could_never_run_can_when_a_larger_node_comes() -> None:
     of = state([node("a")])
-    assert fits_empty(pod("p", 9), of.snapshot(0), DEFAULTS, GPUS)
+    assert placer(of).fits_empty(pod("p", 9), of.snapshot(0), DEFAULTS, GPUS)
     of.node_seen(node("b", 16))
-    assert not fits_empty(pod("p", 9), of.snapshot(0), DEFAULTS, GPUS)
-    assert not fits_empty(pod("p", 99), of.snapshot(999), DEFAULTS, GPUS)
+    assert not placer(of).fits_empty(pod("p", 9), of.snapshot(0), DEFAULTS, GPUS)
+    assert not placer(of).fits_empty(pod("p", 99), of.snapshot(999), DEFAULTS, GPUS)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -457,7 +457,7 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
         made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
         assert ask_of(made, DEFAULTS, "spread", GPUS) == ask
         assert claim_of(made) == claim
-        wanted, found = placed(each, made, "spread"), answer(ask, once.snapshot(0), DEFAULTS, GPUS)
+        wanted, found = placed(each, made, "spread"), placer(once).answer(ask, once.snapshot(0), DEFAULTS, GPUS)
         assert found == wanted
         each.reserve(made, wanted, 0)
         once.hold(claim, found, 0)
@@ -475,7 +475,7 @@ def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> Non
     for i in range(1500):
         assert not placed(of, pod("p", nodeSelector={"zone": str(i)})).nodes
         assert names(placed(of, pod("p", 1 + i % 8, nodeSelector={"zone": "x"}))) == ["a"]
-    ranker = _ranker(of.snapshot(0), DEFAULTS, GPUS)
+    ranker = placer(of)._ranker(DEFAULTS, GPUS)
     assert len(ranker._scores) <= 512
     assert len(ranker._shapes) <= 512
 
@@ -484,11 +484,11 @@ def test_what_is_remembered_of_policies_is_bounded_and_shared_by_those_that_rank
     of = state([node("a")])
     for _ in range(5):
         assert names(placed(of, pod("p"), settings=PlacementSettings(strategies={"x": "pack"}))) == ["a"]
-    assert len(of.memo["rankers"]) == 1
+    assert len(placer(of)._rankers) == 1
     for i in range(100):
         other = PlacementSettings(health=Health(labels={"sick": (str(i),)}))
         assert names(placed(of, pod("p"), settings=other)) == ["a"]
-    assert len(of.memo["rankers"]) <= 6
+    assert len(placer(of)._rankers) <= 6
 
 
 def test_what_pods_asked_for_lately_reaches_the_strategies() -> None:
@@ -497,7 +497,7 @@ def test_what_pods_asked_for_lately_reaches_the_strategies() -> None:
     for i in range(3):
         of.pod_seen(pod(f"p{i}", 2, on="a", nodeSelector={"nvidia.com/gpu.product": "H100"}), 0)
     placed(of, pod("p"))
-    view = _ranker(of.snapshot(0), DEFAULTS, GPUS)._view
+    view = placer(of)._ranker(DEFAULTS, GPUS)._view
     assert view.gpus == (GPU,)
     assert [(found.demand.amount(GPU), found.models, found.share) for found in view.popular] == [(2, (1,), 1.0)]
 
@@ -623,7 +623,7 @@ def _seeing_alike(fresh: ClusterState, of: ClusterState, made: dict[str, Any], s
     placement = placed(fresh, made, strategy, _POLICY)
     if not placement.nodes:
         return placement
-    mine, other = (next(iter(cluster.memo["rankers"].values())) for cluster in (fresh, of))
+    mine, other = (next(iter(placer(cluster)._rankers.values())) for cluster in (fresh, of))
     mine._view = other._view
     mine._scores.clear()
     return placed(fresh, made, strategy, _POLICY)

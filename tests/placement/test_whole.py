@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPUS
-from tests.cluster.objects import GPU, admitted, node, pod, state
+from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from webhook.cluster.columns import Columns, Demand, Popular, View
 from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
-from webhook.placement import place
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.whole import Whole, whole_nodes
 
 
 def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
-    return [found.node for found in place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS).nodes]
+    return [found.node for found in placer(of).place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS).nodes]
 
 
 def filled(nodes: int, whole: int) -> ClusterState:
@@ -89,7 +88,7 @@ def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_
     on: list[str] = []
     for number in range(8):
         made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
-        placement = place(made, of.snapshot(0), PlacementSettings(), "apart", GPUS)
+        placement = placer(of).place(made, of.snapshot(0), PlacementSettings(), "apart", GPUS)
         of.reserve(made, placement, 0)
         on.append(placement.nodes[0].node)
     assert (on.count("a"), on.count("b")) == (4, 4)

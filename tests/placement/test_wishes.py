@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import GPUS, case
-from tests.cluster.objects import node, pod, state
+from tests.cluster.objects import node, placer, pod, state
 from tests.placement.oracle import matches
 from webhook.cluster.state import ClusterState
 from webhook.facts import Expression, Placement, Preferred
 from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
 from webhook.patch import Edit
-from webhook.placement import place
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.wishes import MODELS, NODES
 
@@ -59,8 +58,9 @@ TRAINING_ON_SPOT = policy(
 def placed(
     made: Object, by: PlacementSettings = TRAINING_ON_SPOT, of: ClusterState | None = None, **how: Any
 ) -> Placement:
-    snapshot = (state(POOLS) if of is None else of).snapshot(how.pop("now", 0.0))
-    return place(made, snapshot, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
+    of = state(POOLS) if of is None else of
+    snapshot = of.snapshot(how.pop("now", 0.0))
+    return placer(of).place(made, snapshot, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
 
 
 def names(placement: Placement) -> list[str]:
@@ -337,7 +337,7 @@ def test_what_is_remembered_of_wishes_is_bounded_for_tenants_write_them() -> Non
     of = state(POOLS)
     for i in range(600):
         assert names(placed(wishing(preferred_nodes=f"h1,n{i}"), of=of))[0] == "h1"
-    assert len(of.memo["granted"][1]) <= 256
+    assert len(placer(of)._grants._known) <= 256
 
 
 def test_levels_are_those_of_the_nodes_now_and_bounded() -> None:
@@ -347,7 +347,7 @@ def test_levels_are_those_of_the_nodes_now_and_bounded() -> None:
         found = names(placed(pod("p", affinity=affine(preferred=[(1, expressions(label("size", str(i))))])), of=of))
         assert found[:2] == [f"x{i:02}", "a1"]
         assert names(placed(pod("p"), of=of))[:3] == ["a1", "h1", "x00"]
-    (ranker,) = of.memo["rankers"].values()
+    (ranker,) = placer(of)._rankers.values()
     assert len(ranker._levels._known) <= 16
     assert all(len(domains) <= 8 for _, _, domains in ranker._levels._known.values())
 
@@ -414,7 +414,7 @@ def test_the_affinity_and_the_ranking_agree(
     order = [*ranked, *sorted(set(sums) - set(ranked), key=lambda name: -sums[name])]
     for one, next_one in zip(ranked, order[1:], strict=False):
         assert sums[one] > sums[next_one], (ranked, sums)
-    again = Edit(made)
+    again = Edit(edit.object)
     known = placed(made, policy(*preferences), state(nodes), strategy=strategy)._replace(nodes=(), weights=())
     NodeAffinity().inject(again, case(made, placement=known).context)
     assert not again, "what was said is not said again"

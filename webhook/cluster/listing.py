@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any, Final, Literal, Protocol
 
 from webhook.cluster.pods import pod_id
-
-if TYPE_CHECKING:
-    from webhook.cluster.state import ClusterState
 
 ListKind = Literal[
     "nodes",
@@ -21,6 +18,14 @@ ListKind = Literal[
     "horizontalpodautoscalers",
 ]
 _IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets", "horizontalpodautoscalers"))
+
+
+class Listed(Protocol):
+    """What lists are put into: the state of the cluster."""
+
+    def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None: ...
+
+    def complete(self, kind: ListKind, named: Set[int | str], now: float) -> None: ...
 
 
 class Index(Protocol):
@@ -44,7 +49,7 @@ def name_of(kind: ListKind, obj: Mapping[str, Any]) -> int | str:
 class Listing:
     """One list on its way into a state. Until `done` the state has what the pages so far said, and all from before."""
 
-    def __init__(self, state: ClusterState, kind: ListKind) -> None:
+    def __init__(self, state: Listed, kind: ListKind) -> None:
         self._state = state
         self._kind = kind
         self._named: set[int | str] = set()
@@ -57,19 +62,4 @@ class Listing:
 
     def done(self, now: float) -> None:
         """The last page was added: whatever was on none of them is gone."""
-        state, kind = self._state, self._kind
-        for key in [key for key in state.known(kind) if key not in self._named]:
-            state.forget(kind, key)
-        state.facts += kind not in state.listed
-        state.listed.add(kind)
-        state.heard(kind, now)
-
-
-def withdraw(state: ClusterState, kind: ListKind) -> None:
-    """A kind is not served, or not to us: nothing is known of it any more."""
-    for key in state.known(kind):
-        state.forget(kind, key)
-    state.facts += kind in state.listed
-    state.listed.discard(kind)
-    state.heard_at.pop(kind, None)
-    state.stale_at = None
+        self._state.complete(self._kind, self._named, now)

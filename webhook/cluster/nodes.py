@@ -17,19 +17,12 @@ from webhook.cluster.node import allocatable_of, pods_to_a_gpu
 from webhook.cluster.shares import Shares
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.facts import Taint
+from webhook.gpus import MODEL_LABELS
 
 Conditions = frozenset[tuple[str, str]]
 
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
 """Resources that every node has."""
-MODEL_LABELS = (
-    "nvidia.com/gpu.product",
-    "amd.com/gpu.product-name",
-    "gpu.intel.com/product",
-    "cloud.google.com/gke-accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-)
-"""Where the name of the GPU model stands: GPU Feature Discovery and its equals of other vendors and clouds."""
 _SPARE = 256
 _STEPS = 20  # utilisation in steps of 5 %: a smaller change is not worth ranking anew
 

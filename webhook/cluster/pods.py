@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.columns import Demand
-from webhook.cluster.nodes import MODEL_LABELS
 from webhook.errors import QuantityError
+from webhook.gpus import MODEL_LABELS
 from webhook.pod import DECISION, PREFERRED, Pod, annotations_of, labels_of
 from webhook.totals import total_requests
 

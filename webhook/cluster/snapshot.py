@@ -1,18 +1,23 @@
-"""The cluster at one moment, as units and placement see it."""
+"""The cluster as units see it: their questions, answered from the state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.autoscalers import Autoscalers
+from webhook.cluster.budgets import Budgets
+from webhook.cluster.listing import ListKind
+from webhook.cluster.namespaces import Namespaces
+from webhook.cluster.nodes import Nodes
+from webhook.cluster.priorities import PriorityClasses
+from webhook.cluster.runtimes import RuntimeClasses
+from webhook.cluster.slices import Slices
 from webhook.facts import Autoscaler, PriorityClass, Taint
 from webhook.gpus import Gpus
-
-if TYPE_CHECKING:
-    from webhook.cluster.state import ClusterState
 
 T = TypeVar("T")
 POOL_LABELS = (
@@ -24,23 +29,59 @@ POOL_LABELS = (
     "doks.digitalocean.com/node-pool",
 )
 """Labels that only nodes of a pool carry, which somebody may scale up from nothing."""
-_ANSWERS = 256
+_MOST_ANSWERS = 256
+
+
+class Answers:
+    """Answers that are kept until a node changes. One beside each state."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._known: dict[tuple[object, ...], Any] = {}
+
+    def get(self, version: int, question: tuple[object, ...], answer: Callable[[], T]) -> T:
+        """What was answered before, while nodes are of this `version`; else what `answer` says."""
+        if version != self._version or len(self._known) > _MOST_ANSWERS:
+            self._version, self._known = version, {}
+        if question not in self._known:
+            self._known[question] = answer()
+        found: T = self._known[question]
+        return found
+
+
+class State(Protocol):
+    """What is read of the state of the cluster."""
+
+    nodes: Nodes
+    priority_classes: PriorityClasses
+    runtime_classes: RuntimeClasses
+    namespaces: Namespaces
+    slices: Slices
+    budgets: Budgets
+    autoscalers: Autoscalers
+    answers: Answers
+
+    @property
+    def listed(self) -> frozenset[ListKind]:
+        """The kinds that are known."""
 
 
 class Snapshot:
-    """Implements `facts.Cluster`. Answers are kept until a node changes."""
+    """Implements `facts.Cluster`. It is live: what it says is what the state says when it is asked. Only `fresh` is of the
+    moment when it was made. Nothing awaits while a review is answered, so within one review it does not change.
+    """
 
-    __slots__ = ("fresh", "state")
+    __slots__ = ("_state", "fresh")
 
-    def __init__(self, state: ClusterState, fresh: bool) -> None:
-        self.state = state
+    def __init__(self, state: State, fresh: bool) -> None:
+        self._state = state
         self.fresh = fresh
 
     @property
-    def facts(self) -> tuple[int, ...]:
+    def facts(self) -> tuple[object, ...]:
         """Changes when anything does that units read, but for what is free and used: that only placement reads, and what a
         unit asks it for makes an outcome that is not settled."""
-        state = self.state
+        state = self._state
         return (
             state.nodes.version,
             state.slices.version,
@@ -48,35 +89,35 @@ class Snapshot:
             state.autoscalers.version,
             state.priority_classes.version,
             state.runtime_classes.version,
-            state.facts,
+            state.listed,
             self.fresh,
         )
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
-        return self.state.priority_classes
+        return self._state.priority_classes
 
     @property
     def knows_priority_classes(self) -> bool:
-        return "priorityclasses" in self.state.listed
+        return "priorityclasses" in self._state.listed
 
     def runtime_handler(self, name: str) -> str | None:
-        return self.state.runtime_classes.get(name)
+        return self._state.runtime_classes.get(name)
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
-        return self.state.namespaces.get(namespace)
+        return self._state.namespaces.get(namespace)
 
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        known = self.fresh and "poddisruptionbudgets" in self.state.listed
-        return self.state.budgets.covers(namespace, labels) if known else None
+        known = self.fresh and "poddisruptionbudgets" in self._state.listed
+        return self._state.budgets.covers(namespace, labels) if known else None
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
-        known = self.fresh and "horizontalpodautoscalers" in self.state.listed
-        return self.state.autoscalers.of(namespace, kind, name) if known else None
+        known = self.fresh and "horizontalpodautoscalers" in self._state.listed
+        return self._state.autoscalers.of(namespace, kind, name) if known else None
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
-            nodes = self.state.nodes
+            nodes = self._state.nodes
             present = np.flatnonzero(np.bincount(nodes.taint[: nodes.columns.rows][self._with_gpus(gpus)]))
             return tuple(sorted({taint for number in present for taint in nodes.taints.values[number]}))
 
@@ -84,8 +125,8 @@ class Snapshot:
 
     @property
     def elastic(self) -> bool:
-        return bool(self.state.nodes.dra) or self._kept(
-            ("elastic",), lambda: self.state.nodes.labels.any_of(POOL_LABELS)
+        return bool(self._state.nodes.dra) or self._kept(
+            ("elastic",), lambda: self._state.nodes.labels.any_of(POOL_LABELS)
         )
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
@@ -93,13 +134,13 @@ class Snapshot:
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
-            capacity = self.state.nodes.columns.capacity
+            capacity = self._state.nodes.columns.capacity
             return {name: int(column.max(initial=0)) for name, column in sorted(capacity.items()) if "/" in name}
 
         return self._kept(("resources",), answer)
 
     def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
-        columns = self.state.nodes.columns
+        columns = self._state.nodes.columns
         if resource not in columns.capacity:
             return ()
 
@@ -119,7 +160,7 @@ class Snapshot:
             return None
 
         def answer() -> dict[str, int]:
-            capacity = self.state.nodes.columns.capacity
+            capacity = self._state.nodes.columns.capacity
             gpus = capacity[resource]
             rows = np.flatnonzero(gpus >= count)
             return {name: int((capacity[name][rows] // gpus[rows]).min()) for name in ("cpu", "memory")}
@@ -128,14 +169,14 @@ class Snapshot:
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         def answer() -> tuple[str, ...]:
-            column = self.state.nodes.labels.column(key)
+            column = self._state.nodes.labels.column(key)
             return () if column is None else tuple(sorted(column.values[code] for code in self._codes(key, gpus)))
 
         return self._kept(("values", key, gpus), answer)
 
     def _codes(self, key: str, gpus: Gpus) -> NDArray[np.int64]:
         """The codes of a label over the nodes with GPUs, each once."""
-        column = self.state.nodes.labels.column(key)
+        column = self._state.nodes.labels.column(key)
         if column is None:
             return np.zeros(0, np.int64)
         mask = self._with_gpus(gpus)
@@ -145,18 +186,11 @@ class Snapshot:
 
     def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
         """Which rows are nodes that can allocate GPUs."""
-        columns = self.state.nodes.columns
+        columns = self._state.nodes.columns
         mask = np.zeros(columns.rows, bool)
         for resource in gpus.among(columns.capacity):
             mask |= columns.capacity[resource][: columns.rows] > 0
         return mask & columns.alive[: columns.rows]
 
     def _kept(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        memo, version = self.state.memo, self.state.nodes.version
-        answers = memo.get("answers")
-        if answers is None or answers[0] != version or len(answers[1]) > _ANSWERS:
-            answers = memo["answers"] = (version, {})
-        known: dict[tuple[object, ...], T] = answers[1]
-        if question not in known:
-            known[question] = answer()
-        return known[question]
+        return self._state.answers.get(self._state.nodes.version, question, answer)

@@ -6,12 +6,12 @@ order the state equals one that was fed from a fresh list (but for promises, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from math import inf
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
+from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
@@ -33,7 +33,7 @@ from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.snapshot import Answers, Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.facts import Placement
@@ -43,15 +43,13 @@ Object = Mapping[str, Any]
 
 __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
-REQUIRED: tuple[ListKind, ...] = ("nodes", "pods", "priorityclasses", "namespaces")
-"""Without them no node can be chosen; the other kinds may be missing."""
 _FINISHED, _ROW_BITS = frozenset(("Succeeded", "Failed")), 32
 
 
 class ClusterState:
     """Fed by arrows, one method each; read through `snapshot`. Not thread safe: one event loop owns it.
 
-    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `fresh` and `Ledger`. `replica`,
+    `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `replica`,
     `namespace`: this one's name, and where the pods of all of them are; see `Replicas`.
     """
 
@@ -64,7 +62,7 @@ class ClusterState:
         replica: str = "",
         namespace: str = "gpu-admission",
     ) -> None:
-        self.max_age = max_age
+        self.news = Freshness(max_age)
         self.nodes = Nodes(replica)
         self.replicas = Replicas(replica, namespace, self.nodes.share)
         self.usage = Usage(self.nodes)
@@ -84,17 +82,8 @@ class ClusterState:
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
         }
-        self.memo: dict[Any, Any] = {}
-        """Where the layers above keep what they derive from this state; it lives as long as the state."""
-        self.facts = 0
-        """Rises when a kind becomes known or unknown."""
-        self.listed: set[ListKind] = set()
-        self.heard_at: dict[ListKind, float] = {}
-        self.stale_at: float | None = None
-        """When the oldest news will be too old; None where that is to be worked out again."""
+        self.answers = Answers()
         self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
-
-    # --- nodes --------------------------------------------------------------------------------------------------------
 
     def node_seen(self, node: Object) -> None:
         known = len(self.nodes.columns.capacity)
@@ -233,19 +222,32 @@ class ClusterState:
         listing.add(objects, now)
         listing.done(now)
 
+    def complete(self, kind: ListKind, named: Set[int | str], now: float) -> None:
+        """A list came to its end: what it did not name is gone."""
+        for key in [key for key in self.known(kind) if key not in named]:
+            self.forget(kind, key)
+        self.news.complete(kind, now)
+
+    def withdraw(self, kind: ListKind) -> None:
+        """A kind is not served, or not to us: nothing is known of it any more."""
+        for key in self.known(kind):
+            self.forget(kind, key)
+        self.news.withdraw(kind)
+
     def heard(self, kind: ListKind, now: float) -> None:
         """The watch of this kind is alive: an event or a bookmark came."""
-        self.heard_at[kind] = now
-        self.stale_at = None
+        self.news.heard(kind, now)
+
+    @property
+    def listed(self) -> frozenset[ListKind]:
+        """The kinds that are known."""
+        return self.news.listed
 
     def fresh(self, now: float) -> bool:
-        """Whether every kind of REQUIRED was listed once and heard of within `max_age`."""
-        if self.stale_at is None:
-            known = self.listed.issuperset(REQUIRED)
-            self.stale_at = min([self.heard_at[kind] for kind in REQUIRED]) + self.max_age if known else -inf
-        return now <= self.stale_at
+        """Whether nodes may be chosen."""
+        return self.news.fresh(now)
 
     def snapshot(self, now: float) -> Snapshot:
-        """The cluster now: a light view, valid until the next event. Promises whose time is over are given back."""
+        """The cluster as units see it. Promises whose time is over are given back."""
         self.ledger.expire(now)
         return Snapshot(self, self.fresh(now))

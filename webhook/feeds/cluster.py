@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from webhook.cluster.listing import name_of, withdraw
+from webhook.cluster.listing import name_of
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
@@ -41,7 +41,7 @@ def start(tasks: Tasks, api: Api, state: ClusterState, metrics: Metrics, log: Lo
     """Feed `state` for as long as `tasks` run. Kinds that it does not require may be missing, or forbidden."""
     for name, kind in KINDS.items():
         sink = ClusterSink(state, name, metrics, log, clock)
-        refused = None if name in REQUIRED else partial(withdraw, state, name)
+        refused = None if name in REQUIRED else partial(state.withdraw, name)
         feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, refused=refused)
         tasks.start(f"feed {name}", feed.run)
 

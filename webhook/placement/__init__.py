@@ -1,20 +1,18 @@
 """Filter, score, choose: the ranked nodes for one pod, and why.
 
-`ask_of` reads the pod, `answer` looks at the cluster, `place` does both. Equal pods have equal asks, so whoever knows that two
-pods are alike reads only the first. Nothing here changes the cluster state; scores of pod shapes are kept beside it
-(`Snapshot.state.memo`) and brought up to date by what changed.
+`ask_of` reads the pod, `Placer.answer` looks at the cluster, `Placer.place` does both. Equal pods have equal asks, so whoever
+knows that two pods are alike reads only the first. Nothing here changes the cluster state; a `Placer` keeps the scores of pod
+shapes, and brings them up to date by what changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import orjson
 
 from webhook.cluster.pods import demand_of, is_short, owner_key
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
-from webhook.facts import Placement, Rejected
+from webhook.facts import Cluster, Placement, Rejected
 from webhook.gpus import GpuName, Gpus
 from webhook.placement.ask import Ask, shape_key
 from webhook.placement.eligible import ineligible
@@ -22,25 +20,12 @@ from webhook.placement.gangs import gang_size
 from webhook.placement.ranker import Ranker
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
-from webhook.placement.wishes import NOTHING, granted, wanted_by
+from webhook.placement.wishes import NOTHING, Grants, wanted_by
 from webhook.pod import Pod, claims_devices
 
-__all__ = ["Ask", "Rank", "answer", "ask_of", "demand_of", "fits_empty", "place"]
+__all__ = ["Ask", "Placer", "ask_of", "demand_of"]
 
-Rank = Callable[[Ask, Snapshot, PlacementSettings, Gpus], Placement]
-"""As `answer`, which it is but for what the caller wants to know of it."""
 _RANKERS = 6
-
-
-def place(
-    pod: Pod, snapshot: Snapshot, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
-) -> Placement:
-    """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off".
-
-    Same input, same answer. Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
-    """
-    ask = ask_of(pod, settings, strategy, gpus, workload)
-    return ask if isinstance(ask, Placement) else answer(ask, snapshot, settings, gpus)
 
 
 def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = "") -> Ask | Placement:
@@ -70,51 +55,67 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
     return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs), whole, wanted)
 
 
-def answer(ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:
-    """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
-    wishes = NOTHING if ask.wanted is None else granted(ask.wanted, snapshot, gpus)
-    if ask.strategy not in STRATEGIES:
-        found = Placement((), ask.strategy, "the policy leaves it to the scheduler")
-    elif not snapshot.fresh:
-        found = Placement((), ask.strategy, "cluster state is stale")
-    else:
-        found = _ranker(snapshot, settings, gpus).place(ask, wishes)
-    if wishes is NOTHING:
-        return found
-    named = () if found.nodes else wishes.by_name
-    return found._replace(preferred=named or wishes.preferred, warning=wishes.warning)
+class Placer:
+    """Chooses nodes of one cluster. One beside each state, made by whoever wires the process: what it works out is kept here.
 
-
-def fits_empty(pod: Pod, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Rejected:
-    """Why no node could take `pod` even if all of them were up and empty.
-
-    () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
+    `cluster` is what units see of that same state, at this moment. Same input, same answer.
     """
-    if not snapshot.fresh or ineligible(pod):
-        return ()
-    try:
-        demand = demand_of(pod)
-    except QuantityError:
-        return ()
-    if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
-        return ()
-    return _ranker(snapshot, settings, gpus).fits_empty(pod, demand)
 
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._grants = Grants(state.nodes)
+        self._rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = {}
+        self._last: tuple[PlacementSettings, Gpus, Ranker] | None = None
 
-def _ranker(snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Ranker:
-    """The ranker of these settings: one for all profiles and policies that rank alike, a few of the policies before."""
-    memo = snapshot.state.memo
-    last = memo.get("ranker")
-    if last is not None and last[0] is settings and last[1] is gpus:
-        ranker: Ranker = last[2]
-        return ranker
-    rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = memo.setdefault("rankers", {})
-    key = settings.ranking, gpus.names
-    found = rankers.pop(key, None)
-    if found is None:
-        if len(rankers) >= _RANKERS:
-            del rankers[next(iter(rankers))]
-        found = Ranker(snapshot.state, settings, gpus)
-    rankers[key] = found
-    memo["ranker"] = settings, gpus, found
-    return found
+    def place(
+        self, pod: Pod, cluster: Cluster, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+    ) -> Placement:
+        """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off".
+
+        Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
+        """
+        ask = ask_of(pod, settings, strategy, gpus, workload)
+        return ask if isinstance(ask, Placement) else self.answer(ask, cluster, settings, gpus)
+
+    def answer(self, ask: Ask, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
+        """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
+        wishes = NOTHING if ask.wanted is None else self._grants.of(ask.wanted, cluster, gpus)
+        if ask.strategy not in STRATEGIES:
+            found = Placement((), ask.strategy, "the policy leaves it to the scheduler")
+        elif not cluster.fresh:
+            found = Placement((), ask.strategy, "cluster state is stale")
+        else:
+            found = self._ranker(settings, gpus).place(ask, wishes)
+        if wishes is NOTHING:
+            return found
+        named = () if found.nodes else wishes.by_name
+        return found._replace(preferred=named or wishes.preferred, warning=wishes.warning)
+
+    def fits_empty(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Rejected:
+        """Why no node could take `pod` even if all of them were up and empty.
+
+        () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
+        """
+        if not cluster.fresh or ineligible(pod):
+            return ()
+        try:
+            demand = demand_of(pod)
+        except QuantityError:
+            return ()
+        if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
+            return ()
+        return self._ranker(settings, gpus).fits_empty(pod, demand)
+
+    def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
+        """The ranker of these settings: one for all profiles and policies that rank alike, a few of the policies before."""
+        if self._last is not None and self._last[0] is settings and self._last[1] is gpus:
+            return self._last[2]
+        key = settings.ranking, gpus.names
+        found = self._rankers.pop(key, None)
+        if found is None:
+            if len(self._rankers) >= _RANKERS:
+                del self._rankers[next(iter(self._rankers))]
+            found = Ranker(self._state, settings, gpus)
+        self._rankers[key] = found
+        self._last = settings, gpus, found
+        return found

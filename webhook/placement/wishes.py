@@ -29,10 +29,9 @@ from hashlib import blake2b
 from math import gcd
 from typing import Any, Final, NamedTuple
 
-from webhook.cluster.nodes import MODEL_LABELS
-from webhook.cluster.snapshot import Snapshot
-from webhook.facts import Expression, Preferred
-from webhook.gpus import Gpus
+from webhook.cluster.nodes import Nodes
+from webhook.facts import Cluster, Expression, Preferred
+from webhook.gpus import MODEL_LABELS, Gpus
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
 from webhook.pod import Pod, annotations_of
@@ -106,24 +105,29 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
     return found if nodes or models or found.pools or found.warning else None
 
 
-def granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
-    """What nodes of the cluster can grant: worked out once, as long as no node changes."""
-    memo, seen = snapshot.state.memo, (snapshot.state.nodes.version, snapshot.fresh)
-    kept = memo.get("granted")
-    if kept is None or kept[0] != seen or len(kept[1]) >= _MOST_KEPT:
-        kept = memo["granted"] = (seen, {})
-    answers: dict[tuple[Wanted, Gpus], Granted] = kept[1]
-    found = answers.get((wanted, gpus))
-    if found is None:
-        found = answers[wanted, gpus] = _granted(wanted, snapshot, gpus)
-    return found
+class Grants:
+    """What the nodes of a cluster can grant: worked out once, as long as no node changes."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._seen = (-1, False)
+        self._known: dict[tuple[Wanted, Gpus], Granted] = {}
+
+    def of(self, wanted: Wanted, cluster: Cluster, gpus: Gpus) -> Granted:
+        """`cluster`: what units see of these nodes."""
+        seen = (self._nodes.version, cluster.fresh)
+        if seen != self._seen or len(self._known) >= _MOST_KEPT:
+            self._seen, self._known = seen, {}
+        found = self._known.get((wanted, gpus))
+        if found is None:
+            found = self._known[wanted, gpus] = _granted(wanted, self._nodes, cluster, gpus)
+        return found
 
 
-def _granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
-    nodes = snapshot.state.nodes
+def _granted(wanted: Wanted, nodes: Nodes, cluster: Cluster, gpus: Gpus) -> Granted:
     alive = [n for n in wanted.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
-    pools = [p for p in wanted.pools if all([snapshot.domains(e.key, gpus) for e in p.expressions])]
-    values = {key: snapshot.label_values(key, gpus) for key in MODEL_LABELS} if wanted.models else {}
+    pools = [p for p in wanted.pools if all([cluster.domains(e.key, gpus) for e in p.expressions])]
+    values = {key: cluster.label_values(key, gpus) for key in MODEL_LABELS} if wanted.models else {}
     models = {name: found for name in wanted.models if (found := _like(name, values)) is not None}
     ours = _scaled([pool.weight for pool in pools])
     model = sum(ours) + 1
@@ -143,7 +147,7 @@ def _granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
         2 * node,
         tuple(preferred) if fits and not alive else (),
         tuple([Preferred(_ROOM, term) for term in by_node]),
-        wanted.warning or (_missing(wanted, alive, models) if snapshot.fresh else None),
+        wanted.warning or (_missing(wanted, alive, models) if cluster.fresh else None),
         blake2b(repr(levels).encode(), digest_size=16).digest() if levels else b"",
     )
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.cluster.nodes import MODEL_LABELS
-from webhook.gpus import vendor
+from webhook.gpus import MODEL_LABELS, vendor
 from webhook.interface import Context, Finding, Rule
 from webhook.pod import Container, Pod
 from webhook.text import Hint, bare, listed, matches_any, quoted
