@@ -22,15 +22,16 @@ demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 
 test: check compiled ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	$(BIN)/python -m tests.controlplane build --k8s $(K8S)
-	$(MAKE) -s test-unit
-	GPU_ADMISSION_COMPILED=1 $(AS_BUILT) $(BIN)/pytest --override-ini="pythonpath=$(COMPILED) ."
+	$(MAKE) -s test-unit PROFILE=unhurried
+	GPU_ADMISSION_COMPILED=1 $(AS_BUILT) $(BIN)/pytest --override-ini="pythonpath=$(COMPILED) ." -m "controlplane or compiled"
 
-UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=quick
+PROFILE ?= quick
+UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
 STARTING = $(wildcard tests/test_[a-c]*.py)
 REST = $(filter-out $(STARTING) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) ## Run the tests that need no control plane; under a minute
-	@# Properties are tried on fewer examples than by `make test`.
+	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).
 	@trap 'kill $$(jobs -p); exit 130' INT; $(UNIT) $(STARTING) & one=$$!; $(UNIT) tests/feeds & two=$$!; $(UNIT) $(REST); status=$$?; \
 	  wait $$one || status=1; wait $$two || status=1; exit $$status
 

@@ -12,6 +12,8 @@ import pytest
 
 from setup import COMPILED
 
+pytestmark = pytest.mark.compiled
+
 WANTED = {".so"} if os.environ.get("GPU_ADMISSION_COMPILED") == "1" else {".py"}
 
 
