@@ -7,7 +7,6 @@ a rack, a zone). Nothing is required: where a domain has no room for the rest of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from webhook.pod import Pod, annotations_of, labels_of, owner
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
-_KEPT = 64
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -52,43 +50,10 @@ def size_of(pod: Pod) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() and 0 < len(text) <= 6 else 1
 
 
-class Domain(NamedTuple):
-    """The nodes with one value of a label, whether a pod fits them or not."""
-
-    rows: NDArray[np.intp]
-    member: Mask
-    """By row."""
-
-
-class Domains:
-    """Domains by label and value, kept until a node changes: the pods of a gang ask for the same ones."""
-
-    def __init__(self) -> None:
-        self._version = -1
-        self._known: dict[tuple[str, str], Domain] = {}
-
-    def get(self, nodes: Nodes, key: str, column: LabelColumn, code: int) -> Domain:
-        """The nodes whose label `key` has the value with this code in its column."""
-        if self._version != nodes.version or len(self._known) >= _KEPT:
-            self._version, self._known = nodes.version, {}
-        which = key, column.values[code]
-        found = self._known.get(which)
-        if found is None:
-            member = column.padded(nodes.columns.size)[: nodes.columns.size] == code
-            found = self._known[which] = Domain(np.flatnonzero(member), member)
-        return found
-
-
 def homes(
-    nodes: Nodes,
-    domains: Domains,
-    scores: Floats,
-    demand: Demand,
-    peers: Mapping[int, int],
-    size: int,
-    keys: tuple[str, ...],
-) -> list[Domain]:
-    """The gang's domain by each key, closest first. Domains without room for the rest are left out.
+    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], size: int, keys: tuple[str, ...]
+) -> list[Mask]:
+    """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
 
     `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `size`: of the whole
     gang; 1 where it is not known.
@@ -103,8 +68,8 @@ def homes(
             continue
         home = _most(column, peers, nodes.columns.size) if peers else _smallest(nodes, column, scores, demand, missing)
         if home:
-            domain = domains.get(nodes, key, column, home)
-            if missing == 1 or _holds(nodes, domain.rows, scores, demand, missing):
+            domain = column.padded(nodes.columns.size)[: nodes.columns.size] == home
+            if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
                 found.append(domain)
     return found
 
