@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Rows
+from webhook.cluster.columns import Rows
 from webhook.cluster.interned import Interned
 from webhook.cluster.nodes import Conditions, Nodes
 from webhook.facts import Taint
@@ -110,20 +109,3 @@ class Filter:
                 fine[[column.ids[value] for value in values if value in column.ids]] = False
                 mask &= fine[column.padded(nodes.columns.size)[rows]]
         return mask
-
-
-def fitting(columns: Columns, mask: Mask, rows: Rows, needs: Sequence[tuple[str, int]]) -> NDArray[np.intp]:
-    """Those of `rows` with a `mask` that have everything free that is asked for (NodeResourcesFit: real requests)."""
-    free = columns.free
-    if any([resource not in free for resource, _ in needs]):
-        return np.zeros(0, np.intp)
-    if isinstance(rows, slice):
-        left = mask[rows].copy()
-        for resource, amount in needs:
-            left &= free[resource][rows] >= amount
-        found: NDArray[np.intp] = left.nonzero()[0] + rows.start
-        return found
-    rows = rows[mask[rows]]
-    for resource, amount in needs:
-        rows = rows[free[resource][rows] >= amount]
-    return rows

@@ -17,8 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Demand, Floats, Integers, Popular, Rows, View
-from webhook.placement.states import States, states
+from webhook.cluster.columns import Columns, Demand, Floats, Popular, Rows, View
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
@@ -27,7 +26,6 @@ _CORES: Final = 16_000.0
 _COVERED: Final = 0.99
 _MOST: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
-_DEMANDS: Final = 512
 _FULLNESS: Final = 1 / 64
 """What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
 otherwise, and alone while no demand was seen."""
@@ -79,54 +77,24 @@ class Outlook:
         """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
         if popular and gpus:
             self._price = self._fair(columns)
-        self._costs: dict[Demand, tuple[int, Floats]] = {}
-        """By demand: the epoch of the state numbers, and the cost of each state, NaN where not known. Nodes are of few
-        states, so most choices find theirs here: that saves 60 µs of a choice, and 50 ms of the first one at 65,000 nodes."""
 
     def cost(self, columns: Columns, rows: Rows, demand: Demand) -> Floats:
         """How much less each row is worth when `demand` goes there, and `_FULLNESS` of all that stays free there, in GPUs
         of an average pod."""
-        known = states(columns, tuple(self._resources))
-        known.refresh(columns)
-        numbers = known.of_row[rows]
-        by_state = self._by_state(known, demand)
-        cost: Floats = by_state[numbers]
-        unknown = np.isnan(cost)
-        if unknown.any():
-            which = list(set(numbers[unknown].tolist()))
-            by_state[which] = self._cost(known.amounts[:, which], demand)
-            cost = by_state[numbers]
-        return cost
-
-    def _by_state(self, known: States, demand: Demand) -> Floats:
-        """Room for the cost of every state."""
-        if len(self._costs) > _DEMANDS:
-            self._costs.clear()
-        epoch, costs = self._costs.get(demand, (-1, np.zeros(0)))
-        kept = len(costs) if epoch == known.epoch else 0
-        if room := known.amounts.shape[1] - kept:
-            costs = np.concatenate([costs[:kept], np.full(room, np.nan)])
-            self._costs[demand] = known.epoch, costs
-        return costs
-
-    def _cost(self, found: Integers, demand: Demand) -> Floats:
-        """Of these states, as `States.amounts`."""
-        kinds = len(self._resources)
-        free, capacity, model = found[:kinds], found[kinds:-1], found[-1]
-        asked = np.array([[demand.amount(name)] for name in self._resources])
-        # Before, after and empty side by side: states are few most of the time, and the number of numpy calls is what costs.
-        amounts = np.empty((kinds, 3, found.shape[1]))
-        amounts[:, 0] = free
-        np.subtract(free, asked, out=amounts[:, 1], casting="unsafe")
-        amounts[:, 2] = capacity
+        free = np.array([columns.free[name][rows] for name in self._resources], float)
+        asked = np.array([[demand.amount(name)] for name in self._resources], float)
+        capacity = [columns.capacity[name][rows] for name in self._resources]
+        amounts: Floats = np.stack(
+            [free, free - asked, capacity], axis=1
+        )  # together: the number of numpy calls is what costs
         cost: Floats = np.add.reduce(amounts[:, 1] * (self._left * _FULLNESS), axis=0)
         if self._gpus and self._per.size:
-            for worth in self._worths(amounts, model):
+            for worth in self._worths(amounts, columns.model[rows]):
                 cost += worth[0]
                 cost -= worth[1]
         return cost
 
-    def _worths(self, amounts: Floats, model: Integers | NDArray[np.int32]) -> list[Floats]:
+    def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
         """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the
         last state is the empty node."""
         held, usable = self._held(amounts, model), self._usable(amounts[:, :-1])
@@ -135,7 +103,7 @@ class Outlook:
             for number, price in enumerate(self._price)
         ]
 
-    def _held(self, amounts: Floats, model: Integers | NDArray[np.int32]) -> Floats:
+    def _held(self, amounts: Floats, model: NDArray[np.int32]) -> Floats:
         """Demands by states by rows: the part of the demand that the row could hold, squared; 0 where not even the empty
         node could hold it all. Also makes nothing out of what is negative in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)
