@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
+import numpy as np
+
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.shares import OTHERS
 from webhook.placement.constraints import Mask
@@ -98,7 +100,9 @@ class PeerOrder:
         for row in rows or ():
             self._without.move(row, None if row in peers else scores.place(nodes, row))
         if rows is None or (len(self._without.rows) < count and not self._without.complete):
-            places = scores.places(nodes, _WITHOUT, skip=peers)
+            others = np.ones(nodes.columns.size, bool)
+            others[list(peers)] = False
+            places = scores.places(nodes, _WITHOUT, others)
             self._without.fill(places, complete=len(places) < _WITHOUT)
         without = self._without.rows[:count]
         order.spare(without)

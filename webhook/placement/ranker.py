@@ -147,13 +147,12 @@ class Ranker:
 
     def _ranked(self, scores: NodeScores, rows: list[int], peers: Peers) -> tuple[Ranked, ...]:
         """What is said of the chosen rows."""
-        columns, ranked = self._state.nodes.columns, []
-        for row in rows:
-            score = scores.score.item(row)
-            free = columns.free_at[scores.gpu][row] if scores.gpu is not None else 0
-            shown = score + AVOIDED if score < -AVOIDED / 2 else score
-            ranked.append(Ranked(columns.name[row], free, peers.get(row, 0), shown))
-        return tuple(ranked)
+        columns, score_of = self._state.nodes.columns, scores.score.item
+        free = columns.free_at[scores.gpu] if scores.gpu is not None else bytes(columns.size)
+        found = [Ranked(columns.name[row], free[row], peers.get(row, 0), score_of(row)) for row in rows]
+        if self._state.nodes.avoided:
+            found = [r._replace(score=r.score + AVOIDED) if r.score < -AVOIDED / 2 else r for r in found]
+        return tuple(found)
 
 
 def _groups(scores: NodeScores, near: list[Mask]) -> Iterator[Mask | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Set
 from itertools import count as counter
 from itertools import repeat
 from typing import Final
@@ -164,22 +164,20 @@ class NodeScores:
 
     def best(self, nodes: Nodes, count: int, skip: Set[int], among: Mask | None = None) -> list[int]:
         """The `count` best rows but for those to `skip`. `among`: by row, whether it may be one; None: each may."""
-        top = self._top
-        for listed in (0, _LISTED + len(skip)):
-            if listed > len(top.rows) and not top.complete:
-                places = self.places(nodes, listed)
-                top.fill(places, complete=len(places) < listed)
-            found = top.first(count, skip, None if among is None else among.data)
-            if len(found) == count or top.complete:
-                return found
-        return [int(place[-1]) for place in self.places(nodes, count, skip, among)]
+        top, wanted = self._top, count + len(skip)
+        if len(top.rows) < wanted and not top.complete:
+            listed = _LISTED + len(skip)
+            places = self.places(nodes, listed)
+            top.fill(places, complete=len(places) < listed)
+        found = top.first(count, skip, None if among is None else among.data)
+        if len(found) == count or top.complete:
+            return found
+        rows = [int(place[-1]) for place in self.places(nodes, wanted, among)]
+        return [row for row in rows if row not in skip][:count]
 
-    def places(self, nodes: Nodes, count: int, skip: Collection[int] = (), among: Mask | None = None) -> list[Place]:
-        """The `count` best places, in order. `skip`, `among`: as for `best`."""
+    def places(self, nodes: Nodes, count: int, among: Mask | None = None) -> list[Place]:
+        """The `count` best places, in order. `among`: as for `best`."""
         score = self.score if among is None else np.where(among, self.score, _NEVER)
-        if skip:
-            score = score if among is not None else score.copy()
-            score[list(skip)] = _NEVER
         rows = (
             _promising(score[: nodes.columns.rows], count) if self.preference is None else (score > _NEVER).nonzero()[0]
         )
