@@ -19,9 +19,8 @@ from webhook.facts import Placement, Ranked
 from webhook.placement import place
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import Scores
+from webhook.placement.ranking import NodeScores
 from webhook.placement.settings import Health, PlacementSettings
-from webhook.placement.shapes import Shape
 from webhook.placement.strategies import STRATEGIES
 
 Object = dict[str, Any]
@@ -106,12 +105,12 @@ def test_a_wish_and_the_fewest_peers_come_before_whose_a_node_is() -> None:
     assert names(placed(of, pod("p", owner="o"), "apart"))[0] == other
 
 
-def scores(gpus: int) -> Scores:
+def scores(gpus: int) -> NodeScores:
     constraints = compiled({})
     assert constraints is not None
     asked = {GPU: gpus} if gpus else {"cpu": 1000}
     demand = Demand(tuple(sorted({**asked, "pods": 1}.items())))
-    return Scores(Shape(Filter(constraints, Health())), demand, STRATEGIES["pack"], GPU if gpus else None)
+    return NodeScores(Filter(constraints, Health()), demand, STRATEGIES["pack"], GPU if gpus else None)
 
 
 @given(st.data(), st.sampled_from([0, 1, 3]))
@@ -146,4 +145,4 @@ def test_scores_that_were_kept_equal_new_ones_to_the_bit_whoever_comes_and_takes
         new.refresh(of.nodes, view)
         rows = of.nodes.columns.rows
         assert np.array_equal(kept.score[:rows], new.score[:rows])
-        assert kept.best(of.nodes, 10) == new.best(of.nodes, 10)
+        assert kept.best(of.nodes, 10, set()) == new.best(of.nodes, 10, set())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from webhook.cluster.columns import Demand, Popular
 
 _HALVE_AFTER = 2048
@@ -85,7 +83,6 @@ class History:
         )
 
 
-@lru_cache(maxsize=1024)
 def _alike(demand: Demand) -> Alike:
     """The same for demands that count as one: few GPUs exactly, all else to a factor of two. () for one without GPUs."""
     if not any("/" in name for name, _ in demand.requests):

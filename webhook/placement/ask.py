@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.columns import Demand
-from webhook.placement.wishes import Wanted
+from webhook.placement.wishes import Preferences
 
 Spec = Mapping[str, Any]
 _LONGEST = 512
@@ -30,7 +30,7 @@ class Ask(NamedTuple):
     """How many pods the gang has, 1 where it does not say; 0 for a pod that is of none."""
     whole: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
-    wanted: Wanted | None = None
+    preferences: Preferences | None = None
     """What its annotations and the policy would like, besides its own affinity."""
 
 

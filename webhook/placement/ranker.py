@@ -21,7 +21,7 @@ from webhook.placement.refusals import Refusals
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.whole import Whole, whole_nodes
-from webhook.placement.wishes import NOTHING, Granted
+from webhook.placement.wishes import NO_PREFERENCES, ResolvedPreferences
 from webhook.pod import Pod
 
 _BUDGET: Final = 64 << 20
@@ -52,11 +52,11 @@ class Ranker:
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
-    def place(self, ask: Ask, wishes: Granted = NOTHING) -> Placement:
+    def place(self, ask: Ask, preferences: ResolvedPreferences = NO_PREFERENCES) -> Placement:
         """Rank nodes for a pod whose node is ours to choose."""
         nodes = self._state.nodes
-        key = ask.whole + wishes.key
-        scores = self._scores_of(key, ask, wishes)
+        key = ask.whole + preferences.key
+        scores = self._scores_of(key, ask, preferences)
         if scores is None:
             return Placement((), ask.strategy, "affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view())
@@ -70,15 +70,15 @@ class Ranker:
     def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
         """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
         stated, key = shape_key(_required(pod["spec"]))
-        return self._refusals.reasons(key, lambda: self._filter(stated, NOTHING), demand, empty=True)
+        return self._refusals.reasons(key, lambda: self._filter(stated, NO_PREFERENCES), demand, empty=True)
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 
-    def _scores_of(self, key: bytes, ask: Ask, wishes: Granted) -> NodeScores | None:
+    def _scores_of(self, key: bytes, ask: Ask, preferences: ResolvedPreferences) -> NodeScores | None:
         """Of this shape of pod; None where it states more than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(ask.stated, wishes)
+            static = self._filter(ask.stated, preferences)
             if static is None:
                 return None
             gpu = next(iter(self._gpus.among([name for name, _ in ask.demand.requests])), None)
@@ -90,9 +90,9 @@ class Ranker:
         self._scores[key] = scores  # as the one used last
         return scores
 
-    def _filter(self, stated: bytes, wishes: Granted) -> Filter | None:
+    def _filter(self, stated: bytes, preferences: ResolvedPreferences) -> Filter | None:
         constraints = compiled(spec_of(stated)) if len(stated) <= _LONGEST else None
-        return None if constraints is None else Filter(wishes.below(constraints), self._settings.health)
+        return None if constraints is None else Filter(preferences.below(constraints), self._settings.health)
 
     def _current_view(self) -> View:
         columns, history = self._state.nodes.columns, self._state.history

@@ -43,10 +43,9 @@ MODELS: Final = "gpu-admission.io/gpu-model"
 _MOST_NAMES: Final = 10
 _LONGEST: Final = 4096
 _ROOM: Final = 20
-_MOST_KEPT: Final = 256
 
 
-class Wanted(NamedTuple):
+class Preferences(NamedTuple):
     """What a pod would like, whatever the cluster. Equal for pods that would like the same."""
 
     nodes: tuple[str, ...]
@@ -58,7 +57,7 @@ class Wanted(NamedTuple):
     warning: str | None
 
 
-class Granted(NamedTuple):
+class ResolvedPreferences(NamedTuple):
     """What of it means something in this cluster."""
 
     levels: tuple[tuple[Term, int], ...]
@@ -79,10 +78,10 @@ class Granted(NamedTuple):
         return own._replace(preferred=(*stated, *self.levels))
 
 
-NOTHING: Final = Granted((), 1, (), (), None, b"")
+NO_PREFERENCES: Final = ResolvedPreferences((), 1, (), (), None, b"")
 
 
-def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wanted | None:
+def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -> Preferences | None:
     """What `pod`, of the class `workload`, would like besides its own affinity; None where that is nothing."""
     annotations = annotations_of(pod)
     by_author = NODES in annotations or MODELS in annotations
@@ -96,7 +95,7 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
     if models:
         models = models if keys.isdisjoint(MODEL_LABELS) else ()
         keys.update(MODEL_LABELS)
-    found = Wanted(
+    found = Preferences(
         nodes,
         models,
         () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)]),
@@ -106,25 +105,13 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
     return found if nodes or models or found.pools or found.warning else None
 
 
-def granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
-    """What nodes of the cluster can grant: worked out once, as long as no node changes."""
-    memo, seen = snapshot.state.memo, (snapshot.state.nodes.version, snapshot.fresh)
-    kept = memo.get("granted")
-    if kept is None or kept[0] != seen or len(kept[1]) >= _MOST_KEPT:
-        kept = memo["granted"] = (seen, {})
-    answers: dict[tuple[Wanted, Gpus], Granted] = kept[1]
-    found = answers.get((wanted, gpus))
-    if found is None:
-        found = answers[wanted, gpus] = _granted(wanted, snapshot, gpus)
-    return found
-
-
-def _granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
+def resolved(stated: Preferences, snapshot: Snapshot, gpus: Gpus) -> ResolvedPreferences:
+    """What nodes of the cluster can grant of it."""
     nodes = snapshot.state.nodes
-    alive = [n for n in wanted.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
-    pools = [p for p in wanted.pools if all([snapshot.domains(e.key, gpus) for e in p.expressions])]
-    values = {key: snapshot.label_values(key, gpus) for key in MODEL_LABELS} if wanted.models else {}
-    models = {name: found for name in wanted.models if (found := _like(name, values)) is not None}
+    alive = [n for n in stated.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
+    pools = [p for p in stated.pools if all([snapshot.domains(e.key, gpus) for e in p.expressions])]
+    values = {key: snapshot.label_values(key, gpus) for key in MODEL_LABELS} if stated.models else {}
+    models = {name: found for name in stated.models if (found := _models_like(name, values)) is not None}
     ours = _scaled([pool.weight for pool in pools])
     model = sum(ours) + 1
     by_model = [(Expression(key, "In", tuple(sorted(set(found)))),) for key, found in _by_key(models.values())]
@@ -137,13 +124,13 @@ def _granted(wanted: Wanted, snapshot: Snapshot, gpus: Gpus) -> Granted:
     )
     preferred = [Preferred(model, term) for term in by_model]
     preferred += [Preferred(weight, pool.expressions) for pool, weight in zip(pools, ours, strict=True)]
-    fits = wanted.room is None or node - 1 <= wanted.room
-    return Granted(
+    fits = stated.room is None or node - 1 <= stated.room
+    return ResolvedPreferences(
         levels,
         2 * node,
         tuple(preferred) if fits and not alive else (),
         tuple([Preferred(_ROOM, term) for term in by_node]),
-        wanted.warning or (_missing(wanted, alive, models) if snapshot.fresh else None),
+        stated.warning or (_missing(stated, alive, models) if snapshot.fresh else None),
         blake2b(repr(levels).encode(), digest_size=16).digest() if levels else b"",
     )
 
@@ -174,7 +161,7 @@ def _stated(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]
     ]
 
 
-def _like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
+def _models_like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
     """The label and its values that a name of a model means; None where no node has such a model."""
     for key, known in values.items():
         if name in known:
@@ -193,12 +180,12 @@ def _by_key(found: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[
     return iter(keys.items())
 
 
-def _missing(wanted: Wanted, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
+def _missing(stated: Preferences, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
     """The first wish that nothing in the cluster can grant."""
-    for name in wanted.nodes:
+    for name in stated.nodes:
         if name not in nodes:
             return f"{NODES}: there is no node {quoted(name)}"
-    for name in wanted.models:
+    for name in stated.models:
         if name not in models:
             return f"{MODELS}: no GPU node has a model like {quoted(name)}"
     return None
