@@ -26,7 +26,7 @@ _CORES: Final = 16_000.0
 _COVERED: Final = 0.99
 _MOST: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
-_FULLNESS: Final = 1 / 64
+_FULLNESS = 1 / 64
 """What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
 otherwise, and alone while no demand was seen."""
 _WHOLE: Final = 1 - 1e-5

@@ -14,7 +14,7 @@ from webhook.placement.ranking import AVOIDED, NodeScores
 from webhook.placement.top import Place, Top
 from webhook.placement.whole import Whole
 
-SEVERAL: Final = 24
+SEVERAL = 24
 """Nodes with pods of the owner: with more of them a `PeerOrder` is kept."""
 _FEW: Final = 64
 _WITHOUT, _WITH = 192, 1024

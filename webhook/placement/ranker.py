@@ -84,9 +84,9 @@ class Ranker:
             gpu = next(iter(self._gpus.among([name for name, _ in ask.demand.requests])), None)
             size = _BYTES_PER_CHARACTER * len(ask.stated)
             scores = NodeScores(static, ask.demand, STRATEGIES[ask.strategy], gpu, size)
-            left = _BUDGET - sum([kept.bytes for kept in self._scores.values()])
+            left = _BUDGET - sum([each.kept_bytes for each in self._scores.values()])
             while self._scores and (left < 0 or len(self._scores) >= _SHAPES):
-                left += self._scores.pop(next(iter(self._scores))).bytes
+                left += self._scores.pop(next(iter(self._scores))).kept_bytes
         self._scores[key] = scores  # as the one used last
         return scores
 

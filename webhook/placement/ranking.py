@@ -64,7 +64,7 @@ class NodeScores:
         self._pending = 0
 
     @property
-    def bytes(self) -> int:
+    def kept_bytes(self) -> int:
         """What is kept of this shape."""
         preference = 0 if self.preference is None else self.preference.nbytes
         return int(self.score.nbytes + self._mask.nbytes + preference + self._values.nbytes + self._filter_bytes)

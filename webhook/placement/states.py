@@ -6,7 +6,7 @@ comes back to a state. Most clusters have few kinds of nodes and few sizes of po
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from webhook.cluster.columns import Columns, Integers
 from webhook.cluster.journal import distinct
 
-_SPARE: Final = 4096
-_DEARER: Final = 2  # a row by itself costs so many times what it costs among all
-_SALT: Final = np.int64(0x9E3779B97F4A7C15 - (1 << 64))
+_SPARE = 4096
+_DEARER = 2  # a row by itself costs so many times what it costs among all
+_SALT = np.int64(0x9E3779B97F4A7C15 - (1 << 64))
 
 
 class States:
