@@ -146,7 +146,7 @@ class Outlook:
 
 
 def outlook(columns: Columns, view: View) -> Outlook:
-    """That of this view. Kept beside it: that saves 300 µs of each score."""
+    """That of this view. Kept beside it: that saves 350 µs of each score."""
     made = view.spare.get(__name__)
     if made is None:
         made = view.spare[__name__] = Outlook(columns, view)

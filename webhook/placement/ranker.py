@@ -44,10 +44,10 @@ class Ranker:
         self._settings = settings
         self._gpus = gpus
         self._scores: dict[bytes, NodeScores] = {}
-        """By shape of pod, the least recently used first. They save a choice the filters and scores of all nodes: 300 µs at
+        """By shape of pod, the least recently used first. They save a choice the filters and scores of all nodes: 0.5 ms at
         1,213 nodes, 4 ms at 65,000."""
         self._orders: dict[tuple[bytes, str], PeerOrder] = {}
-        """By shape and owner, likewise."""
+        """By shape and owner, likewise. See there what they save."""
         self._refusals = Refusals(state, gpus)
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)

@@ -54,10 +54,10 @@ class NodeScores:
         """By row, what the filter says, whatever is free."""
         self._values: Floats = np.zeros(0)
         """By state of nodes, the score; NaN where it was not yet worked out. Most choices find theirs here: that saves 60 µs of
-        a choice, and of the first one as often as nodes are alike."""
+        it, and 28 ms of the first one among 65,000 nodes of 84 states."""
         self._epoch = -1
         self._top = Top()
-        """The best rows. It saves a choice the search through all scores: 20 µs at 1,213 nodes, 200 µs at 65,000."""
+        """The best rows. It saves a choice the search through all scores: 30 µs at 1,213 nodes, 200 µs at 65,000."""
         self._mask_read_to = self._read_to = self._reordered = -1
         self._view: View | None = None
         self._seen: object = None

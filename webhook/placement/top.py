@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from math import inf
 from typing import Any
 
@@ -67,9 +67,8 @@ class Top:
                 self.fill(self._places[: _LONGEST // 2], complete=False)
 
 
-def smallest(count: int, keys: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
+def smallest(count: int, keys: list[NDArray[Any]]) -> NDArray[np.intp]:
     """Where the `count` smallest are, in order: by the first key, equal ones by the next."""
-    keys = list(keys)
     left = np.arange(len(keys[0]))
     sure: list[NDArray[np.intp]] = []
     for key in keys:
@@ -81,4 +80,4 @@ def smallest(count: int, keys: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
         count -= len(sure[-1])
         left = left[values == limit]
     found = np.concatenate([*sure, left[:count]])
-    return found[np.lexsort([key[found] for key in reversed(keys)])]
+    return found[np.lexsort([key[found] for key in keys[::-1]])]
