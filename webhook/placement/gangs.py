@@ -51,24 +51,26 @@ def size_of(pod: Pod) -> int:
 
 
 def homes(
-    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], size: int, keys: tuple[str, ...]
+    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
 ) -> list[Mask]:
     """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
 
-    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `size`: of the whole
-    gang; 1 where it is not known.
+    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `pods`: of the whole
+    gang; 1 where that is not known.
     """
-    missing = 1 if size == 1 else max(1, size - sum(peers.values()))
+    missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
         return []
-    found = []
+    found, rows = [], np.fromiter(peers, np.intp, len(peers))
+    counts = np.fromiter(peers.values(), float, len(peers))
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
-        home = _most(column, peers, nodes.columns.size) if peers else _smallest(nodes, column, scores, demand, missing)
+        size = nodes.columns.size
+        home = _most(column, rows, counts, size) if peers else _smallest(nodes, column, scores, demand, missing)
         if home:
-            domain = column.padded(nodes.columns.size)[: nodes.columns.size] == home
+            domain = column.padded(size)[:size] == home
             if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
                 found.append(domain)
     return found
@@ -88,14 +90,12 @@ def _room(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.in
     return room
 
 
-def _most(column: LabelColumn, peers: Mapping[int, int], size: int) -> int:
-    """The domain where most of the gang is; 0 where none."""
-    code_of, pods = column.padded(size).item, dict[int, int]()
-    for row, count in peers.items():
-        if code := code_of(row):
-            pods[code] = pods.get(code, 0) + count
-    most = max(pods.values(), default=0)
-    return min((code for code, count in pods.items() if count == most), key=column.values.__getitem__, default=0)
+def _most(column: LabelColumn, rows: NDArray[np.intp], counts: Floats, size: int) -> int:
+    """The domain where most of the gang is, with so many pods on these rows; 0 where none."""
+    pods = np.bincount(column.padded(size)[rows], counts)
+    pods[0] = 0
+    most = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
+    return min(most, key=column.values.__getitem__, default=0)
 
 
 def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:

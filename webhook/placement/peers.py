@@ -31,9 +31,9 @@ class Order:
         self.spared: list[Whole] = []
         """Those that are not to be broken for the sake of peers alone."""
 
-    def choose(self, without: list[int], with_peers: Iterable[int], count: int) -> list[int]:
-        """The `count` best of the rows `without` peers, which are in order, and of those `with_peers`."""
-        self.spare(without)
+    def choose(self, without: list[int], with_peers: list[Place], count: int) -> list[int]:
+        """The `count` best of the rows `without` peers, which are in order, and of the places `with_peers`. Whole nodes are
+        spared."""
         scores = self._scores
         if (
             len(without) == count
@@ -42,7 +42,7 @@ class Order:
             and scores.score.item(without[-1]) > -AVOIDED / 2
         ):
             return without
-        return [int(place[-1]) for place in self.sorted([*without, *with_peers])[:count]]
+        return [int(place[-1]) for place in sorted([*self.sorted(without), *with_peers])[:count]]
 
     def spare(self, without: list[int]) -> None:
         """Spare whole nodes where some of the best rows without peers are such."""
@@ -59,7 +59,7 @@ class Order:
         preferred, score, order, _ = place
         last = 0
         for kind in self.spared:
-            last |= kind.any(nodes.columns, [row])
+            last |= nodes.columns.free_at[kind.gpu][row] >= kind.size
         if self.spared and nodes.shares.several:  # another replica fills its own at this moment
             last += 2 * (nodes.shares.penalty.item(row) >= OTHERS)
         return preferred, score > AVOIDED / 2, last, self._peers.get(row, 0), score, order, row
@@ -75,9 +75,11 @@ def best_apart(
     among: Mask | None = None,
 ) -> list[int]:
     """As `NodeScores.best`, fewest peers first."""
+    order = Order(nodes, scores, peers, whole)
     without = scores.best(nodes, count, peers.keys() | skip, among)
+    order.spare(without)
     with_peers = [row for row in peers if row not in skip and (among is None or among.item(row))]
-    return Order(nodes, scores, peers, whole).choose(without, with_peers, count)
+    return order.choose(without, order.sorted(with_peers), count)
 
 
 class PeerOrder:
@@ -114,4 +116,4 @@ class PeerOrder:
         if len(self._with.rows) < count and not self._with.complete:
             self._spared, places = order.spared, order.sorted(peers)
             self._with.fill(places[:_WITH], complete=len(places) <= _WITH)
-        return order.choose(without, self._with.rows[:count], count)
+        return order.choose(without, self._with.places(count), count)

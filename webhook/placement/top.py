@@ -52,6 +52,10 @@ class Top:
                     break
         return found
 
+    def places(self, count: int) -> list[Place]:
+        """The places of the `count` best rows."""
+        return self._places[:count]
+
     def move(self, row: int, place: Place | None) -> None:
         """A row changed. `place`: None where it is no longer to be listed."""
         before = self._place_of.pop(row, None)
