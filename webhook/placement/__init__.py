@@ -67,9 +67,9 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
             return Placement((), strategy, "no GPU is asked for")
     if len(demand.requests) > _MOST_RESOURCES:
         return Placement((), strategy, "too many resources are asked for")
-    stated, key = shape_key(pod["spec"])
-    whole = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), key)
-    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs), whole, preferences)
+    stated, shape = shape_key(pod["spec"])
+    key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
+    return Ask(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
 
 
 def answer(ask: Ask, snapshot: Snapshot, settings: PlacementSettings, gpus: Gpus) -> Placement:

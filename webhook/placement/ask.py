@@ -20,18 +20,16 @@ class Ask(NamedTuple):
 
     strategy: str
     demand: Demand
-    key: bytes
-    """Equal where `stated` is, and of bounded length."""
     stated: bytes
     """What decides where the pod may go, as JSON: see `spec_of`."""
     owner: str
     """Whose pods are its peers; "" for a pod on its own."""
     gang: int
     """How many pods the gang has, 1 where it does not say; 0 for a pod that is of none."""
-    whole: bytes
+    key: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
     preferences: Preferences | None = None
-    """What its annotations and the policy would like, besides its own affinity."""
+    """Those of its annotations and of the policy, besides its own affinity."""
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:

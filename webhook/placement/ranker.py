@@ -55,7 +55,7 @@ class Ranker:
     def place(self, ask: Ask, preferences: ResolvedPreferences = NO_PREFERENCES) -> Placement:
         """Rank nodes for a pod whose node is ours to choose."""
         nodes = self._state.nodes
-        key = ask.whole + preferences.key
+        key = ask.key + preferences.key
         scores = self._scores_of(key, ask, preferences)
         if scores is None:
             return Placement((), ask.strategy, "affinity or tolerations are too many to rank by")

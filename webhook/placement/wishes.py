@@ -1,16 +1,16 @@
-"""What a pod would rather have of a node: by its annotations, and by the preferences of the policy.
+"""What a pod prefers of a node: by its annotations, and by the preferences of the policy.
 
     gpu-admission.io/preferred-nodes: gpu-a1, gpu-a2     these nodes, the best of them first
     gpu-admission.io/gpu-model: H100, A100               these models: exact values of a node's product label, else parts
                                                          of them, whatever the case
 
-All of it is a wish: it ranks the nodes that fit, and forbids none. Before everything else stand the preferred terms of the
+All of it is preference: it ranks the nodes that fit, and forbids none. Before everything else stand the preferred terms of the
 pod's own affinity, then the nodes that it names, then the models, then the policy. What the pod's author says is never said
 otherwise by the policy: a label key that stands in the pod's selector or affinity takes the policy's preferences on that key
 away, and the annotation for models if it is a label for models. A model named by annotation takes those on models away, and
 nodes named by annotation all. A key that no GPU node has changes nothing.
 
-Wishes are ranked by, and they go into the pod's affinity too: where all ranked nodes are taken, the scheduler still keeps
+Preferences are ranked by, and they go into the pod's affinity too: where all ranked nodes are taken, the scheduler still keeps
 to the preferred pool. There they must not turn the ranked nodes round. Their weights are a tenth of the policy's, and less
 where they would come to more than _ROOM together. A pod that has no preferred terms has its nodes ranked by the sum of
 these very weights first, so what stands further up never has less of them, and the weights of the ranked terms only widen
@@ -19,7 +19,7 @@ the distance; the scheduler scales the best sum to 100 and doubles it (see `stra
 that are not ranked the same scaling makes 200 points of whatever the best of them has: small weights lose nothing there.
 A pod with preferred terms of its own is ranked by these first: sums of their weights differ by their greatest common
 divisor at least, so what stays below that turns none of them round; what does not is ranked by, and left out of the
-affinity. So are wishes beside nodes that the author names.
+affinity. So are preferences beside nodes that the author names.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ROOM: Final = 20
 
 
 class Preferences(NamedTuple):
-    """What a pod would like, whatever the cluster. Equal for pods that would like the same."""
+    """What a pod prefers, whatever the cluster. Equal for pods that prefer the same."""
 
     nodes: tuple[str, ...]
     models: tuple[str, ...]
@@ -58,31 +58,31 @@ class Preferences(NamedTuple):
 
 
 class ResolvedPreferences(NamedTuple):
-    """What of it means something in this cluster."""
+    """What of it some node of this cluster can meet."""
 
-    levels: tuple[tuple[Term, int], ...]
+    terms: tuple[tuple[Term, int], ...]
     """To rank by, below the pod's own preferred terms."""
     step: int
-    """More than all levels of a node together."""
+    """More than all terms of a node together."""
     preferred: tuple[Preferred, ...]
     """To be added to the pod's affinity, beside ranked nodes."""
     by_name: tuple[Preferred, ...]
     """To be added instead where no node was ranked."""
     warning: str | None
     key: bytes
-    """Equal where `levels` are; of bounded length."""
+    """Equal where `terms` are; of bounded length."""
 
     def below(self, own: Constraints) -> Constraints:
-        """The pod's constraints with these wishes below its own ones."""
+        """The pod's constraints with these preferences below its own ones."""
         stated = [(term, weight * self.step) for term, weight in own.preferred]
-        return own._replace(preferred=(*stated, *self.levels))
+        return own._replace(preferred=(*stated, *self.terms))
 
 
 NO_PREFERENCES: Final = ResolvedPreferences((), 1, (), (), None, b"")
 
 
 def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -> Preferences | None:
-    """What `pod`, of the class `workload`, would like besides its own affinity; None where that is nothing."""
+    """What `pod`, of the class `workload`, prefers besides its own affinity; None where that is nothing."""
     annotations = annotations_of(pod)
     by_author = NODES in annotations or MODELS in annotations
     pools = [p for p in preferences if not p.classes or workload in p.classes]
@@ -106,7 +106,7 @@ def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -
 
 
 def resolved(stated: Preferences, snapshot: Snapshot, gpus: Gpus) -> ResolvedPreferences:
-    """What nodes of the cluster can grant of it."""
+    """What nodes of the cluster can meet of it."""
     nodes = snapshot.state.nodes
     alive = [n for n in stated.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
     pools = [p for p in stated.pools if all([snapshot.domains(e.key, gpus) for e in p.expressions])]
@@ -117,7 +117,7 @@ def resolved(stated: Preferences, snapshot: Snapshot, gpus: Gpus) -> ResolvedPre
     by_model = [(Expression(key, "In", tuple(sorted(set(found)))),) for key, found in _by_key(models.values())]
     by_node = [(Expression("metadata.name", "In", (name,), field=True),) for name in alive]
     node = sum(ours) + model * len(by_model) + 1
-    levels = (
+    terms = (
         *((term, node) for term in by_node),
         *((term, model) for term in by_model),
         *((pool.expressions, weight) for pool, weight in zip(pools, ours, strict=True)),
@@ -126,12 +126,12 @@ def resolved(stated: Preferences, snapshot: Snapshot, gpus: Gpus) -> ResolvedPre
     preferred += [Preferred(weight, pool.expressions) for pool, weight in zip(pools, ours, strict=True)]
     fits = stated.room is None or node - 1 <= stated.room
     return ResolvedPreferences(
-        levels,
+        terms,
         2 * node,
         tuple(preferred) if fits and not alive else (),
         tuple([Preferred(_ROOM, term) for term in by_node]),
         stated.warning or (_missing(stated, alive, models) if snapshot.fresh else None),
-        blake2b(repr(levels).encode(), digest_size=16).digest() if levels else b"",
+        blake2b(repr(terms).encode(), digest_size=16).digest() if terms else b"",
     )
 
 
@@ -181,7 +181,7 @@ def _by_key(found: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[
 
 
 def _missing(stated: Preferences, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
-    """The first wish that nothing in the cluster can grant."""
+    """The first preference that nothing in the cluster can meet."""
     for name in stated.nodes:
         if name not in nodes:
             return f"{NODES}: there is no node {quoted(name)}"
