@@ -14,6 +14,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "reviews": ("what one review costs, beside an echo", []),
     "loop": ("what the program does for one pod, without a server", []),
     "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
+    "burst": ("what a choice costs while replicas of one owner come in a burst", []),
     "placement": (
         "how good the choices are, on a small trace",
         ["--nodes", str(_DATA / "nodes.csv"), "--pods", str(_DATA / "pods.csv")],
@@ -21,7 +22,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "cluster": ("placement on a real control plane, with us and without; ten minutes", []),
     "creates": ("what a pod's creation costs more, on a real control plane", []),
 }
-_DEFAULT = ("reviews", "loop", "choose", "placement")
+_DEFAULT = ("reviews", "loop", "choose", "burst", "placement")
 
 
 def main() -> int:
