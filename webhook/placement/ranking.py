@@ -79,6 +79,8 @@ class NodeScores:
             seen, self._view = self.strategy.sees(view), view
             if seen != self._seen:
                 self._seen, self._pending, self._epoch = seen, 0, -1
+                # What a strategy derives from the nodes at this moment is the same, whether a node passes the filter or not.
+                self._worked_out(nodes.columns, np.zeros(0, np.intp), view)
         changes = nodes.columns.changes
         changed = changes.since(self._read_to) if self._read_to >= 0 else None
         self._read_to = changes.position
