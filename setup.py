@@ -15,8 +15,8 @@ COMPILED = """
     admission decision_cache decision_log errors explain facts handlers metrics patch process reduced response review text
     cluster.columns cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes
     cluster.shares cluster.snapshot cluster.state cluster.usage
-    placement placement.ask placement.filters placement.fragmentation placement.others placement.plain placement.ranker
-    placement.ranking placement.shapes placement.states placement.strategies placement.top placement.whole
+    placement placement.ask placement.filters placement.fragmentation placement.others placement.ranker placement.ranking
+    placement.states placement.strategies placement.top placement.whole
 """.split()  # noqa: SIM905  one on a line each would be all there is to see
 """Not those with pydantic models or classes within functions: mypyc has neither."""
 

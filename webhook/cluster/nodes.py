@@ -56,8 +56,6 @@ class Nodes:
         """Nodes that are there."""
         self.version = 0
         self.changes = Journal()
-        self.relabelled = Journal()
-        """The rows that got another node, or other labels: seldom, while all else of a node comes and goes."""
         self.shares = Shares(replica, size)
         self._free_rows: list[int] = []
         self._names: list[str] = []
@@ -86,8 +84,6 @@ class Nodes:
         allocatable = allocatable_of(node)
         row = self.row(metadata["name"])  # from here on nothing fails: an object that we cannot read changes nothing
         changed = self.labels.put(row, labels) or not columns.alive[row]
-        if changed:
-            self.relabelled.add(row)
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model(model)
@@ -114,7 +110,6 @@ class Nodes:
         self.columns.alive[row] = False
         self.count -= 1
         self.labels.put(row, {})
-        self.relabelled.add(row)
         self.taint[row] = self.condition[row] = self.columns.model[row] = 0
         self.cordoned[row] = False
         self.columns.sharing[row] = 1

@@ -39,13 +39,13 @@ class Shares:
     def __init__(self, replica: str, size: int) -> None:
         self.several = False
         """Whether there is more than one replica. While there is not, all of this costs nothing."""
-        self.less: Floats = np.zeros(size)
-        """By row, how much less it is worth to this replica: below OTHERS where it is this one's to fill."""
+        self.penalty: Floats = np.zeros(size)
+        """By row, what is taken off its score for this replica: below OTHERS where it is this one's to fill."""
         self._replica = _hash(replica)
         self._among: list[np.uint64] = []
         self._names: Hashes = np.zeros(size, np.uint64)
         self._by_hash: Floats = np.zeros(size)
-        """`less` of a row that nobody took."""
+        """`penalty` of a row that nobody took."""
         self._order: Floats = np.zeros(size)
         """0 to `_BETWEEN_EQUALS`: which row its owner fills first, the same to all replicas."""
         self._taken: NDArray[np.bool_] = np.zeros(size, bool)
@@ -60,39 +60,39 @@ class Shares:
         """These share the nodes from now on. Who took which from whom is forgotten."""
         self.several = len(replicas) > 1
         self._among = [_hash(name) for name in replicas]
-        self._share(slice(0, len(self.less)))
+        self._share(slice(0, len(self.penalty)))
 
     def took(self, row: int, *, this: bool) -> bool:
         """This replica, or another, has put a pod with GPUs on a row. Whether nobody had since it was empty."""
         if self._taken[row]:
             return False
         self._taken[row] = True
-        self.less[row] = self._order[row] if this else OTHERS + _BETWEEN_EQUALS - self._order[row]
+        self.penalty[row] = self._order[row] if this else OTHERS + _BETWEEN_EQUALS - self._order[row]
         return True
 
     def emptied(self, row: int) -> None:
         """All GPUs of a row are free again."""
         self._taken[row] = False
-        self.less[row] = self._by_hash[row]
+        self.penalty[row] = self._by_hash[row]
 
     def grow(self, more: int) -> None:
         self._names = np.concatenate([self._names, np.zeros(more, np.uint64)])
         self._taken = np.concatenate([self._taken, np.zeros(more, bool)])
-        self.less, self._by_hash, self._order = (
-            np.concatenate([array, np.zeros(more)]) for array in (self.less, self._by_hash, self._order)
+        self.penalty, self._by_hash, self._order = (
+            np.concatenate([array, np.zeros(more)]) for array in (self.penalty, self._by_hash, self._order)
         )
 
     def _share(self, rows: slice) -> None:
         self._taken[rows] = False
         if not self.several:
-            self.less[rows] = 0.0
+            self.penalty[rows] = 0.0
             return
         names = self._names[rows]
         this, most = _mixed(names, self._replica), np.max([_mixed(names, other) for other in self._among], axis=0)
         order = names * (_BETWEEN_EQUALS / 2.0**64)
         self._order[rows] = order
         self._by_hash[rows] = np.where(this == most, order, OTHERS + _BETWEEN_EQUALS - order)
-        self.less[rows] = self._by_hash[rows]
+        self.penalty[rows] = self._by_hash[rows]
 
 
 def _hash(name: str) -> np.uint64:

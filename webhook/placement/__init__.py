@@ -20,7 +20,7 @@ from webhook.placement.gangs import gang_size
 from webhook.placement.ranker import Ranker
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
-from webhook.placement.wishes import NOTHING, Grants, wanted_by
+from webhook.placement.wishes import NO_PREFERENCES, preferences_of, resolved
 from webhook.pod import Pod, claims_devices
 
 __all__ = ["Ask", "Placer", "ask_of", "demand_of"]
@@ -34,8 +34,8 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
     It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal asks.
     `workload`: the class of the pod, for the preferences of the policy.
     """
-    wanted = wanted_by(pod, settings.preferences, workload)
-    if strategy not in STRATEGIES and wanted is None:
+    preferences = preferences_of(pod, settings.preferences, workload)
+    if strategy not in STRATEGIES and preferences is None:
         return Placement((), strategy, "the policy leaves it to the scheduler")
     if reason := ineligible(pod):
         return Placement((), strategy, reason)
@@ -50,9 +50,9 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
             return Placement((), strategy, "no GPU is asked for")
     if not is_short(demand):
         return Placement((), strategy, "too many resources are asked for")
-    stated, key = shape_key(pod["spec"])
-    whole = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), key)
-    return Ask(strategy, demand, key, stated, owner_key(pod), gang_size(pod, settings.gangs), whole, wanted)
+    stated, shape = shape_key(pod["spec"])
+    key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
+    return Ask(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
 
 
 class Placer:
@@ -63,7 +63,6 @@ class Placer:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._grants = Grants(state.nodes)
         self._rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = {}
         self._last: tuple[PlacementSettings, Gpus, Ranker] | None = None
 
@@ -79,17 +78,19 @@ class Placer:
 
     def answer(self, ask: Ask, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
         """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
-        wishes = NOTHING if ask.wanted is None else self._grants.of(ask.wanted, cluster, gpus)
+        preferences = NO_PREFERENCES
+        if ask.preferences is not None:
+            preferences = resolved(ask.preferences, self._state.nodes, cluster, gpus)
         if ask.strategy not in STRATEGIES:
             found = Placement((), ask.strategy, "the policy leaves it to the scheduler")
         elif not cluster.fresh:
             found = Placement((), ask.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(ask, wishes)
-        if wishes is NOTHING:
+            found = self._ranker(settings, gpus).place(ask, preferences)
+        if preferences is NO_PREFERENCES:
             return found
-        named = () if found.nodes else wishes.by_name
-        return found._replace(preferred=named or wishes.preferred, warning=wishes.warning)
+        by_name = () if found.nodes else preferences.by_name
+        return found._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
 
     def fits_empty(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Rejected:
         """Why no node could take `pod` even if all of them were up and empty.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.columns import Demand
-from webhook.placement.wishes import Wanted
+from webhook.placement.wishes import Preferences
 
 Spec = Mapping[str, Any]
 _LONGEST = 512
@@ -20,18 +20,16 @@ class Ask(NamedTuple):
 
     strategy: str
     demand: Demand
-    key: bytes
-    """Equal where `stated` is, and of bounded length."""
     stated: bytes
     """What decides where the pod may go, as JSON: see `spec_of`."""
     owner: str
     """Whose pods are its peers; "" for a pod on its own."""
     gang: int
     """How many pods the gang has, 1 where it does not say; 0 for a pod that is of none."""
-    whole: bytes
+    key: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
-    wanted: Wanted | None = None
-    """What its annotations and the policy would like, besides its own affinity."""
+    preferences: Preferences | None = None
+    """Those of its annotations and of the policy, besides its own affinity."""
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:

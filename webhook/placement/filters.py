@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Rows
+from webhook.cluster.columns import Rows
 from webhook.cluster.interned import Interned
 from webhook.cluster.nodes import Conditions, Nodes
 from webhook.facts import Taint
@@ -28,7 +27,8 @@ _PASSING = (
 
 
 class _Answers(Generic[T]):
-    """Yes or no for each of the interned values, asked once per value."""
+    """Yes or no for each of the interned values, asked once per value: nodes share few sets of taints and conditions, and each
+    costs 3 µs to look at."""
 
     __slots__ = ("_ask", "_epoch", "_table")
 
@@ -68,49 +68,20 @@ class Filter:
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` the pod may go to."""
-        return self.up(nodes, rows) & self.named(nodes, rows)
-
-    def up(self, nodes: Nodes, rows: Rows) -> Mask:
-        """As far as it depends on what comes and goes."""
         mask = nodes.columns.alive[rows].copy()
-        for _, passes in self._passing(nodes, rows):
-            mask &= passes
-        return mask & self._healthy.of(nodes.conditions)[nodes.condition[rows]]
-
-    def singly(self, nodes: Nodes) -> Callable[[int], bool]:
-        """As `up`, of one row. Valid until the next event."""
-        alive, cordoned = nodes.columns.alive.item, nodes.cordoned.item
-        condition, ready = nodes.condition.item, self._ready.of(nodes.conditions).item
-        taint, tolerated = nodes.taint.item, self._tolerated.of(nodes.taints).item
-        healthy, tolerate_cordon = self._healthy.of(nodes.conditions).item, self._tolerate_cordon
-
-        def up(row: int) -> bool:
-            if not alive(row) or not tolerated(taint(row)) or (cordoned(row) and not tolerate_cordon):
-                return False
-            found = condition(row)
-            return bool(ready(found) and healthy(found))
-
-        return up
-
-    def named(self, nodes: Nodes, rows: Rows) -> Mask:
-        """As far as it depends on names and labels."""
-        mask = self._labelled(nodes, rows)
-        for _, passes in self._selects(nodes, rows):
+        for _, passes in self.checks(nodes, rows):
             mask &= passes
         return mask
 
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """Each reason with the rows that it does not apply to. Pressure is told by taints, as the scheduler sees it."""
-        yield from self._passing(nodes, rows)
-        yield from self._selects(nodes, rows)
-        healthy = self._healthy.of(nodes.conditions)[nodes.condition[rows]]
-        yield "GPUs are not healthy", healthy & self._labelled(nodes, rows)
-
-    def _passing(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         yield "not ready", self._ready.of(nodes.conditions)[nodes.condition[rows]]
         if not self._tolerate_cordon:
             yield "cordoned", ~nodes.cordoned[rows]
         yield _UNTOLERATED, self._tolerated.of(nodes.taints)[nodes.taint[rows]]
+        yield from self._selects(nodes, rows)
+        healthy = self._healthy.of(nodes.conditions)[nodes.condition[rows]]
+        yield "GPUs are not healthy", healthy & self._labelled(nodes, rows)
 
     def lasting_checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """As `checks`, without what may pass by itself: a node that is down, cordoned or repaired now."""
@@ -138,20 +109,3 @@ class Filter:
                 fine[[column.ids[value] for value in values if value in column.ids]] = False
                 mask &= fine[column.padded(nodes.columns.size)[rows]]
         return mask
-
-
-def fitting(columns: Columns, mask: Mask, rows: Rows, needs: Sequence[tuple[str, int]]) -> NDArray[np.intp]:
-    """Those of `rows` with a `mask` that have everything free that is asked for (NodeResourcesFit: real requests)."""
-    free = columns.free
-    if any([resource not in free for resource, _ in needs]):
-        return np.zeros(0, np.intp)
-    if isinstance(rows, slice):
-        left = mask[rows].copy()
-        for resource, amount in needs:
-            left &= free[resource][rows] >= amount
-        found: NDArray[np.intp] = left.nonzero()[0] + rows.start
-        return found
-    rows = rows[mask[rows]]
-    for resource, amount in needs:
-        rows = rows[free[resource][rows] >= amount]
-    return rows

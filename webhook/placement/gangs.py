@@ -7,7 +7,6 @@ a rack, a zone). Nothing is required: where a domain has no room for the rest of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from webhook.pod import Pod, annotations_of, labels_of, owner
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
-_KEPT = 64
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -52,59 +50,28 @@ def size_of(pod: Pod) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() and 0 < len(text) <= 6 else 1
 
 
-class Domain(NamedTuple):
-    """The nodes with one value of a label, whether a pod fits them or not."""
-
-    rows: NDArray[np.intp]
-    member: Mask
-    """By row."""
-
-
-class Domains:
-    """Domains by label and value, kept until a node changes: the pods of a gang ask for the same ones."""
-
-    def __init__(self) -> None:
-        self._version = -1
-        self._known: dict[tuple[str, str], Domain] = {}
-
-    def get(self, nodes: Nodes, key: str, column: LabelColumn, code: int) -> Domain:
-        """The nodes whose label `key` has the value with this code in its column."""
-        if self._version != nodes.version or len(self._known) >= _KEPT:
-            self._version, self._known = nodes.version, {}
-        which = key, column.values[code]
-        found = self._known.get(which)
-        if found is None:
-            member = column.padded(nodes.columns.size)[: nodes.columns.size] == code
-            found = self._known[which] = Domain(np.flatnonzero(member), member)
-        return found
-
-
 def homes(
-    nodes: Nodes,
-    domains: Domains,
-    scores: Floats,
-    demand: Demand,
-    peers: Mapping[int, int],
-    size: int,
-    keys: tuple[str, ...],
-) -> list[Domain]:
-    """The gang's domain by each key, closest first. Domains without room for the rest are left out.
+    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
+) -> list[Mask]:
+    """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
 
-    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `size`: of the whole
-    gang; 1 where it is not known.
+    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `pods`: of the whole
+    gang; 1 where that is not known.
     """
-    missing = 1 if size == 1 else max(1, size - sum(peers.values()))
+    missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
         return []
-    found = []
+    found, rows = [], np.fromiter(peers, np.intp, len(peers))
+    counts = np.fromiter(peers.values(), float, len(peers))
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
-        home = _most(column, peers, nodes.columns.size) if peers else _smallest(nodes, column, scores, demand, missing)
+        size = nodes.columns.size
+        home = _most(column, rows, counts, size) if peers else _smallest(nodes, column, scores, demand, missing)
         if home:
-            domain = domains.get(nodes, key, column, home)
-            if missing == 1 or _holds(nodes, domain.rows, scores, demand, missing):
+            domain = column.padded(size)[:size] == home
+            if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
                 found.append(domain)
     return found
 
@@ -123,14 +90,12 @@ def _room(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.in
     return room
 
 
-def _most(column: LabelColumn, peers: Mapping[int, int], size: int) -> int:
-    """The domain where most of the gang is; 0 where none."""
-    code_of, pods = column.padded(size).item, dict[int, int]()
-    for row, count in peers.items():
-        if code := code_of(row):
-            pods[code] = pods.get(code, 0) + count
-    most = max(pods.values(), default=0)
-    return min((code for code, count in pods.items() if count == most), key=column.values.__getitem__, default=0)
+def _most(column: LabelColumn, rows: NDArray[np.intp], counts: Floats, size: int) -> int:
+    """The domain where most of the gang is, with so many pods on these rows; 0 where none."""
+    pods = np.bincount(column.padded(size)[rows], counts)
+    pods[0] = 0
+    most = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
+    return min(most, key=column.values.__getitem__, default=0)
 
 
 def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:

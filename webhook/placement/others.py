@@ -1,15 +1,14 @@
 """What a node is worth less because it is another replica's to fill (`webhook.cluster.shares`).
 
-The other fills the fullest node that a pod fits, and what it put there in the last tenth of a second is not known. So a
-node of another's is worth less the less room there is: each pod like this one that would no longer fit beside it counts,
-up to `_ENOUGH`. With two replicas in a burst 81 % of the pods went to their first choice before, and all but a few in a
-thousand do now; in the model (`python -m bench.placement --burst 256 --replicas 2`) a tenth of the 8-GPU pods was refused,
-and now it is as with one replica.
+The other replica fills the fullest node that a pod fits, and what it put there in the last tenth of a second is not known.
+So a node of another replica is worth less the less room there is: each pod like this one that would no longer fit beside it
+counts, up to `_ENOUGH`. With two replicas in a burst 81 % of the pods went to their first choice before, and all but a few
+in a thousand do now; in the model (`python -m bench.placement --burst 256 --replicas 2`) a tenth of the 8-GPU pods was
+refused, and now it is as with one replica.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -21,24 +20,10 @@ _ENOUGH: Final = 6
 """Pods like this one that still fit beside it: with so many there is no hurry."""
 
 
-def less(shares: Shares, columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
+def replica_penalty(shares: Shares, columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
     """By row; next to nothing where the node is this replica's. `gpu`: the resource of the GPUs that the pod asks for."""
-    found: Floats = shares.less[rows]
+    penalty: Floats = shares.penalty[rows]
     if gpu not in columns.free:
-        return found
+        return penalty
     missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-    return np.where(found >= OTHERS, found + np.maximum(missing, 0), found)
-
-
-def less_of(shares: Shares, columns: Columns, demand: Demand, gpu: str | None) -> Callable[[int], float]:
-    """The same to the bit, of one row at a time. Valid while the columns do not grow."""
-    share_of = shares.less.item
-    if gpu not in columns.free:
-        return share_of
-    free_of, asked = columns.free[gpu].item, demand.amount(gpu)
-
-    def found(row: int) -> float:
-        share = share_of(row)
-        return share + max(_ENOUGH + 1 - free_of(row) // asked, 0) if share >= OTHERS else share
-
-    return found
+    return np.where(penalty >= OTHERS, penalty + np.maximum(missing, 0), penalty)

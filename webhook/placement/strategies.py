@@ -1,11 +1,10 @@
-"""How nodes are scored: `spread` and `pack`, and the weights of the preferred terms.
+"""How nodes are scored: `apart`, `spread` and `pack`, and the weights of the preferred terms.
 
 A strategy follows `webhook.cluster.columns.Strategy`: one score per row, from that row, the demand and the view alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -24,10 +23,6 @@ BalancedAllocation, in practice less than half of that. Falling more slowly (100
 choice for one pod in six where a tenth of the nodes had the image, and for one in thirty where none had it; this loses
 one in twenty and none. The rest only falls: it keeps a burst on ranked nodes when the first ones are taken.
 """
-
-_FULLNESS: Final = 1 / 64
-"""What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
-otherwise, and alone while no demand was seen."""
 
 
 class Spread:
@@ -59,32 +54,6 @@ class Spread:
         # Idle GPUs are whole numbers, so half a point for the utilisation never outweighs one.
         return idle - np.minimum(np.maximum(load, 0), 1) / 2
 
-    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
-        names = _counted(columns, demand, view)
-        amounts = [(columns.free[name].item, columns.capacity[name].item) for name in names]
-        sharing, measured = columns.sharing, columns.measured
-        idle_of, load_of = columns.idle, columns.utilisation
-
-        def score(row: int) -> float:
-            free = capacity = 0.0
-            for free_of, capacity_of in amounts:
-                free += free_of(row)
-                capacity += capacity_of(row)
-            if not columns.observed:
-                return free - (1 - free / max(capacity, 1.0)) / 2
-            share = sharing.item(row)
-            free /= share
-            capacity /= share
-            idle, load, known = free, 1 - free / max(capacity, 1.0), measured.item(row)
-            if known:
-                if (found := idle_of.item(row)) == found:
-                    idle = min(found + max(min(free, capacity - known), 0.0), free)
-                if (found := load_of.item(row)) == found:
-                    load = found
-            return float(idle - min(max(load, 0.0), 1.0) / 2)
-
-        return score
-
     def sees(self, view: View) -> object:
         return view.gpus
 
@@ -101,24 +70,11 @@ class Pack:
     spares_whole = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
-        found = -outlook(columns, view).cost(columns, rows, demand, _FULLNESS)
+        found = -outlook(columns, view).cost(columns, rows, demand)
         for whole in whole_nodes(columns, view, demand):
             if whole.unseen:
-                found = found - whole.unseen * (columns.free[whole.gpu][rows] >= whole.size)
+                found = found - whole.unseen * whole.among(columns, rows)
         return found
-
-    def single(self, columns: Columns, demand: Demand, view: View) -> Callable[[int], float]:
-        seen = outlook(columns, view).single(columns, demand, _FULLNESS)
-        unseen = [(columns.free_at[w.gpu], w.size, w.unseen) for w in whole_nodes(columns, view, demand) if w.unseen]
-
-        def score(row: int) -> float:
-            found = seen(row)
-            for free, size, lost in unseen:
-                if free[row] >= size:
-                    found -= lost
-            return found
-
-        return score if unseen else seen
 
     def sees(self, view: View) -> object:
         return view.version

@@ -1,16 +1,16 @@
-"""What a pod would rather have of a node: by its annotations, and by the preferences of the policy.
+"""What a pod prefers of a node: by its annotations, and by the preferences of the policy.
 
     gpu-admission.io/preferred-nodes: gpu-a1, gpu-a2     these nodes, the best of them first
     gpu-admission.io/gpu-model: H100, A100               these models: exact values of a node's product label, else parts
                                                          of them, whatever the case
 
-All of it is a wish: it ranks the nodes that fit, and forbids none. Before everything else stand the preferred terms of the
+All of it is preference: it ranks the nodes that fit, and forbids none. Before everything else stand the preferred terms of the
 pod's own affinity, then the nodes that it names, then the models, then the policy. What the pod's author says is never said
 otherwise by the policy: a label key that stands in the pod's selector or affinity takes the policy's preferences on that key
 away, and the annotation for models if it is a label for models. A model named by annotation takes those on models away, and
 nodes named by annotation all. A key that no GPU node has changes nothing.
 
-Wishes are ranked by, and they go into the pod's affinity too: where all ranked nodes are taken, the scheduler still keeps
+Preferences are ranked by, and they go into the pod's affinity too: where all ranked nodes are taken, the scheduler still keeps
 to the preferred pool. There they must not turn the ranked nodes round. Their weights are a tenth of the policy's, and less
 where they would come to more than _ROOM together. A pod that has no preferred terms has its nodes ranked by the sum of
 these very weights first, so what stands further up never has less of them, and the weights of the ranked terms only widen
@@ -19,7 +19,7 @@ the distance; the scheduler scales the best sum to 100 and doubles it (see `stra
 that are not ranked the same scaling makes 200 points of whatever the best of them has: small weights lose nothing there.
 A pod with preferred terms of its own is ranked by these first: sums of their weights differ by their greatest common
 divisor at least, so what stays below that turns none of them round; what does not is ranked by, and left out of the
-affinity. So are wishes beside nodes that the author names.
+affinity. So are preferences beside nodes that the author names.
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ MODELS: Final = "gpu-admission.io/gpu-model"
 _MOST_NAMES: Final = 10
 _LONGEST: Final = 4096
 _ROOM: Final = 20
-_MOST_KEPT: Final = 256
 
 
-class Wanted(NamedTuple):
-    """What a pod would like, whatever the cluster. Equal for pods that would like the same."""
+class Preferences(NamedTuple):
+    """What a pod prefers, whatever the cluster. Equal for pods that prefer the same."""
 
     nodes: tuple[str, ...]
     models: tuple[str, ...]
@@ -57,32 +56,32 @@ class Wanted(NamedTuple):
     warning: str | None
 
 
-class Granted(NamedTuple):
-    """What of it means something in this cluster."""
+class ResolvedPreferences(NamedTuple):
+    """What of it some node of this cluster can meet."""
 
-    levels: tuple[tuple[Term, int], ...]
+    terms: tuple[tuple[Term, int], ...]
     """To rank by, below the pod's own preferred terms."""
     step: int
-    """More than all levels of a node together."""
+    """More than all terms of a node together."""
     preferred: tuple[Preferred, ...]
     """To be added to the pod's affinity, beside ranked nodes."""
     by_name: tuple[Preferred, ...]
     """To be added instead where no node was ranked."""
     warning: str | None
     key: bytes
-    """Equal where `levels` are; of bounded length."""
+    """Equal where `terms` are; of bounded length."""
 
     def below(self, own: Constraints) -> Constraints:
-        """The pod's constraints with these wishes below its own ones."""
+        """The pod's constraints with these preferences below its own ones."""
         stated = [(term, weight * self.step) for term, weight in own.preferred]
-        return own._replace(preferred=(*stated, *self.levels))
+        return own._replace(preferred=(*stated, *self.terms))
 
 
-NOTHING: Final = Granted((), 1, (), (), None, b"")
+NO_PREFERENCES: Final = ResolvedPreferences((), 1, (), (), None, b"")
 
 
-def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wanted | None:
-    """What `pod`, of the class `workload`, would like besides its own affinity; None where that is nothing."""
+def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -> Preferences | None:
+    """What `pod`, of the class `workload`, prefers besides its own affinity; None where that is nothing."""
     annotations = annotations_of(pod)
     by_author = NODES in annotations or MODELS in annotations
     pools = [p for p in preferences if not p.classes or workload in p.classes]
@@ -95,7 +94,7 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
     if models:
         models = models if keys.isdisjoint(MODEL_LABELS) else ()
         keys.update(MODEL_LABELS)
-    found = Wanted(
+    found = Preferences(
         nodes,
         models,
         () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)]),
@@ -105,50 +104,32 @@ def wanted_by(pod: Pod, preferences: Sequence[Preference], workload: str) -> Wan
     return found if nodes or models or found.pools or found.warning else None
 
 
-class Grants:
-    """What the nodes of a cluster can grant: worked out once, as long as no node changes."""
-
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        self._seen = (-1, False)
-        self._known: dict[tuple[Wanted, Gpus], Granted] = {}
-
-    def of(self, wanted: Wanted, cluster: Cluster, gpus: Gpus) -> Granted:
-        """`cluster`: what units see of these nodes."""
-        seen = (self._nodes.version, cluster.fresh)
-        if seen != self._seen or len(self._known) >= _MOST_KEPT:
-            self._seen, self._known = seen, {}
-        found = self._known.get((wanted, gpus))
-        if found is None:
-            found = self._known[wanted, gpus] = _granted(wanted, self._nodes, cluster, gpus)
-        return found
-
-
-def _granted(wanted: Wanted, nodes: Nodes, cluster: Cluster, gpus: Gpus) -> Granted:
-    alive = [n for n in wanted.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
-    pools = [p for p in wanted.pools if all([cluster.domains(e.key, gpus) for e in p.expressions])]
-    values = {key: cluster.label_values(key, gpus) for key in MODEL_LABELS} if wanted.models else {}
-    models = {name: found for name in wanted.models if (found := _like(name, values)) is not None}
+def resolved(stated: Preferences, nodes: Nodes, cluster: Cluster, gpus: Gpus) -> ResolvedPreferences:
+    """What nodes of the cluster can meet of it. `cluster`: what units see of these nodes."""
+    alive = [n for n in stated.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
+    pools = [p for p in stated.pools if all([cluster.domains(e.key, gpus) for e in p.expressions])]
+    values = {key: cluster.label_values(key, gpus) for key in MODEL_LABELS} if stated.models else {}
+    models = {name: found for name in stated.models if (found := _models_like(name, values)) is not None}
     ours = _scaled([pool.weight for pool in pools])
     model = sum(ours) + 1
     by_model = [(Expression(key, "In", tuple(sorted(set(found)))),) for key, found in _by_key(models.values())]
     by_node = [(Expression("metadata.name", "In", (name,), field=True),) for name in alive]
     node = sum(ours) + model * len(by_model) + 1
-    levels = (
+    terms = (
         *((term, node) for term in by_node),
         *((term, model) for term in by_model),
         *((pool.expressions, weight) for pool, weight in zip(pools, ours, strict=True)),
     )
     preferred = [Preferred(model, term) for term in by_model]
     preferred += [Preferred(weight, pool.expressions) for pool, weight in zip(pools, ours, strict=True)]
-    fits = wanted.room is None or node - 1 <= wanted.room
-    return Granted(
-        levels,
+    fits = stated.room is None or node - 1 <= stated.room
+    return ResolvedPreferences(
+        terms,
         2 * node,
         tuple(preferred) if fits and not alive else (),
         tuple([Preferred(_ROOM, term) for term in by_node]),
-        wanted.warning or (_missing(wanted, alive, models) if cluster.fresh else None),
-        blake2b(repr(levels).encode(), digest_size=16).digest() if levels else b"",
+        stated.warning or (_missing(stated, alive, models) if cluster.fresh else None),
+        blake2b(repr(terms).encode(), digest_size=16).digest() if terms else b"",
     )
 
 
@@ -178,7 +159,7 @@ def _stated(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]
     ]
 
 
-def _like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
+def _models_like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
     """The label and its values that a name of a model means; None where no node has such a model."""
     for key, known in values.items():
         if name in known:
@@ -197,12 +178,12 @@ def _by_key(found: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[
     return iter(keys.items())
 
 
-def _missing(wanted: Wanted, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
-    """The first wish that nothing in the cluster can grant."""
-    for name in wanted.nodes:
+def _missing(stated: Preferences, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
+    """The first preference that nothing in the cluster can meet."""
+    for name in stated.nodes:
         if name not in nodes:
             return f"{NODES}: there is no node {quoted(name)}"
-    for name in wanted.models:
+    for name in stated.models:
         if name not in models:
             return f"{MODELS}: no GPU node has a model like {quoted(name)}"
     return None

@@ -1,0 +1,70 @@
+"""What one choice of a node costs while replicas of one owner come in a burst: `python -m bench.burst`.
+
+One Deployment of 1,000 and of 4,000 replicas with a GPU each, on nodes of 8 GPUs. Each replica is placed and reserved, and none
+is seen yet. The median of each tenth of the burst says whether a choice costs more the more of the owner's pods are on their way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from statistics import median
+
+from rich.table import Table
+
+from bench.fleet import Object, node, pod
+from bench.output import stdout
+from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.gpus import GpuName, Gpus
+from webhook.placement import Placer
+from webhook.placement.settings import PlacementSettings
+
+GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
+_TENTHS = 10
+
+
+def cluster(nodes: int) -> ClusterState:
+    state = ClusterState(max_age=inf, ttl=inf, unseen_ttl=inf)
+    for number in range(nodes):
+        state.node_seen(node(number) | {"metadata": {"name": f"gpu-{number:05d}"}} | {"status": node(0)["status"]})
+    for kind in REQUIRED:
+        state.listed.add(kind)
+        state.heard(kind, 0.0)
+    return state
+
+
+def burst(state: ClusterState, replicas: int, make: Callable[[int], Object], strategy: str) -> list[float]:
+    """Microseconds of a choice, for each tenth of the burst."""
+    settings, taken, placer = PlacementSettings(), list[float](), Placer(state)
+    gc.collect()
+    for number in range(replicas):
+        made = make(number)
+        started = time.perf_counter()
+        placement = placer.place(made, state.snapshot(0.0), settings, strategy, GPUS)
+        taken.append((time.perf_counter() - started) * 1e6)
+        state.reserve(made, placement, 0.0)
+    size = replicas // _TENTHS
+    return [median(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.burst", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--replicas", default="1000,4000", help="numbers of replicas, with commas")
+    given = parser.parse_args()
+    title = f"µs for one choice among {given.nodes:,} nodes, in a burst of one owner"
+    table = Table("replicas", "strategy", "first tenth", "dearest tenth", "last tenth", "grows", title=title)
+    for replicas in map(int, given.replicas.split(",")):
+        for strategy in ("apart", "spread", "pack"):
+            found = burst(cluster(given.nodes), replicas, partial(pod, owner=3, gpus=1), strategy)
+            shown = [f"{took:.0f}" for took in (found[0], max(found), found[-1])]
+            table.add_row(f"{replicas:,}", strategy, *shown, f"× {max(found) / found[0]:.2f}")
+    stdout().print(table)
+
+
+if __name__ == "__main__":
+    main()
