@@ -29,11 +29,12 @@ _TENTHS = 10
 
 def cluster(nodes: int) -> ClusterState:
     state = ClusterState(max_age=inf, ttl=inf, unseen_ttl=inf)
-    for number in range(nodes):
-        state.node_seen(node(number) | {"metadata": {"name": f"gpu-{number:05d}"}} | {"status": node(0)["status"]})
+    made = [
+        node(number) | {"metadata": {"name": f"gpu-{number:05d}"}} | {"status": node(0)["status"]}
+        for number in range(nodes)
+    ]
     for kind in REQUIRED:
-        state.listed.add(kind)
-        state.heard(kind, 0.0)
+        state.replace(kind, made if kind == "nodes" else (), 0.0)
     return state
 
 
