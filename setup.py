@@ -12,11 +12,12 @@ from pathlib import Path
 from setuptools import setup
 
 COMPILED = """
-    admission decision_cache decision_log errors explain facts handlers metrics patch process reduced response review text
+    admission decision_cache decision_log errors explain facts handlers metrics process reduced response text
     cluster.columns cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes
     cluster.shares cluster.snapshot cluster.state cluster.usage
-    placement placement.ask placement.filters placement.fragmentation placement.others placement.ranker placement.ranking
-    placement.states placement.strategies placement.top placement.whole
+    kube.json_patch kube.review
+    placement placement.ask placement.filters placement.fragmentation placement.others placement.ranker
+    placement.ranking placement.states placement.strategies placement.top placement.whole
 """.split()  # noqa: SIM905  one on a line each would be all there is to see
 """Not those with pydantic models or classes within functions: mypyc has neither."""
 

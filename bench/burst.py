@@ -19,7 +19,7 @@ from rich.table import Table
 from bench.fleet import Object, node, pod
 from bench.output import stdout
 from webhook.cluster.state import REQUIRED, ClusterState
-from webhook.gpus import GpuName, Gpus
+from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
 

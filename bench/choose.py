@@ -32,10 +32,10 @@ from bench.output import stdout
 from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.facts import Placement
-from webhook.gpus import GpuName, Gpus
+from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.pod import DECISION
 from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import DECISION
 
 SIZES = (1_213, 5_000, 20_000, 65_000)
 AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from webhook.handlers import Handlers
+from webhook.kube.json_patch import apply
 from webhook.offline import load_policy, load_state
-from webhook.patch import apply
 from webhook.placement import Placer
 
 

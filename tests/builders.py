@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from webhook.facts import Autoscaler, PriorityClass, Taint, Workload
-from webhook.gpus import GpuName, Gpus
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, gpu_names, owner
+from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.pod import Pod, gpu_names, owner
 
 GPU = "nvidia.com/gpu"
 GPUS = Gpus(

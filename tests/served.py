@@ -17,10 +17,10 @@ from webhook.decision import Decision
 from webhook.decision_cache import MOST_BYTES
 from webhook.errors import BadReview
 from webhook.handlers import Handlers
+from webhook.kube.pod import Pod
+from webhook.kube.review import Request
 from webhook.placement import Placer
-from webhook.pod import Pod
 from webhook.policy import Policy
-from webhook.review import Request
 
 POLICY = Policy.load("""
 profiles:

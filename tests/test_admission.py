@@ -14,11 +14,11 @@ from webhook.admission import mutate, validate
 from webhook.context import PROFILE_LABEL, subject_of
 from webhook.decision import IGNORED, Decision
 from webhook.errors import BadPod
-from webhook.patch import Edit
-from webhook.pod import DECISION, Pod
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import DECISION, Pod
+from webhook.kube.review import Request, parse
 from webhook.policy import Policy
 from webhook.response import warnings_of
-from webhook.review import Request, parse
 
 POLICY = Policy.load("""
 classes:

@@ -15,7 +15,7 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts
 from tests.served import PROFILES, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, pods
-from webhook.pod import DECISION, Pod
+from webhook.kube.pod import DECISION, Pod
 
 NAMESPACES = st.sampled_from(PROFILES)
 

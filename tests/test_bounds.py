@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import container, pod
 from tests.served import Server
-from webhook.bounds import DENSEST, LARGEST, MOST, of_pod, of_templates
+from webhook.kube.bounds import DENSEST, LARGEST, MOST, of_pod, of_templates
 
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import node
 from webhook.cli import app
-from webhook.documents import to_yaml
-from webhook.pod import DECISION
+from webhook.kube.pod import DECISION
+from webhook.kube.yaml import to_yaml
 
 GOOD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})
 BAD = pod(container(gpu=64), name="greedy")

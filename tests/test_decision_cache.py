@@ -18,10 +18,10 @@ from webhook import admission
 from webhook.cluster.state import ClusterState
 from webhook.decision_cache import LARGEST_KEY, DecisionCache
 from webhook.handlers import Handlers
+from webhook.kube.pod import DECISION
+from webhook.kube.review import parse
 from webhook.placement import Placer
-from webhook.pod import DECISION
 from webhook.reduced import key_of, reduced
-from webhook.review import parse
 
 RECORDED = [path.read_bytes() for path in sorted(Path(__file__).parent.joinpath("data").glob("*.json"))]
 TOKEN = {"name": "kube-api-access-x7k2p", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}

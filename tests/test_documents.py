@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.documents import line_of, parse, to_yaml, unsafe
+from webhook.kube.yaml import line_of, parse, to_yaml, unsafe
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from tests.builders import pod
 from webhook.exemptions import Exemption
-from webhook.pod import Pod
-from webhook.review import Request
+from webhook.kube.pod import Pod
+from webhook.kube.review import Request
 
 EXPORTER = Exemption(namespaces=("monitoring",), service_accounts=("dcgm-*",))
 OPERATOR = Exemption(namespaces=("*",), users=("system:serviceaccount:gpu-operator:*",))

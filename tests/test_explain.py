@@ -12,7 +12,7 @@ from tests.builders import pod
 from webhook.explain import LARGEST_RECORD, complaint, encoded, previous, record, warnings
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding, Outcome
-from webhook.pod import DECISION
+from webhook.kube.pod import DECISION
 
 OUTCOMES = {"gpuResources": Outcome("equal"), "tolerations": Outcome("added", ["nvidia.com/gpu"], "a warning")}
 START = (

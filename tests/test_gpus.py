@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.gpus import GpuName, Gpus, Kind, vendor
+from webhook.kube.gpus import GpuName, Gpus, Kind, vendor
 
 GPUS = Gpus(
     (

@@ -14,8 +14,8 @@ from tests.strategies import PREFERRED, ZONE
 from webhook import interface
 from webhook.context import PROFILE_LABEL
 from webhook.injectors.tolerations import Tolerations
+from webhook.kube.pod import DECISION
 from webhook.placement.strategies import WEIGHTS
-from webhook.pod import DECISION
 from webhook.rules.gpu_limit import GpuLimit
 
 # --- the answer as a whole --------------------------------------------------------------------------------------------

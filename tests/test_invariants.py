@@ -13,7 +13,7 @@ from tests.cluster.objects import facts, node
 from tests.placement.oracle import matches
 from tests.served import NODES, POLICY, PROFILES, Server, after, patch_of, plain_pod
 from tests.strategies import PREFERRED, REQUIRED, ZONE, pods
-from webhook.pod import DECISION, Pod
+from webhook.kube.pod import DECISION, Pod
 
 OWN = re.compile(
     r"/metadata/annotations(/gpu-admission\.io~1decision)?"

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook import logs, review
+from webhook import logs
 from webhook.decision import Decision, Found
 from webhook.errors import BadReview
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding
+from webhook.kube import review
 from webhook.metrics import Metrics
 from webhook.process import Recorder
 

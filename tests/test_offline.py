@@ -11,8 +11,8 @@ import yaml
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import free, node, state
 from webhook.cluster.state import ClusterState
-from webhook.documents import to_yaml
 from webhook.errors import BadInput, PolicyError
+from webhook.kube.yaml import to_yaml
 from webhook.offline import (
     Document,
     decide_mutate,

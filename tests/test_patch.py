@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.patch import Edit, Path, apply, pointer
+from webhook.kube.json_patch import Edit, Path, apply, pointer
 
 
 def operations(edit: Edit) -> list[dict[str, Any]]:

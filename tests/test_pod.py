@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import GPU, GPUS, container, pod
 from webhook.errors import QuantityError
-from webhook.pod import (
+from webhook.kube.pod import (
     Owner,
     asks_for_gpu,
     claims_devices,
@@ -19,7 +19,7 @@ from webhook.pod import (
     owner,
     requests_of,
 )
-from webhook.totals import total_requests
+from webhook.kube.pod_requests import total_requests
 
 
 def asks(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from tests.builders import pod
 from webhook.errors import PolicyError
 from webhook.facts import Workload
 from webhook.feeds.policy import PolicyHolder
+from webhook.kube.pod import Owner
 from webhook.metrics import Metrics
 from webhook.offline import load_policy
-from webhook.pod import Owner
 from webhook.policy import Policy, PolicyFile
 from webhook.rules.priority_class import PriorityClassAllowed
 

@@ -10,8 +10,8 @@ import pytest
 from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
 from webhook import policy_guard
 from webhook.decision import Decision
+from webhook.kube.review import Request
 from webhook.response import warnings_of
-from webhook.review import Request
 
 SHIPPED_CLASSES = classes("gpu-inference", "gpu-training", "gpu-development")
 CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import QuantityError
-from webhook.quantity import milli, parse, thousandths, whole
+from webhook.kube.quantity import milli, parse, thousandths, whole
 
 REFUSED = [
     *("", " ", "Ki", "m", "e3", ".Ki", "+m"),

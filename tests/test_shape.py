@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders import GPU, container, pod
 from webhook.errors import BadPod
-from webhook.shape import check
+from webhook.kube.pod_schema import check
 
 EVERYTHING = pod(
     container(

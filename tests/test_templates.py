@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import container
-from webhook.bounds import MOST
+from webhook.kube.bounds import MOST
 from webhook.templates import Template, Templates, templates
 
 SETTINGS = Templates()

@@ -13,10 +13,10 @@ from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from webhook import workloads
 from webhook.decision import Decision
 from webhook.facts import Autoscaler
-from webhook.patch import apply
+from webhook.kube.json_patch import apply
+from webhook.kube.review import Request
 from webhook.policy import Policy, PolicyFile
 from webhook.response import warnings_of
-from webhook.review import Request
 
 Json = dict[str, Any]
 ALONE = {"limits": {GPU: "1"}}

@@ -12,19 +12,20 @@ from functools import partial
 
 import orjson
 
-from webhook import bounds, explain
+from webhook import explain
 from webhook.cluster.pods import claim_of
 from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
 from webhook.decision import IGNORED, Decision
 from webhook.facts import Cluster, Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.interface import Context, Injector, Outcome
-from webhook.patch import Edit, apply
+from webhook.kube import bounds
+from webhook.kube.json_patch import Edit, apply
+from webhook.kube.pod import DECISION, Pod, annotations_of
+from webhook.kube.review import Request
 from webhook.placement import Ask, Placer, ask_of
-from webhook.pod import DECISION, Pod, annotations_of
 from webhook.policy import Policy
 from webhook.reduced import as_json, reduced
-from webhook.review import Request
 
 _MOST_GPU_NAMES = 64
 """Of one pod. More were invented to keep this program busy; the validating hook says so."""

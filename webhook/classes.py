@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from webhook.facts import Workload
-from webhook.gpus import Kind
 from webhook.interface import Settings
-from webhook.pod import Owner, Pod, labels_of
+from webhook.kube.gpus import Kind
+from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.text import matches_any, quoted
 
 _EVERYWHERE = ("*",)

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from webhook import offline
-from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.export import export_yaml
+from webhook.kube.yaml import to_yaml
 from webhook.settings import ServeSettings
 from webhook.terminal import REFUSED, Output, console, could_not, decide_file, policy_named
 from webhook.text import nearest, plural, quoted

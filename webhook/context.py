@@ -7,15 +7,16 @@ from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
-from webhook import bounds, explain
+from webhook import explain
 from webhook.decision import Decision, Found
 from webhook.errors import BadPod
 from webhook.facts import Cluster
 from webhook.interface import Context, Finding, Rule
+from webhook.kube import bounds
+from webhook.kube.pod import Pod, gpu_names, owner
+from webhook.kube.review import Request
 from webhook.placement import Placer
-from webhook.pod import Pod, gpu_names, owner
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
-from webhook.review import Request
 from webhook.text import quoted
 
 PROFILE_LABEL = "gpu-admission.io/profile"
@@ -56,7 +57,7 @@ def home_of(namespace: str, policy: Policy, cluster: Cluster) -> Home | None:
 
 def pod_of(obj: Pod | None) -> Pod:
     """The object itself. Its shape is not looked at: the API server has decoded it. Where something fails on it, the handler
-    asks `shape.check` whether the pod is misshapen or the fault is ours.
+    asks `pod_schema.check` whether the pod is misshapen or the fault is ours.
     """
     if obj is None:
         raise BadPod("object: wanted a Pod, saw none")

@@ -14,10 +14,10 @@ from webhook.admission import Prepared
 from webhook.context import PROFILE_LABEL
 from webhook.decision import Decision
 from webhook.facts import Cluster
+from webhook.kube.review import Request
 from webhook.placement import Placer
 from webhook.policy import Policy
 from webhook.reduced import key_of
-from webhook.review import Request
 
 LARGEST_KEY: Final = 32 << 10
 """Bytes. Ten times an ordinary pod; a larger one is prepared each time."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from webhook.decision import Decision
-from webhook.review import Request
+from webhook.kube.review import Request
 
 _LONGEST: Final = 500
 """Characters of a name. No object has so many, but a stranger may say so."""

@@ -19,7 +19,7 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from webhook.pod import DECISION
+from webhook.kube.pod import DECISION
 
 _DEFAULTS = files("webhook.defaults")
 console = Console(highlight=False, soft_wrap=True)

@@ -19,7 +19,7 @@ import orjson
 
 from webhook.facts import Placement, Ranked
 from webhook.interface import Finding, Outcome
-from webhook.pod import DECISION, Pod, annotations_of
+from webhook.kube.pod import DECISION, Pod, annotations_of
 
 LARGEST_RECORD = 2048
 """Bytes. Annotations are copied into every list and watch of pods: small is kind."""

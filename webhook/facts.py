@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from webhook.gpus import Gpus
+from webhook.kube.gpus import Gpus
 
 
 class Workload(NamedTuple):

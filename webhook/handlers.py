@@ -6,16 +6,17 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import admission, bounds, policy_guard, review, workloads
+from webhook import admission, policy_guard, workloads
 from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.decision_cache import MOST_BYTES, DecisionCache
 from webhook.errors import BadReview
+from webhook.kube import bounds, review
+from webhook.kube.pod_schema import check
 from webhook.placement import Placer
 from webhook.policy import Policy
 from webhook.response import encode
-from webhook.shape import check
 
 Answer = tuple[int, bytes]
 """HTTP status and body."""

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from webhook.facts import Cluster, Placement, Rejected, Workload
-from webhook.gpus import Gpus
-from webhook.patch import Edit
-from webhook.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
+from webhook.kube.gpus import Gpus
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
 from webhook.text import Hint
 
 Action = Literal["deny", "warn", "off"]

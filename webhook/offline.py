@@ -14,19 +14,20 @@ from typing import Any, NamedTuple
 import jsonpatch
 import orjson
 
-from webhook import review, workloads
+from webhook import workloads
 from webhook.admission import mutate, validate
 from webhook.cluster.state import ClusterState
 from webhook.decision import IGNORED, Decision
-from webhook.documents import parse
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
-from webhook.patch import apply
+from webhook.kube import review
+from webhook.kube.json_patch import apply
+from webhook.kube.pod_schema import check
+from webhook.kube.yaml import parse
 from webhook.placement import Placer
 from webhook.policy import Policy
 from webhook.policy_file import KEY
 from webhook.response import encode
-from webhook.shape import check
 from webhook.templates import is_workload
 from webhook.text import kind, quoted
 

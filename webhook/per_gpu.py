@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from webhook.gpus import Gpus
 from webhook.interface import Settings
-from webhook.pod import Container
-from webhook.quantity import milli, whole
+from webhook.kube.gpus import Gpus
+from webhook.kube.pod import Container
+from webhook.kube.quantity import milli, whole
 from webhook.text import quoted
 
 

@@ -18,7 +18,6 @@ from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify, ent
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
 from webhook.facts import Workload
-from webhook.gpus import GpuName, Gpus
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -27,8 +26,9 @@ from webhook.injectors.tolerations import Tolerations
 from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
 from webhook.interface import Injector, Rule, Settings
+from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.pod import Owner, Pod
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import Owner, Pod
 from webhook.policy_file import read
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu

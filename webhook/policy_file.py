@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from webhook.documents import line_of, unsafe
 from webhook.errors import PolicyError
+from webhook.kube.yaml import line_of, unsafe
 from webhook.text import bare, kind, nearest, quoted
 
 Model = TypeVar("Model", bound=BaseModel)

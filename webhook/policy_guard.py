@@ -11,9 +11,9 @@ from webhook.context import subject_of
 from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
 from webhook.facts import Cluster
+from webhook.kube.review import Request
 from webhook.policy import Policy, Profile
 from webhook.policy_file import KEY
-from webhook.review import Request
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _MOST_PROBLEMS = 20

@@ -17,10 +17,10 @@ from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
+from webhook.kube.review import Request
 from webhook.listen import Listener
 from webhook.metrics import Metrics
 from webhook.placement import Placer
-from webhook.review import Request
 from webhook.server import Edge, ops
 from webhook.settings import ServeSettings
 from webhook.tls.serve import LiveContext

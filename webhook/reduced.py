@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 
 from webhook.errors import BadPod
-from webhook.pod import CONTAINER_LISTS
-from webhook.review import Request
+from webhook.kube.pod import CONTAINER_LISTS
+from webhook.kube.review import Request
 
 _METADATA: Final = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences")
 _TOKEN: Final = "kube-api-access-"  # noqa: S105  the beginning of a volume's name

@@ -12,7 +12,7 @@ import orjson
 
 from webhook import explain
 from webhook.decision import Decision
-from webhook.review import API_VERSION, Request
+from webhook.kube.review import API_VERSION, Request
 
 
 def encode(request: Request, decision: Decision) -> bytes:

@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from webhook.bounds import MOST
 from webhook.interface import Settings
-from webhook.patch import Path
-from webhook.pod import Pod
+from webhook.kube.bounds import MOST
+from webhook.kube.json_patch import Path
+from webhook.kube.pod import Pod
 from webhook.text import bare
 
 Mode = Literal["off", "warn", "fix", "deny"]

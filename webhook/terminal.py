@@ -15,8 +15,8 @@ from rich.console import Console
 
 from webhook import offline
 from webhook.decision import IGNORED
-from webhook.documents import to_yaml
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
+from webhook.kube.yaml import to_yaml
 from webhook.policy import Policy
 from webhook.text import listed, quoted
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import orjson
 
-from webhook import review
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.handlers import Answer, Handlers, PolicySource
+from webhook.kube import review
 from webhook.placement import Placer
 
 _WHOLE: Final = "nvidia.com/gpu"

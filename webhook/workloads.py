@@ -12,17 +12,17 @@ from typing import Any
 
 import orjson
 
-from webhook import bounds
 from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
 from webhook.decision import IGNORED, Decision, Found
 from webhook.facts import Cluster
 from webhook.interface import Context
-from webhook.patch import Edit, Operation
+from webhook.kube import bounds
+from webhook.kube.json_patch import Edit, Operation
+from webhook.kube.pod import Pod, containers
+from webhook.kube.pod_schema import check
+from webhook.kube.review import Request
 from webhook.placement import Placer
-from webhook.pod import Pod, containers
 from webhook.policy import Policy
-from webhook.review import Request
-from webhook.shape import check
 from webhook.templates import Template, is_workload, templates
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from webhook.cluster.state import REQUIRED, ClusterState
+from webhook.kube.pod import DECISION
 from webhook.placement import Placer
-from webhook.pod import DECISION
 
 GPU = "nvidia.com/gpu"
 Object = dict[str, Any]

@@ -11,9 +11,9 @@ from tests.cluster.objects import free, node, placer, pod, state
 from webhook.admission import mutate
 from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
-from webhook.patch import apply
+from webhook.kube.json_patch import apply
+from webhook.kube.review import Request
 from webhook.policy import Policy
-from webhook.review import Request
 
 PREFERRED = Policy.load("{}")
 REQUIRED = Policy.load("profiles: {default: {injectors: {nodeAffinity: {mode: required}}}}")

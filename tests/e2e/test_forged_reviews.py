@@ -15,7 +15,7 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.e2e.conftest import Sides
 from tests.installed import Installed
-from webhook.pod import DECISION
+from webhook.kube.pod import DECISION
 
 pytestmark = pytest.mark.controlplane
 

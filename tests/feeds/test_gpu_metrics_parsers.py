@@ -17,7 +17,7 @@ from webhook.feeds import dcgm, nvidia_smi
 from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
 from webhook.feeds.gpu_targets import Target, Targets, exporter, holder, watched
 from webhook.feeds.prometheus import Vector, series
-from webhook.gpus import GpuName, Gpus
+from webhook.kube.gpus import GpuName, Gpus
 
 DATA = Path(__file__).parent / "data"
 SETTINGS = GpuMetricsSettings(source="dcgm")

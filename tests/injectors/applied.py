@@ -11,8 +11,8 @@ import orjson
 
 from tests.builders import Case
 from webhook.interface import Injector, Outcome
-from webhook.patch import Edit
-from webhook.pod import Pod
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import Pod
 
 
 def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:

@@ -21,14 +21,14 @@ from webhook import offline
 from webhook.cluster.snapshot import Snapshot
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.interface import Context, Outcome
+from webhook.kube.pod import DECISION, Pod, requests_of
+from webhook.kube.pod_requests import total_requests
+from webhook.kube.quantity import milli, whole
 from webhook.per_gpu import CLASSES, PerGpu
 from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
-from webhook.pod import DECISION, Pod, requests_of
 from webhook.policy import Policy
-from webhook.quantity import milli, whole
 from webhook.response import warnings_of
-from webhook.totals import total_requests
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
 FILL = CpuPerGpuRequests(classes=CLASSES)

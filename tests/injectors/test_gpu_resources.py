@@ -8,7 +8,7 @@ from tests.builders import GPU, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.interface import Outcome
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/(limits|requests)(/[^/]+)?"
 MIG = "nvidia.com/mig-1g.10gb"

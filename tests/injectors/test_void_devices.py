@@ -8,7 +8,7 @@ from tests.builders import case, container, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.injectors.void_devices import VoidDevices
 from webhook.interface import Outcome
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 
 OWN = r"/spec/(containers|initContainers)/\d+/env(/-)?"
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}

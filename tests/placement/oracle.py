@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.quantity import milli, whole
-from webhook.totals import total_requests
+from webhook.kube.pod_requests import total_requests
+from webhook.kube.quantity import milli, whole
 
 Object = dict[str, Any]
 BAD_STATES = ("upgrade-failed", "drain-required")

@@ -14,7 +14,7 @@ from tests.placement.oracle import matches
 from webhook.cluster.state import ClusterState
 from webhook.facts import Expression, Placement, Preferred
 from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
-from webhook.patch import Edit
+from webhook.kube.json_patch import Edit
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.wishes import MODELS, NODES
 

@@ -16,9 +16,9 @@ import webhook.rules
 from tests.builders import EMPTY, POOLS, TWO_NODES, UNKNOWN, Case, case, container, pod
 from webhook.errors import BadPod
 from webhook.interface import Rule
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
+from webhook.kube.pod_schema import check
 from webhook.policy import Rules
-from webhook.shape import check
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(webhook.rules.__path__))
 LONGEST_MESSAGE = 2000
@@ -164,7 +164,7 @@ ANNOTATIONS = st.dictionaries(
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case | None:
-    """A pod that `shape.check` lets through, and what is known besides it; None where the shape was wrong."""
+    """A pod that `pod_schema.check` lets through, and what is known besides it; None where the shape was wrong."""
     made = {"metadata": draw(partly(annotations=ANNOTATIONS, labels=LABELS, name=WORDS)), "spec": draw(SPECS)}
     try:
         known: Pod = check(made)

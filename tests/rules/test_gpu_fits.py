@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import GPU, POOLS, TWO_NODES, Case, case, container, pod, sidecar
 from webhook.facts import Rejected
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.rules.gpu_fits import GpuFits
 
 RULE = GpuFits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import Case, case, container, pod
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.rules.gpu_fraction import GpuFraction
 
 RULE = GpuFraction()

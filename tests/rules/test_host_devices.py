@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import Case, case, pod
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.rules.host_devices import HostDevices
 
 RULE = HostDevices()

@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.builders import GPU, TWO_NODES, container, pod
 from webhook.admission import validate
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
+from webhook.kube.review import Request
 from webhook.policy import Policy, PolicyFile
-from webhook.review import Request
 
 POLICY = Policy.of(PolicyFile())
 

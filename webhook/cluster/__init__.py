@@ -1,0 +1,1 @@
+"""The cluster as events tell it, and what was promised."""

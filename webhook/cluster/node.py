@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.errors import QuantityError
-from webhook.quantity import milli, whole
+from webhook.kube.quantity import milli, whole
 
 SHARING_LABEL = "nvidia.com/gpu.replicas"
 _MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below

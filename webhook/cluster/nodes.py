@@ -17,7 +17,7 @@ from webhook.cluster.node import allocatable_of, pods_to_a_gpu
 from webhook.cluster.shares import Shares
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.facts import Taint
-from webhook.gpus import MODEL_LABELS
+from webhook.kube.gpus import MODEL_LABELS
 
 Conditions = frozenset[tuple[str, str]]
 

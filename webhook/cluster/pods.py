@@ -9,9 +9,9 @@ import orjson
 
 from webhook.cluster.columns import Demand
 from webhook.errors import QuantityError
-from webhook.gpus import MODEL_LABELS
-from webhook.pod import DECISION, PREFERRED, Pod, annotations_of, labels_of
-from webhook.totals import total_requests
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.pod import DECISION, PREFERRED, Pod, annotations_of, labels_of
+from webhook.kube.pod_requests import total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
 _LONGEST = 8192

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from webhook.pod import Pod, labels_of
+from webhook.kube.pod import Pod, labels_of
 
 LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
 """What the Service, the budget and this module know a replica by: `manifests/60-deployment.yaml`."""

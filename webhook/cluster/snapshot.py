@@ -17,7 +17,7 @@ from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
 from webhook.facts import Autoscaler, PriorityClass, Taint
-from webhook.gpus import Gpus
+from webhook.kube.gpus import Gpus
 
 T = TypeVar("T")
 POOL_LABELS = (

@@ -37,7 +37,7 @@ from webhook.cluster.snapshot import Answers, Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.facts import Placement
-from webhook.pod import DECISION, annotations_of
+from webhook.kube.pod import DECISION, annotations_of
 
 Object = Mapping[str, Any]
 

@@ -15,13 +15,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from webhook.documents import to_yaml
 from webhook.exemptions import Exemption
 from webhook.export import mutating, validating
 from webhook.export.cel import CLAIMS, all_of, asking, asks_for_gpu, literal, matches, names_gpu
 from webhook.export.check import Check
 from webhook.export.validating import THEFT
 from webhook.interface import Action
+from webhook.kube.yaml import to_yaml
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 
 API_VERSION = "admissionregistration.k8s.io/v1"

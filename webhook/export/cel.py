@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from webhook.gpus import Gpus
+from webhook.kube.gpus import Gpus
 
 
 def literal(value: str | int | Iterable[str | int]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from webhook.export.cel import ASKS, all_of, any_of, env, field, harmless, literal, matches
 from webhook.export.check import Check
-from webhook.gpus import Gpus
-from webhook.pod import clean_path
+from webhook.kube.gpus import Gpus
+from webhook.kube.pod import clean_path
 from webhook.policy import Rules
 
 

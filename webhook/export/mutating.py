@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from webhook.classes import ClassRule
 from webhook.export.cel import ASKS, all_of, any_of, asking, field, is_gpu, limits, literal, matches, requests
-from webhook.gpus import Gpus, vendor
 from webhook.injectors.tolerations import PolicyTaint
+from webhook.kube.gpus import Gpus, vendor
 from webhook.policy import Injectors, Policy
 
 NOT_EXPORTED: Mapping[str, str] = {

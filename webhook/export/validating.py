@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from webhook.export import devices
 from webhook.export.cel import ASKS, CLAIMS, all_of, any_of, counts, env, harmless, is_gpu, limits, literal, matches
 from webhook.export.check import Check
-from webhook.gpus import Gpus, Kind
+from webhook.kube.gpus import Gpus, Kind
 from webhook.policy import Rules
 
 NOT_EXPORTED: Mapping[str, str] = {

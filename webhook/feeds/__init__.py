@@ -1,0 +1,1 @@
+"""What comes from outside: watches, the ConfigMap of the policy, GPU metrics."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
-from webhook.documents import parse
 from webhook.errors import BadInput
+from webhook.kube.yaml import parse
 from webhook.text import listed, quoted
 
 _KINDS: Final[Mapping[str, ListKind]] = {

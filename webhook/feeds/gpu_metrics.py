@@ -28,7 +28,7 @@ from webhook.feeds.gpu_targets import Targets, exporter, holder, watched
 from webhook.feeds.nvidia_smi import NvidiaSmiSource
 from webhook.feeds.prometheus import PrometheusSource
 from webhook.feeds.watch import Feed
-from webhook.gpus import GpuName, Gpus
+from webhook.kube.gpus import GpuName, Gpus
 from webhook.logs import Logger, cause
 from webhook.metrics import Metrics
 from webhook.policy import Policy

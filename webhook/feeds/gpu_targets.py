@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.feeds.api import Object
-from webhook.gpus import Gpus
+from webhook.kube.gpus import Gpus
 
 
 class Target(NamedTuple):

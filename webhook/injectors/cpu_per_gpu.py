@@ -42,10 +42,10 @@ from pydantic import Field
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Injector, Outcome
-from webhook.patch import Edit
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
+from webhook.kube.pod_requests import total_requests
 from webhook.per_gpu import PerGpu, fed
-from webhook.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
-from webhook.totals import total_requests
 
 _MI, _GI = 2**20, 2**30
 _ON_ITS_NODE = ("DaemonSet", "Node")

@@ -11,8 +11,8 @@ pkg/apis/core/validation/validation.go.
 from __future__ import annotations
 
 from webhook.interface import Context, Injector, Outcome
-from webhook.patch import Edit
-from webhook.pod import containers
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import containers
 
 
 class GpuResources(Injector):

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal
 
 from webhook.facts import Placement
 from webhook.interface import Context, Injector, Outcome
-from webhook.patch import Edit
+from webhook.kube.json_patch import Edit
 
 _NODE = ("spec", "affinity", "nodeAffinity")
 PREFERRED = (*_NODE, "preferredDuringSchedulingIgnoredDuringExecution")

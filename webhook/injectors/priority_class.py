@@ -13,7 +13,7 @@ Source: plugin/pkg/admission/priority/admission.go.
 from __future__ import annotations
 
 from webhook.interface import Context, Injector, Outcome
-from webhook.patch import Edit
+from webhook.kube.json_patch import Edit
 from webhook.text import quoted
 
 _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priority"), ("spec", "preemptionPolicy")

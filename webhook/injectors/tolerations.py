@@ -18,9 +18,9 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from webhook.facts import Taint
-from webhook.gpus import vendor
 from webhook.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
-from webhook.patch import Edit
+from webhook.kube.gpus import vendor
+from webhook.kube.json_patch import Edit
 from webhook.text import matches
 
 _REMEMBERED = 64

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from webhook.interface import Context, Injector, LabelKey, Outcome, Settings
-from webhook.patch import Edit
-from webhook.pod import Pod, labels_of
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import Pod, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")

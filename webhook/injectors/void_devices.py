@@ -20,8 +20,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from webhook.interface import Context, Injector, Outcome
-from webhook.patch import Edit
-from webhook.pod import containers, gpu_counts
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import containers, gpu_counts
 
 
 class VoidDevices(Injector):

@@ -13,7 +13,8 @@ from webhook.cluster.pods import demand_of, is_short, owner_key
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.facts import Cluster, Placement, Rejected
-from webhook.gpus import GpuName, Gpus
+from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.pod import Pod, claims_devices
 from webhook.placement.ask import Ask, shape_key
 from webhook.placement.eligible import ineligible
 from webhook.placement.gangs import gang_size
@@ -21,7 +22,6 @@ from webhook.placement.ranker import Ranker
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 from webhook.placement.wishes import NO_PREFERENCES, preferences_of, resolved
-from webhook.pod import Pod, claims_devices
 
 __all__ = ["Ask", "Placer", "ask_of", "demand_of"]
 

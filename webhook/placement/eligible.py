@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.pod import MIRROR, Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import MIRROR, Pod, annotations_of, labels_of, owner
 
 KUEUE = "kueue.x-k8s.io/queue-name"
 _SCHEDULER = "default-scheduler"

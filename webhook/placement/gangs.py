@@ -15,9 +15,9 @@ from webhook.cluster.columns import Demand, Floats
 from webhook.cluster.labels import LabelColumn
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import JOBSET, LWS_GROUP
+from webhook.kube.pod import Pod, annotations_of, labels_of, owner
 from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
-from webhook.pod import Pod, annotations_of, labels_of, owner
 
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow

@@ -10,7 +10,8 @@ import numpy as np
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.state import ClusterState
 from webhook.facts import Placement, Ranked, Rejected
-from webhook.gpus import Gpus
+from webhook.kube.gpus import Gpus
+from webhook.kube.pod import Pod
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of
 from webhook.placement.constraints import Mask, compiled
 from webhook.placement.filters import Filter
@@ -22,7 +23,6 @@ from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.whole import Whole, whole_nodes
 from webhook.placement.wishes import NO_PREFERENCES, ResolvedPreferences
-from webhook.pod import Pod
 
 _BUDGET: Final = 64 << 20
 """Bytes for scores: tenants write the shapes of pods."""

@@ -10,7 +10,7 @@ import numpy as np
 from webhook.cluster.columns import Demand
 from webhook.cluster.state import ClusterState
 from webhook.facts import Rejected
-from webhook.gpus import Gpus
+from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import Check, Filter
 

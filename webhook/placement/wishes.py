@@ -31,10 +31,10 @@ from typing import Any, Final, NamedTuple
 
 from webhook.cluster.nodes import Nodes
 from webhook.facts import Cluster, Expression, Preferred
-from webhook.gpus import MODEL_LABELS, Gpus
+from webhook.kube.gpus import MODEL_LABELS, Gpus
+from webhook.kube.pod import Pod, annotations_of
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
-from webhook.pod import Pod, annotations_of
 from webhook.text import quoted
 
 NODES: Final = "gpu-admission.io/preferred-nodes"

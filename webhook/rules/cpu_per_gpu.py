@@ -16,9 +16,9 @@ from typing import Any
 
 from webhook.errors import QuantityError
 from webhook.interface import Action, Context, Finding, Rule
+from webhook.kube.pod import Container, Pod, requests_of
+from webhook.kube.quantity import milli, whole
 from webhook.per_gpu import CLASSES, PerGpu, fed
-from webhook.pod import Container, Pod, requests_of
-from webhook.quantity import milli, whole
 from webhook.text import plural, quoted
 
 _GI = 2**30

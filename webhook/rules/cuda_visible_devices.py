@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
 
 _LONGEST = 256

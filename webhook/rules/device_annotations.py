@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, annotations_of
+from webhook.kube.pod import Pod, annotations_of
 from webhook.text import bare, matches_any, quoted
 
 

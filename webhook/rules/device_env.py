@@ -27,7 +27,7 @@ from typing import Any
 from pydantic import Field
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Container, Pod
+from webhook.kube.pod import Container, Pod
 from webhook.text import bare, matches_any, quoted
 
 _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask for"

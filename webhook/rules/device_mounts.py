@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, clean_path
+from webhook.kube.pod import Pod, clean_path
 from webhook.text import quoted
 
 _ROOT = "/run/nvidia-container-devices"

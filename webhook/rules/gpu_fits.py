@@ -17,9 +17,9 @@ from collections.abc import Iterable
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, claims_devices
+from webhook.kube.pod import Pod, claims_devices
+from webhook.kube.pod_requests import total_requests
 from webhook.text import bare, quoted
-from webhook.totals import total_requests
 
 _NAMED = 3
 _KNOWN_SCHEDULERS = (None, "", "default-scheduler")

@@ -20,8 +20,8 @@ from fractions import Fraction
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, annotations_of
-from webhook.quantity import parse
+from webhook.kube.pod import Pod, annotations_of
+from webhook.kube.quantity import parse
 from webhook.text import bare, quoted
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from webhook.gpus import Kind
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.gpus import Kind
+from webhook.kube.pod import Pod
 from webhook.text import bare, plural, quoted
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.gpus import vendor
+from webhook.kube.pod import Pod
 from webhook.text import bare, listed, quoted
 
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.gpus import MODEL_LABELS, vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Container, Pod
+from webhook.kube.gpus import MODEL_LABELS, vendor
+from webhook.kube.pod import Container, Pod
 from webhook.text import Hint, bare, listed, matches_any, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/"

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.gpus import vendor
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
-from webhook.quantity import Number, parse
+from webhook.kube.gpus import vendor
+from webhook.kube.pod import Pod
+from webhook.kube.quantity import Number, parse
 from webhook.text import bare, listed, quoted
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.text import bare, quoted
 
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"

@@ -18,8 +18,8 @@ from typing import Any
 
 from webhook.errors import QuantityError
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
-from webhook.quantity import parse
+from webhook.kube.pod import Pod
+from webhook.kube.quantity import parse
 from webhook.text import bare, quoted
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod, clean_path
+from webhook.kube.pod import Pod, clean_path
 from webhook.text import listed, quoted
 
 _SPECIAL = frozenset(("CharDevice", "BlockDevice", "Socket"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 
 
 class HostNamespaces(Rule):

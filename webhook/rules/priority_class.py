@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import Field, PrivateAttr
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.text import Hint, listed, matches, matches_any, quoted
 
 _OTHERWISE = "Choose one of those, or remove the line"

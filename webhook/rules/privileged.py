@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.interface import Context, Finding, Rule
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU"

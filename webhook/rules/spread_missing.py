@@ -23,7 +23,7 @@ from pydantic import Field
 
 from webhook.facts import Autoscaler
 from webhook.interface import Action, Context, Finding, Rule
-from webhook.pod import Owner, Pod, labels_of
+from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.text import plural, quoted
 
 _KINDS = ("ReplicaSet", "StatefulSet")

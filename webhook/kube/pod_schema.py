@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from webhook.errors import BadPod
-from webhook.pod import Pod
+from webhook.kube.pod import Pod
 from webhook.text import kind, quoted
 
 Checker = Callable[[Any], None]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from webhook.pod import CONTAINER_LISTS, PREFERRED
+from webhook.kube.pod import CONTAINER_LISTS, PREFERRED
 
 LARGEST: Final = 2 << 20
 """Bytes of a review whose object is looked at. etcd stores 1.5 MiB at most, and a pod of 100 kB is rare. Parsed twice, which the

@@ -1,6 +1,6 @@
 """Reads a pod that stays a plain dict. Nothing here changes it, so fields that we do not know survive.
 
-The pod is written by a tenant: `shape.check` proves the type of every field that is read here, once per review; the
+The pod is written by a tenant: `pod_schema.check` proves the type of every field that is read here, once per review; the
 readers then trust it.
 """
 
@@ -11,9 +11,9 @@ from posixpath import normpath
 from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
-from webhook.gpus import Gpus
-from webhook.patch import Path
-from webhook.quantity import parse, whole
+from webhook.kube.gpus import Gpus
+from webhook.kube.json_patch import Path
+from webhook.kube.quantity import parse, whole
 
 Pod = dict[str, Any]
 

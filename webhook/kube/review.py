@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from webhook.bounds import DENSEST, MOST_GROUPS
 from webhook.errors import BadReview
+from webhook.kube.bounds import DENSEST, MOST_GROUPS
 from webhook.text import kind, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"

@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from webhook import bounds
 from webhook.errors import QuantityError
-from webhook.pod import Pod, requests_of
-from webhook.quantity import Number, parse, thousandths
+from webhook.kube import bounds
+from webhook.kube.pod import Pod, requests_of
+from webhook.kube.quantity import Number, parse, thousandths
 
 _LONGEST = 2048
 """Bytes of what a pod states. Tenants write them: what is longer is not remembered."""
