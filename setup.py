@@ -12,9 +12,10 @@ from pathlib import Path
 from setuptools import setup
 
 COMPILED = """
-    admission decision_cache decision_log errors explain facts handlers metrics process reduced response text
+    admission decision_cache decision_log errors explain handlers metrics process reduced response text
     cluster.columns cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes
     cluster.shares cluster.snapshot cluster.state cluster.usage
+    framework.cluster_view
     kube.json_patch kube.review
     placement placement.ask placement.filters placement.fragmentation placement.others placement.ranker
     placement.ranking placement.states placement.strategies placement.top placement.whole

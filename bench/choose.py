@@ -31,7 +31,7 @@ from bench.fleet import Object, node, pod, running, strategy_of
 from bench.output import stdout
 from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
-from webhook.facts import Placement
+from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import DECISION
 from webhook.placement import Placer

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.facts import Autoscaler, PriorityClass, Taint, Workload
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.cluster_view import Autoscaler, PriorityClass, Taint, Workload
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
 

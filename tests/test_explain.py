@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.builders import pod
 from webhook.explain import LARGEST_RECORD, complaint, encoded, previous, record, warnings
-from webhook.facts import Placement, Ranked
-from webhook.interface import Finding, Outcome
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.interface import Finding, Outcome
 from webhook.kube.pod import DECISION
 
 OUTCOMES = {"gpuResources": Outcome("equal"), "tolerations": Outcome("added", ["nvidia.com/gpu"], "a warning")}

@@ -11,8 +11,8 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
-from webhook import interface
 from webhook.context import PROFILE_LABEL
+from webhook.framework import interface
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION
 from webhook.placement.strategies import WEIGHTS

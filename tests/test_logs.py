@@ -12,8 +12,8 @@ import pytest
 from webhook import logs
 from webhook.decision import Decision, Found
 from webhook.errors import BadReview
-from webhook.facts import Placement, Ranked
-from webhook.interface import Finding
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.interface import Finding
 from webhook.kube import review
 from webhook.metrics import Metrics
 from webhook.process import Recorder

@@ -6,8 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.decision import Decision, Found
-from webhook.facts import Placement, Ranked
-from webhook.interface import Finding, Outcome
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.interface import Finding, Outcome
 from webhook.metrics import MOST_SERIES, Metrics
 
 FINDING = Finding("spec.containers[0]", "2", "1", "Ask for less")

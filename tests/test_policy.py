@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from tests.builders import pod
 from webhook.errors import PolicyError
-from webhook.facts import Workload
 from webhook.feeds.policy import PolicyHolder
+from webhook.framework.cluster_view import Workload
 from webhook.kube.pod import Owner
 from webhook.metrics import Metrics
 from webhook.offline import load_policy

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import Field, model_validator
 
 from webhook.errors import PolicyError
-from webhook.interface import Settings
+from webhook.framework.interface import Settings
 from webhook.policy_file import read
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.test_admission import request
 from webhook.decision import Decision, Found
-from webhook.interface import Finding
+from webhook.framework.interface import Finding
 from webhook.response import encode
 
 ASKED = request(None)

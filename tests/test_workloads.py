@@ -12,7 +12,7 @@ import pytest
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
 from webhook import workloads
 from webhook.decision import Decision
-from webhook.facts import Autoscaler
+from webhook.framework.cluster_view import Autoscaler
 from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
 from webhook.policy import Policy, PolicyFile

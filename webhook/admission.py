@@ -16,9 +16,9 @@ from webhook import explain
 from webhook.cluster.pods import claim_of
 from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
 from webhook.decision import IGNORED, Decision
-from webhook.facts import Cluster, Placement
+from webhook.framework.cluster_view import Cluster, Placement
+from webhook.framework.interface import Context, Injector, Outcome
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
-from webhook.interface import Context, Injector, Outcome
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from webhook.facts import Workload
-from webhook.interface import Settings
+from webhook.framework.cluster_view import Workload
+from webhook.framework.interface import Settings
 from webhook.kube.gpus import Kind
 from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.text import matches_any, quoted

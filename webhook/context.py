@@ -10,8 +10,8 @@ from typing import NamedTuple
 from webhook import explain
 from webhook.decision import Decision, Found
 from webhook.errors import BadPod
-from webhook.facts import Cluster
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.cluster_view import Cluster
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import bounds
 from webhook.kube.pod import Pod, gpu_names, owner
 from webhook.kube.review import Request

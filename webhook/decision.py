@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from webhook.cluster.pods import Claim
-from webhook.facts import Placement
-from webhook.interface import Finding, Outcome
+from webhook.framework.cluster_view import Placement
+from webhook.framework.interface import Finding, Outcome
 
 Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow", "gated"]
 """`ignored`: none of our business. `shadow`: refused or changed, if the profile were not in shadow. `gated`: our own patch

@@ -13,7 +13,7 @@ from webhook import admission
 from webhook.admission import Prepared
 from webhook.context import PROFILE_LABEL
 from webhook.decision import Decision
-from webhook.facts import Cluster
+from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
 from webhook.placement import Placer
 from webhook.policy import Policy

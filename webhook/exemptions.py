@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from webhook.interface import Settings
+from webhook.framework.interface import Settings
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.text import matches_any

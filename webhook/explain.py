@@ -17,8 +17,8 @@ from typing import Any
 
 import orjson
 
-from webhook.facts import Placement, Ranked
-from webhook.interface import Finding, Outcome
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.interface import Finding, Outcome
 from webhook.kube.pod import DECISION, Pod, annotations_of
 
 LARGEST_RECORD = 2048

@@ -17,7 +17,8 @@ from pydantic import model_validator
 from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.exemptions import Exemption
-from webhook.facts import Workload
+from webhook.framework.cluster_view import Workload
+from webhook.framework.interface import Injector, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -25,7 +26,6 @@ from webhook.injectors.priority_class import PriorityClassName
 from webhook.injectors.tolerations import Tolerations
 from webhook.injectors.topology_spread import TopologySpread
 from webhook.injectors.void_devices import VoidDevices
-from webhook.interface import Injector, Rule, Settings
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Owner, Pod
 from webhook.placement.settings import PlacementSettings

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from webhook.context import subject_of
 from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
-from webhook.facts import Cluster
+from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
 from webhook.policy import Policy, Profile
 from webhook.policy_file import KEY

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from webhook.interface import Settings
+from webhook.framework.interface import Settings
 from webhook.kube.bounds import MOST
 from webhook.kube.json_patch import Path
 from webhook.kube.pod import Pod

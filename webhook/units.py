@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any, NamedTuple
 
-from webhook.interface import Injector, Rule, Settings
+from webhook.framework.interface import Injector, Rule, Settings
 from webhook.policy import DEFAULT_PROFILE, Policy
 
 

@@ -14,8 +14,8 @@ import orjson
 
 from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
 from webhook.decision import IGNORED, Decision, Found
-from webhook.facts import Cluster
-from webhook.interface import Context
+from webhook.framework.cluster_view import Cluster
+from webhook.framework.interface import Context
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, Operation
 from webhook.kube.pod import Pod, containers

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.objects import state
 from webhook.cluster.state import ClusterState
-from webhook.facts import Autoscaler
+from webhook.framework.cluster_view import Autoscaler
 
 CHAT = ("team-a", "Deployment", "chat")
 

@@ -9,7 +9,7 @@ from webhook.cluster.credit import _KEPT, FIRST, LEAST, Credit
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import PodKey
 from webhook.cluster.state import ClusterState
-from webhook.facts import Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
 
 NODES = [node(f"n{i}") for i in range(40)]
 

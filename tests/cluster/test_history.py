@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.objects import GPU, admitted, node, pod, state
 from webhook.cluster.columns import Demand
 from webhook.cluster.history import History
-from webhook.facts import Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
 
 
 def demand(gpus: int, cpu: int = 0) -> Demand:

@@ -10,7 +10,7 @@ from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
-from webhook.facts import Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
 
 A, B, C = "gpu-a", "gpu-b", "gpu-c"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.objects import admitted, node, pod, state
 from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
-from webhook.facts import Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
 
 NODES = [node(f"gpu-{i:02}") for i in range(60)]
 LABELS = {"app.kubernetes.io/name": "gpu-admission"}

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, state
 from webhook.cluster.state import ClusterState
-from webhook.facts import Cluster, Taint
+from webhook.framework.cluster_view import Cluster, Taint
 
 ZONE = "topology.kubernetes.io/zone"
 PRODUCT = "nvidia.com/gpu.product"

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.cluster.objects import GPU, admitted, facts, free, node, pod, state
 from webhook.cluster.state import ClusterState, Listing
 from webhook.cluster.utilisation import UNKNOWN
-from webhook.facts import Placement, PriorityClass, Ranked
+from webhook.framework.cluster_view import Placement, PriorityClass, Ranked
 
 NAMES = ("gpu-a", "gpu-b", "gpu-c")
 UNKNOWN_USE = UNKNOWN

@@ -10,7 +10,7 @@ import jsonpatch
 import orjson
 
 from tests.builders import Case
-from webhook.interface import Injector, Outcome
+from webhook.framework.interface import Injector, Outcome
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod
 

@@ -19,12 +19,12 @@ from tests.served import after as as_stored
 from tests.strategies import pods
 from webhook import offline
 from webhook.cluster.snapshot import Snapshot
+from webhook.framework.interface import Context, Outcome
+from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
-from webhook.interface import Context, Outcome
 from webhook.kube.pod import DECISION, Pod, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
-from webhook.per_gpu import CLASSES, PerGpu
 from webhook.placement import Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy

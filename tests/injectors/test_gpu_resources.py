@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import GPU, case, container, pod
 from tests.injectors.applied import applied, unchanged
+from webhook.framework.interface import Outcome
 from webhook.injectors.gpu_resources import GpuResources
-from webhook.interface import Outcome
 from webhook.kube.pod import Pod
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/(limits|requests)(/[^/]+)?"

@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import Case, case, container, pod
 from tests.injectors.applied import applied, unchanged
-from webhook.facts import Expression, Placement, Preferred, Ranked
+from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
+from webhook.framework.interface import Outcome
 from webhook.injectors.node_affinity import NodeAffinity, named_node
-from webhook.interface import Outcome
 
 OWN = (
     r"/spec/affinity|/spec/affinity/nodeAffinity"

@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import UNKNOWN, ClusterFacts, case, pod
 from tests.injectors.applied import applied, unchanged
-from webhook.facts import PriorityClass
+from webhook.framework.cluster_view import PriorityClass
+from webhook.framework.interface import Outcome
 from webhook.injectors.priority_class import PriorityClassName
-from webhook.interface import Outcome
 
 OWN = r"/spec/(priorityClassName|priority|preemptionPolicy)"
 TRAINING = PriorityClass("gpu-training", 1000, "PreemptLowerPriority", False)

@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, container, pod
 from tests.injectors.applied import applied, unchanged
-from webhook.facts import Taint
+from webhook.framework.cluster_view import Taint
+from webhook.framework.interface import Outcome
 from webhook.injectors.tolerations import AllowedTaint, PolicyTaint, Tolerations, covers
-from webhook.interface import Outcome
 
 OWN = r"/spec/tolerations(/-)?"
 EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}

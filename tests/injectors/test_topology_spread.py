@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, pod
 from tests.injectors.applied import applied, unchanged
-from webhook.facts import Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.interface import Outcome
 from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, Constraint, TopologySpread, stable_labels
-from webhook.interface import Outcome
 
 OWN = (
     r"/spec/topologySpreadConstraints(/-)?|/spec/affinity|/spec/affinity/podAntiAffinity"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import case, container, pod
 from tests.injectors.applied import applied, unchanged
+from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
-from webhook.interface import Outcome
 from webhook.kube.pod import Pod
 
 OWN = r"/spec/(containers|initContainers)/\d+/env(/-)?"

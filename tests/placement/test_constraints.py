@@ -12,7 +12,7 @@ from tests.cluster.objects import node, state
 from tests.placement.oracle import matches as oracle
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.state import ClusterState
-from webhook.facts import Taint
+from webhook.framework.cluster_view import Taint
 from webhook.placement.constraints import compiled, matches
 
 KEYS = ("zone", "size", "rare")

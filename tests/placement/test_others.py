@@ -15,7 +15,7 @@ from webhook.cluster.columns import Demand, View
 from webhook.cluster.pods import HOSTNAME
 from webhook.cluster.shares import OTHERS
 from webhook.cluster.state import ClusterState
-from webhook.facts import Placement, Ranked
+from webhook.framework.cluster_view import Placement, Ranked
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.ranking import NodeScores

@@ -13,7 +13,7 @@ from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
-from webhook.facts import Placement
+from webhook.framework.cluster_view import Placement
 from webhook.placement import peers as module
 from webhook.placement import ranker
 from webhook.placement.peers import Order

@@ -19,7 +19,7 @@ from tests.placement.oracle import feasible, matches
 from webhook.cluster.pods import claim_of
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
-from webhook.facts import Placement
+from webhook.framework.cluster_view import Placement
 from webhook.placement import Ask, ask_of
 from webhook.placement.settings import Health, PlacementSettings
 

@@ -12,7 +12,7 @@ from tests.builders import GPUS, case
 from tests.cluster.objects import node, placer, pod, state
 from tests.placement.oracle import matches
 from webhook.cluster.state import ClusterState
-from webhook.facts import Expression, Placement, Preferred
+from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
 from webhook.kube.json_patch import Edit
 from webhook.placement.settings import PlacementSettings

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import webhook.rules
 from tests.builders import EMPTY, POOLS, TWO_NODES, UNKNOWN, Case, case, container, pod
 from webhook.errors import BadPod
-from webhook.interface import Rule
+from webhook.framework.interface import Rule
 from webhook.kube.pod import Pod
 from webhook.kube.pod_schema import check
 from webhook.policy import Rules

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.builders import GPU, Case, case, container, pod, sidecar
-from webhook.per_gpu import PerGpu
+from webhook.framework.resources_per_gpu import PerGpu
 from webhook.rules.cpu_per_gpu import CpuPerGpu
 
 RULE = CpuPerGpu()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import GPU, POOLS, TWO_NODES, Case, case, container, pod, sidecar
-from webhook.facts import Rejected
+from webhook.framework.cluster_view import Rejected
 from webhook.kube.pod import Pod
 from webhook.rules.gpu_fits import GpuFits
 

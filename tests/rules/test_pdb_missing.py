@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.explain import LONGEST_WARNING
-from webhook.facts import Autoscaler
+from webhook.framework.cluster_view import Autoscaler
 from webhook.rules.pdb_missing import PdbMissing
 
 RULE = PdbMissing()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
-from webhook.facts import Autoscaler
+from webhook.framework.cluster_view import Autoscaler
 from webhook.policy import Policy
 from webhook.rules.spread_missing import SpreadMissing
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from webhook.facts import Autoscaler
+from webhook.framework.cluster_view import Autoscaler
 
 _KINDS: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet"))
 _LONGEST_NAME: Final = 253

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from webhook.interface import Settings
+from webhook.framework.interface import Settings
 from webhook.text import quoted
 
 Source = Literal["off", "prometheus", "dcgm", "nvidiaSmi"]

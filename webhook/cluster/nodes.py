@@ -16,7 +16,7 @@ from webhook.cluster.labels import Labels
 from webhook.cluster.node import allocatable_of, pods_to_a_gpu
 from webhook.cluster.shares import Shares
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
-from webhook.facts import Taint
+from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS
 
 Conditions = frozenset[tuple[str, str]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.facts import PriorityClass
+from webhook.framework.cluster_view import PriorityClass
 
 
 class PriorityClasses(dict[str, PriorityClass]):

@@ -16,7 +16,7 @@ from webhook.cluster.nodes import Nodes
 from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
-from webhook.facts import Autoscaler, PriorityClass, Taint
+from webhook.framework.cluster_view import Autoscaler, PriorityClass, Taint
 from webhook.kube.gpus import Gpus
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class State(Protocol):
 
 
 class Snapshot:
-    """Implements `facts.Cluster`. It is live: what it says is what the state says when it is asked. Only `fresh` is of the
+    """Implements `cluster_view.Cluster`. It is live: what it says is what the state says when it is asked. Only `fresh` is of the
     moment when it was made. Nothing awaits while a review is answered, so within one review it does not change.
     """
 

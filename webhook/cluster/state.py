@@ -36,7 +36,7 @@ from webhook.cluster.slices import Slices
 from webhook.cluster.snapshot import Answers, Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
-from webhook.facts import Placement
+from webhook.framework.cluster_view import Placement
 from webhook.kube.pod import DECISION, annotations_of
 
 Object = Mapping[str, Any]

@@ -20,7 +20,7 @@ from webhook.export import mutating, validating
 from webhook.export.cel import CLAIMS, all_of, asking, asks_for_gpu, literal, matches, names_gpu
 from webhook.export.check import Check
 from webhook.export.validating import THEFT
-from webhook.interface import Action
+from webhook.framework.interface import Action
 from webhook.kube.yaml import to_yaml
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 

@@ -41,11 +41,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.resources_per_gpu import PerGpu, fed
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
 from webhook.kube.pod_requests import total_requests
-from webhook.per_gpu import PerGpu, fed
 
 _MI, _GI = 2**20, 2**30
 _ON_ITS_NODE = ("DaemonSet", "Node")

@@ -10,7 +10,7 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from webhook.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import containers
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from webhook.facts import Placement
-from webhook.interface import Context, Injector, Outcome
+from webhook.framework.cluster_view import Placement
+from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube.json_patch import Edit
 
 _NODE = ("spec", "affinity", "nodeAffinity")

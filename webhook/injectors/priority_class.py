@@ -12,7 +12,7 @@ Source: plugin/pkg/admission/priority/admission.go.
 
 from __future__ import annotations
 
-from webhook.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube.json_patch import Edit
 from webhook.text import quoted
 

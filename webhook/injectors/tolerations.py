@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from webhook.facts import Taint
-from webhook.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
+from webhook.framework.cluster_view import Taint
+from webhook.framework.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
 from webhook.kube.gpus import vendor
 from webhook.kube.json_patch import Edit
 from webhook.text import matches

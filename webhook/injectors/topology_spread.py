@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from webhook.interface import Context, Injector, LabelKey, Outcome, Settings
+from webhook.framework.interface import Context, Injector, LabelKey, Outcome, Settings
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Pod, labels_of
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from webhook.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import containers, gpu_counts
 

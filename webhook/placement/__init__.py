@@ -12,7 +12,7 @@ import orjson
 from webhook.cluster.pods import demand_of, is_short, owner_key
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
-from webhook.facts import Cluster, Placement, Rejected
+from webhook.framework.cluster_view import Cluster, Placement, Rejected
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, claims_devices
 from webhook.placement.ask import Ask, shape_key

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.columns import Rows
 from webhook.cluster.nodes import Nodes
-from webhook.facts import Expression, Taint
+from webhook.framework.cluster_view import Expression, Taint
 
 Mask = NDArray[np.bool_]
 

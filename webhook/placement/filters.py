@@ -10,7 +10,7 @@ import numpy as np
 from webhook.cluster.columns import Rows
 from webhook.cluster.interned import Interned
 from webhook.cluster.nodes import Conditions, Nodes
-from webhook.facts import Taint
+from webhook.framework.cluster_view import Taint
 from webhook.placement.constraints import Constraints, Mask, matches
 from webhook.placement.settings import Health
 

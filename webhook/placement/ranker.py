@@ -9,7 +9,7 @@ import numpy as np
 
 from webhook.cluster.columns import Demand, View
 from webhook.cluster.state import ClusterState
-from webhook.facts import Placement, Ranked, Rejected
+from webhook.framework.cluster_view import Placement, Ranked, Rejected
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.placement.ask import Ask, Spec, shape_key, spec_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from webhook.cluster.columns import Demand
 from webhook.cluster.state import ClusterState
-from webhook.facts import Rejected
+from webhook.framework.cluster_view import Rejected
 from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import Check, Filter

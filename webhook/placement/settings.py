@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from webhook.facts import Expression, Preferred
-from webhook.interface import LabelKey, LabelValue, Settings
+from webhook.framework.cluster_view import Expression, Preferred
+from webhook.framework.interface import LabelKey, LabelValue, Settings
 from webhook.text import listed, quoted
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)

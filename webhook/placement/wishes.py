@@ -30,7 +30,7 @@ from math import gcd
 from typing import Any, Final, NamedTuple
 
 from webhook.cluster.nodes import Nodes
-from webhook.facts import Cluster, Expression, Preferred
+from webhook.framework.cluster_view import Cluster, Expression, Preferred
 from webhook.kube.gpus import MODEL_LABELS, Gpus
 from webhook.kube.pod import Pod, annotations_of
 from webhook.placement.constraints import Constraints, Term

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.errors import QuantityError
-from webhook.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.resources_per_gpu import CLASSES, PerGpu, fed
 from webhook.kube.pod import Container, Pod, requests_of
 from webhook.kube.quantity import milli, whole
-from webhook.per_gpu import CLASSES, PerGpu, fed
 from webhook.text import plural, quoted
 
 _GI = 2**30

@@ -26,7 +26,7 @@ from typing import Any
 
 from pydantic import Field
 
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Container, Pod
 from webhook.text import bare, matches_any, quoted
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.errors import QuantityError
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, claims_devices
 from webhook.kube.pod_requests import total_requests
 from webhook.text import bare, quoted

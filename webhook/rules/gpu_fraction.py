@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from webhook.errors import QuantityError
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, annotations_of
 from webhook.kube.quantity import parse
 from webhook.text import bare, quoted

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import Kind
 from webhook.kube.pod import Pod
 from webhook.text import bare, plural, quoted

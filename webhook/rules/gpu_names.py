@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import MODEL_LABELS, vendor
 from webhook.kube.pod import Container, Pod
 from webhook.text import Hint, bare, listed, matches_any, quoted

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import Number, parse

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.errors import QuantityError
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse
 from webhook.text import bare, quoted

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field, PrivateAttr
 
-from webhook.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod
 from webhook.text import Hint, listed, matches, matches_any, quoted
 

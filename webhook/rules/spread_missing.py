@@ -21,8 +21,8 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from webhook.facts import Autoscaler
-from webhook.interface import Action, Context, Finding, Rule
+from webhook.framework.cluster_view import Autoscaler
+from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.text import plural, quoted
 

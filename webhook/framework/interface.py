@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.facts import Cluster, Placement, Rejected, Workload
+from webhook.framework.cluster_view import Cluster, Placement, Rejected, Workload
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from webhook.interface import Settings
+from webhook.framework.interface import Settings
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Container
 from webhook.kube.quantity import milli, whole

@@ -1,0 +1,1 @@
+"""What a unit gets and what it gives back."""
