@@ -13,8 +13,8 @@ from setuptools import setup
 
 COMPILED = """
     admission decision_cache decision_log errors explain handlers metrics process reduced response text
-    cluster.columns cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.nodes
-    cluster.shares cluster.snapshot cluster.state cluster.usage
+    cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.node_table
+    cluster.nodes cluster.replica_shares cluster.state cluster.state_view cluster.usage
     framework.cluster_view
     kube.json_patch kube.review
     placement placement.ask placement.filters placement.fragmentation placement.others placement.ranker

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.traces import MILLI, Node, Shape
-from webhook.cluster.columns import Columns, Demand
+from webhook.cluster.node_table import Columns, Demand
 
 WHOLE: Final = "nvidia.com/gpu"
 SHARE: Final = "example.com/gpu-milli"

@@ -17,9 +17,9 @@ from bench.simulator import SHARE, WHOLE, Fleet, demand_of
 from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
-from webhook.cluster.columns import Columns, Demand, Strategy, View
 from webhook.cluster.history import History
-from webhook.cluster.shares import Shares
+from webhook.cluster.node_table import Columns, Demand, Strategy, View
+from webhook.cluster.replica_shares import Shares
 from webhook.placement.others import replica_penalty
 from webhook.placement.strategies import STRATEGIES
 

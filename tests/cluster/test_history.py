@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.objects import GPU, admitted, node, pod, state
-from webhook.cluster.columns import Demand
 from webhook.cluster.history import History
+from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import admitted, node, pod, state
-from webhook.cluster.shares import OTHERS
+from webhook.cluster.replica_shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 

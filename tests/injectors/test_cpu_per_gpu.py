@@ -18,7 +18,7 @@ from tests.served import NOW, Server, cluster, plain_pod
 from tests.served import after as as_stored
 from tests.strategies import pods
 from webhook import offline
-from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.state_view import Snapshot
 from webhook.framework.interface import Context, Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests

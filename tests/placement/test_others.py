@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
-from webhook.cluster.columns import Demand, View
+from webhook.cluster.node_table import Demand, View
 from webhook.cluster.pods import HOSTNAME
-from webhook.cluster.shares import OTHERS
+from webhook.cluster.replica_shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.placement.constraints import compiled

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cluster.objects import GPU, node, pod, state
-from webhook.cluster.columns import Columns, Demand, Floats, Rows, View
+from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
 from webhook.placement import ranking
 from webhook.placement.constraints import compiled

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.columns import Columns
+from webhook.cluster.node_table import Columns
 from webhook.placement import states as module
 from webhook.placement.states import states
 

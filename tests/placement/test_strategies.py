@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.columns import Columns, Demand, Popular, View
+from webhook.cluster.node_table import Columns, Demand, Popular, View
 from webhook.placement import fragmentation
 from webhook.placement.fragmentation import outlook
 from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack

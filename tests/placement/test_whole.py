@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
-from webhook.cluster.columns import Columns, Demand, Popular, View
-from webhook.cluster.shares import OTHERS
+from webhook.cluster.node_table import Columns, Demand, Popular, View
+from webhook.cluster.replica_shares import OTHERS
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.whole import Whole, whole_nodes

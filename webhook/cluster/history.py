@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.cluster.columns import Demand, Popular
+from webhook.cluster.node_table import Demand, Popular
 
 _HALVE_AFTER = 2048
 _KEPT = 64

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns
 from webhook.cluster.interned import Interned
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
 from webhook.cluster.node import allocatable_of, pods_to_a_gpu
-from webhook.cluster.shares import Shares
+from webhook.cluster.node_table import Columns
+from webhook.cluster.replica_shares import Shares
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
 from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS

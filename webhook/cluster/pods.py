@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.columns import Demand
+from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION, PREFERRED, Pod, annotations_of, labels_of

@@ -33,7 +33,7 @@ from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
-from webhook.cluster.snapshot import Answers, Snapshot
+from webhook.cluster.state_view import Answers, Snapshot
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import Placement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.cluster.columns import Demand
+from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 
 

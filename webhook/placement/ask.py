@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.cluster.columns import Demand
+from webhook.cluster.node_table import Demand
 from webhook.placement.wishes import Preferences
 
 Spec = Mapping[str, Any]

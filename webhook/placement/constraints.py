@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Rows
+from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Expression, Taint
 

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from webhook.cluster.columns import Rows
 from webhook.cluster.interned import Interned
+from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Conditions, Nodes
 from webhook.framework.cluster_view import Taint
 from webhook.placement.constraints import Constraints, Mask, matches

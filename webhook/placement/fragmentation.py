@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Demand, Floats, Popular, Rows, View
+from webhook.cluster.node_table import Columns, Demand, Floats, Popular, Rows, View
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"

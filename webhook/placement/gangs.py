@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Demand, Floats
 from webhook.cluster.labels import LabelColumn
+from webhook.cluster.node_table import Demand, Floats
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import JOBSET, LWS_GROUP
 from webhook.kube.pod import Pod, annotations_of, labels_of, owner

@@ -1,4 +1,4 @@
-"""What a node is worth less because it is another replica's to fill (`webhook.cluster.shares`).
+"""What a node is worth less because it is another replica's to fill (`webhook.cluster.replica_shares`).
 
 The other replica fills the fullest node that a pod fits, and what it put there in the last tenth of a second is not known.
 So a node of another replica is worth less the less room there is: each pod like this one that would no longer fit beside it
@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.columns import Columns, Demand, Floats, Rows
-from webhook.cluster.shares import OTHERS, Shares
+from webhook.cluster.node_table import Columns, Demand, Floats, Rows
+from webhook.cluster.replica_shares import OTHERS, Shares
 
 _ENOUGH: Final = 6
 """Pods like this one that still fit beside it: with so many there is no hurry."""

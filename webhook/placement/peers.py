@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.shares import OTHERS
+from webhook.cluster.replica_shares import OTHERS
 from webhook.placement.constraints import Mask
 from webhook.placement.ranking import AVOIDED, NodeScores
 from webhook.placement.top import Place, Top

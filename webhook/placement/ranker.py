@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.columns import Demand, View
+from webhook.cluster.node_table import Demand, View
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked, Rejected
 from webhook.kube.gpus import Gpus

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Demand, Floats, Rows, Strategy, View
 from webhook.cluster.journal import distinct
+from webhook.cluster.node_table import Columns, Demand, Floats, Rows, Strategy, View
 from webhook.cluster.nodes import Nodes
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import Filter

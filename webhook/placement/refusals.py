@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.columns import Demand
+from webhook.cluster.node_table import Demand
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Rejected
 from webhook.kube.gpus import Gpus

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Integers
 from webhook.cluster.journal import distinct
+from webhook.cluster.node_table import Columns, Integers
 
 _SPARE = 4096
 _DEARER = 2  # a row by itself costs so many times what it costs among all

@@ -1,6 +1,6 @@
 """How nodes are scored: `apart`, `spread` and `pack`, and the weights of the preferred terms.
 
-A strategy follows `webhook.cluster.columns.Strategy`: one score per row, from that row, the demand and the view alone.
+A strategy follows `webhook.cluster.node_table.Strategy`: one score per row, from that row, the demand and the view alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.columns import Columns, Demand, Floats, Integers, Rows, Strategy, View
+from webhook.cluster.node_table import Columns, Demand, Floats, Integers, Rows, Strategy, View
 from webhook.placement.fragmentation import outlook
 from webhook.placement.whole import whole_nodes
 

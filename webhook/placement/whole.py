@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Columns, Demand, Rows, View
+from webhook.cluster.node_table import Columns, Demand, Rows, View
 
 _SELDOM: Final = 1 / 20
 """Of the GPUs that were asked for lately: with less of them for large pods, these are as good as unseen; with twice as many,

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.columns import Floats
+from webhook.cluster.node_table import Floats
 
 Hashes = NDArray[np.uint64]
 OTHERS: Final = 1.0
