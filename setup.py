@@ -17,8 +17,8 @@ COMPILED = """
     cluster.nodes cluster.replica_shares cluster.state cluster.state_view cluster.usage
     framework.cluster_view
     kube.json_patch kube.review
-    placement placement.ask placement.filters placement.fragmentation placement.others placement.ranker
-    placement.ranking placement.states placement.strategies placement.top placement.whole
+    placement.filters placement.fragmentation placement.node_scores placement.node_states placement.placer
+    placement.ranker placement.replica_penalty placement.request placement.strategies placement.top placement.whole
 """.split()  # noqa: SIM905  one on a line each would be all there is to see
 """Not those with pydantic models or classes within functions: mypyc has neither."""
 

@@ -20,7 +20,7 @@ from bench.fleet import Object, node, pod
 from bench.output import stdout
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.kube.gpus import GpuName, Gpus
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 
 GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])

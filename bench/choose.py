@@ -34,7 +34,7 @@ from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import DECISION
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 
 SIZES = (1_213, 5_000, 20_000, 65_000)

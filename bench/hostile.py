@@ -32,7 +32,7 @@ from webhook.cluster.state import ClusterState
 from webhook.handlers import Handlers
 from webhook.metrics import Metrics
 from webhook.offline import load_policy, load_state
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.process import Recorder
 
 _MOST_SECONDS, _MOST_MEMORY = 1.0, 300.0

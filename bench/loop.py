@@ -31,7 +31,7 @@ from webhook.cluster.pods import first_promised
 from webhook.handlers import Handlers
 from webhook.metrics import Metrics
 from webhook.offline import load_policy, load_state
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.process import Recorder
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"

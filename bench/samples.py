@@ -12,7 +12,7 @@ import orjson
 from webhook.handlers import Handlers
 from webhook.kube.json_patch import apply
 from webhook.offline import load_policy, load_state
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 
 
 def node(number: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from bench.traces import Shape
 from webhook.cluster.history import History
 from webhook.cluster.node_table import Columns, Demand, Strategy, View
 from webhook.cluster.replica_shares import Shares
-from webhook.placement.others import replica_penalty
+from webhook.placement.replica_penalty import replica_penalty
 from webhook.placement.strategies import STRATEGIES
 
 

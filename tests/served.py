@@ -19,7 +19,7 @@ from webhook.errors import BadReview
 from webhook.handlers import Handlers
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.policy import Policy
 
 POLICY = Policy.load("""

@@ -20,7 +20,7 @@ from webhook.decision_cache import LARGEST_KEY, DecisionCache
 from webhook.handlers import Handlers
 from webhook.kube.pod import DECISION
 from webhook.kube.review import parse
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.reduced import key_of, reduced
 
 RECORDED = [path.read_bytes() for path in sorted(Path(__file__).parent.joinpath("data").glob("*.json"))]

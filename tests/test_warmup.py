@@ -18,7 +18,7 @@ from webhook.feeds.policy import PolicyHolder
 from webhook.logs import configure
 from webhook.metrics import Metrics
 from webhook.offline import load_state
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.warmup import warm_up
 
 POLICY = files("webhook.defaults").joinpath("policy.yaml").read_bytes()

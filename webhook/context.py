@@ -15,7 +15,7 @@ from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import bounds
 from webhook.kube.pod import Pod, gpu_names, owner
 from webhook.kube.review import Request
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.policy import DEFAULT_PROFILE, Policy, Profile
 from webhook.text import quoted
 

@@ -15,7 +15,7 @@ from webhook.context import PROFILE_LABEL
 from webhook.decision import Decision
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.policy import Policy
 from webhook.reduced import key_of
 

@@ -14,7 +14,7 @@ from webhook.decision_cache import MOST_BYTES, DecisionCache
 from webhook.errors import BadReview
 from webhook.kube import bounds, review
 from webhook.kube.pod_schema import check
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.policy import Policy
 from webhook.response import encode
 

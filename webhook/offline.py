@@ -24,7 +24,7 @@ from webhook.kube import review
 from webhook.kube.json_patch import apply
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.policy import Policy
 from webhook.policy_file import KEY
 from webhook.response import encode

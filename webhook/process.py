@@ -20,7 +20,7 @@ from webhook.handlers import Handlers
 from webhook.kube.review import Request
 from webhook.listen import Listener
 from webhook.metrics import Metrics
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.server import Edge, ops
 from webhook.settings import ServeSettings
 from webhook.tls.serve import LiveContext

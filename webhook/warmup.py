@@ -13,7 +13,7 @@ from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.handlers import Answer, Handlers, PolicySource
 from webhook.kube import review
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 
 _WHOLE: Final = "nvidia.com/gpu"
 

@@ -21,7 +21,7 @@ from webhook.kube.json_patch import Edit, Operation
 from webhook.kube.pod import Pod, containers
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.policy import Policy
 from webhook.templates import Template, is_workload, templates
 

@@ -10,7 +10,7 @@ import orjson
 
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.kube.pod import DECISION
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 
 GPU = "nvidia.com/gpu"
 Object = dict[str, Any]

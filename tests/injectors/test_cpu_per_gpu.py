@@ -25,7 +25,7 @@ from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.kube.pod import DECISION, Pod, requests_of
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy import Policy
 from webhook.response import warnings_of

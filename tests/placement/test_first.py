@@ -11,7 +11,7 @@ _PROGRAM = """
 import sys
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, pod, state
-from webhook.placement import Placer
+from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 
 taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}

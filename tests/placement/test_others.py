@@ -18,7 +18,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import NodeScores
+from webhook.placement.node_scores import NodeScores
 from webhook.placement.settings import Health, PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 

@@ -20,7 +20,7 @@ from webhook.cluster.pods import claim_of
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import Placement
-from webhook.placement import Ask, ask_of
+from webhook.placement.placer import Ask, ask_of
 from webhook.placement.settings import Health, PlacementSettings
 
 ROOT = Path(__file__).parents[2]

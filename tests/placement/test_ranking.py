@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.cluster.objects import GPU, node, pod, state
 from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 from webhook.cluster.state import ClusterState
-from webhook.placement import ranking
+from webhook.placement import node_scores
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
-from webhook.placement.ranking import NodeScores
+from webhook.placement.node_scores import NodeScores
 from webhook.placement.settings import Health
 
 DEMAND = Demand(((GPU, 1), ("pods", 1)))
@@ -61,13 +61,13 @@ def _many() -> Iterator[None]:
     """Few nodes are many here, and so are few changes, and the list of the best is soon used up."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in (("_LISTED", 6), ("_SAMPLED", 8), ("_FEW", 2)):
-            patched.setattr(ranking, name, value)
+            patched.setattr(node_scores, name, value)
         yield
 
 
 @pytest.fixture(params=[64, 8192], ids=["a new view in small slices", "a new view at once"])
 def _slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranking, "_AT_A_TIME", request.param)
+    monkeypatch.setattr(node_scores, "_AT_A_TIME", request.param)
 
 
 @given(st.data())

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cluster.node_table import Columns
-from webhook.placement import states as module
-from webhook.placement.states import states
+from webhook.placement import node_states as module
+from webhook.placement.node_states import states
 
 RESOURCES = ("cpu", "nvidia.com/gpu")
 _amounts = st.tuples(*[st.integers(-2, 2)] * 5)

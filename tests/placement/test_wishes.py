@@ -15,8 +15,8 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
 from webhook.kube.json_patch import Edit
+from webhook.placement.preferences import MODELS, NODES
 from webhook.placement.settings import PlacementSettings
-from webhook.placement.wishes import MODELS, NODES
 
 MODEL = "nvidia.com/gpu.product"
 H100, A100, A100_SHARED, L4 = (

@@ -10,7 +10,7 @@ import numpy as np
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.replica_shares import OTHERS
 from webhook.placement.constraints import Mask
-from webhook.placement.ranking import AVOIDED, NodeScores
+from webhook.placement.node_scores import AVOIDED, NodeScores
 from webhook.placement.top import Place, Top
 from webhook.placement.whole import Whole
 

@@ -12,17 +12,17 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked, Rejected
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.placement.ask import Ask, Spec, shape_key, spec_of
 from webhook.placement.constraints import Mask, compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import homes
+from webhook.placement.node_scores import AVOIDED, NodeScores
 from webhook.placement.peers import SEVERAL, PeerOrder, best_apart
-from webhook.placement.ranking import AVOIDED, NodeScores
+from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
+from webhook.placement.request import Ask, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.whole import Whole, whole_nodes
-from webhook.placement.wishes import NO_PREFERENCES, ResolvedPreferences
 
 _BUDGET: Final = 64 << 20
 """Bytes for scores: tenants write the shapes of pods."""

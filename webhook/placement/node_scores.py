@@ -15,8 +15,8 @@ from webhook.cluster.node_table import Columns, Demand, Floats, Rows, Strategy, 
 from webhook.cluster.nodes import Nodes
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import Filter
-from webhook.placement.others import replica_penalty
-from webhook.placement.states import states
+from webhook.placement.node_states import states
+from webhook.placement.replica_penalty import replica_penalty
 from webhook.placement.top import Place, Top, smallest
 
 AVOIDED: Final = 1e6

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.node_table import Demand
-from webhook.placement.wishes import Preferences
+from webhook.placement.preferences import Preferences
 
 Spec = Mapping[str, Any]
 _LONGEST = 512

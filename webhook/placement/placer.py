@@ -1,0 +1,122 @@
+"""Filter, score, choose: the ranked nodes for one pod, and why.
+
+`ask_of` reads the pod, `Placer.answer` looks at the cluster, `Placer.place` does both. Equal pods have equal asks, so whoever
+knows that two pods are alike reads only the first. Nothing here changes the cluster state; a `Placer` keeps the scores of pod
+shapes, and brings them up to date by what changed.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from webhook.cluster.pods import demand_of, is_short, owner_key
+from webhook.cluster.state import ClusterState
+from webhook.errors import QuantityError
+from webhook.framework.cluster_view import Cluster, Placement, Rejected
+from webhook.kube.gpus import GpuName, Gpus
+from webhook.kube.pod import Pod, claims_devices
+from webhook.placement.eligible import ineligible
+from webhook.placement.gangs import gang_size
+from webhook.placement.preferences import NO_PREFERENCES, preferences_of, resolved
+from webhook.placement.ranker import Ranker
+from webhook.placement.request import Ask, shape_key
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import STRATEGIES
+
+__all__ = ["Ask", "Placer", "ask_of", "demand_of"]
+
+_RANKERS = 6
+
+
+def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = "") -> Ask | Placement:
+    """What `answer` needs of a pod, whatever the state of the cluster; a Placement where no node is to be chosen.
+
+    It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal asks.
+    `workload`: the class of the pod, for the preferences of the policy.
+    """
+    preferences = preferences_of(pod, settings.preferences, workload)
+    if strategy not in STRATEGIES and preferences is None:
+        return Placement((), strategy, "the policy leaves it to the scheduler")
+    if reason := ineligible(pod):
+        return Placement((), strategy, reason)
+    try:
+        demand = demand_of(pod)
+    except QuantityError:
+        return Placement((), strategy, "a request is not a quantity")
+    if not gpus.among([name for name, _ in demand.requests]):
+        if claims_devices(pod):
+            return Placement((), strategy, "GPUs only through DRA")
+        if not settings.every_pod:
+            return Placement((), strategy, "no GPU is asked for")
+    if not is_short(demand):
+        return Placement((), strategy, "too many resources are asked for")
+    stated, shape = shape_key(pod["spec"])
+    key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
+    return Ask(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
+
+
+class Placer:
+    """Chooses nodes of one cluster. One beside each state, made by whoever wires the process: what it works out is kept here.
+
+    `cluster` is what units see of that same state, at this moment. Same input, same answer.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._rankers: dict[tuple[bytes, tuple[GpuName, ...]], Ranker] = {}
+        self._last: tuple[PlacementSettings, Gpus, Ranker] | None = None
+
+    def place(
+        self, pod: Pod, cluster: Cluster, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+    ) -> Placement:
+        """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off".
+
+        Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
+        """
+        ask = ask_of(pod, settings, strategy, gpus, workload)
+        return ask if isinstance(ask, Placement) else self.answer(ask, cluster, settings, gpus)
+
+    def answer(self, ask: Ask, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
+        """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
+        preferences = NO_PREFERENCES
+        if ask.preferences is not None:
+            preferences = resolved(ask.preferences, self._state.nodes, cluster, gpus)
+        if ask.strategy not in STRATEGIES:
+            found = Placement((), ask.strategy, "the policy leaves it to the scheduler")
+        elif not cluster.fresh:
+            found = Placement((), ask.strategy, "cluster state is stale")
+        else:
+            found = self._ranker(settings, gpus).place(ask, preferences)
+        if preferences is NO_PREFERENCES:
+            return found
+        by_name = () if found.nodes else preferences.by_name
+        return found._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
+
+    def fits_empty(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Rejected:
+        """Why no node could take `pod` even if all of them were up and empty.
+
+        () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
+        """
+        if not cluster.fresh or ineligible(pod):
+            return ()
+        try:
+            demand = demand_of(pod)
+        except QuantityError:
+            return ()
+        if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
+            return ()
+        return self._ranker(settings, gpus).fits_empty(pod, demand)
+
+    def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
+        """The ranker of these settings: one for all profiles and policies that rank alike, a few of the policies before."""
+        if self._last is not None and self._last[0] is settings and self._last[1] is gpus:
+            return self._last[2]
+        key = settings.ranking, gpus.names
+        found = self._rankers.pop(key, None)
+        if found is None:
+            if len(self._rankers) >= _RANKERS:
+                del self._rankers[next(iter(self._rankers))]
+            found = Ranker(self._state, settings, gpus)
+        self._rankers[key] = found
+        self._last = settings, gpus, found
+        return found
