@@ -28,7 +28,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import find
 from tests.controlplane.settings import Options
 from tests.installed import Installed, opt_in
-from webhook.templates import Templates, is_workload, templates
+from webhook.policy.templates import Templates, is_workload, templates
 
 Json = dict[str, Any]
 _RULE = re.compile(r"\[(\w+)\](?:$| \(policy|\n)", re.MULTILINE)

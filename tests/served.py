@@ -20,7 +20,7 @@ from webhook.handlers import Handlers
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 
 POLICY = Policy.load("""
 profiles:

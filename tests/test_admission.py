@@ -17,7 +17,7 @@ from webhook.errors import BadPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.review import Request, parse
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.response import warnings_of
 
 POLICY = Policy.load("""

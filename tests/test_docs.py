@@ -11,7 +11,7 @@ import pytest
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
 from webhook.placement.settings import PlacementSettings, Preference
-from webhook.policy import Policy, Rules
+from webhook.policy.model import Policy, Rules
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.builders import pod
-from webhook.exemptions import Exemption
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
+from webhook.policy.exemptions import Exemption
 
 EXPORTER = Exemption(namespaces=("monitoring",), service_accounts=("dcgm-*",))
 OPERATOR = Exemption(namespaces=("*",), users=("system:serviceaccount:gpu-operator:*",))

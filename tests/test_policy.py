@@ -17,7 +17,7 @@ from webhook.framework.cluster_view import Workload
 from webhook.kube.pod import Owner
 from webhook.metrics import Metrics
 from webhook.offline import load_policy
-from webhook.policy import Policy, PolicyFile
+from webhook.policy.model import Policy, PolicyFile
 from webhook.rules.priority_class import PriorityClassAllowed
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
@@ -244,7 +244,7 @@ def test_policies_do_not_depend_on_the_seed_of_hashes() -> None:
         "a: {rules: {priorityClass: {reserved: {z: [], c3: [x]}}}}}"
     )
     program = (
-        "import sys; from webhook.policy import Policy; p = Policy.load(sys.argv[1]); "
+        "import sys; from webhook.policy.model import Policy; p = Policy.load(sys.argv[1]); "
         "print(p.hash, *p.profile('a')[1].rules.priority_class.reserved)"
     )
     said = {

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from webhook.errors import PolicyError
 from webhook.framework.interface import Settings
-from webhook.policy_file import read
+from webhook.policy.loader import read
 
 
 class Unit(Settings):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import container
 from webhook.kube.bounds import MOST
-from webhook.templates import Template, Templates, templates
+from webhook.policy.templates import Template, Templates, templates
 
 SETTINGS = Templates()
 POD = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container()]}}

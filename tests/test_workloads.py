@@ -15,7 +15,7 @@ from webhook.decision import Decision
 from webhook.framework.cluster_view import Autoscaler
 from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
-from webhook.policy import Policy, PolicyFile
+from webhook.policy.model import Policy, PolicyFile
 from webhook.response import warnings_of
 
 Json = dict[str, Any]

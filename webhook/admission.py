@@ -24,7 +24,7 @@ from webhook.kube.json_patch import Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import Ask, Placer, ask_of
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.reduced import as_json, reduced
 
 _MOST_GPU_NAMES = 64

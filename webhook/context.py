@@ -16,7 +16,7 @@ from webhook.kube import bounds
 from webhook.kube.pod import Pod, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 from webhook.text import quoted
 
 PROFILE_LABEL = "gpu-admission.io/profile"

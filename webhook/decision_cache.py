@@ -16,7 +16,7 @@ from webhook.decision import Decision
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.reduced import key_of
 
 LARGEST_KEY: Final = 32 << 10

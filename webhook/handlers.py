@@ -15,7 +15,7 @@ from webhook.errors import BadReview
 from webhook.kube import bounds, review
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.response import encode
 
 Answer = tuple[int, bytes]

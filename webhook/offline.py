@@ -25,10 +25,10 @@ from webhook.kube.json_patch import apply
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse
 from webhook.placement.placer import Placer
-from webhook.policy import Policy
-from webhook.policy_file import KEY
+from webhook.policy.loader import KEY
+from webhook.policy.model import Policy
+from webhook.policy.templates import is_workload
 from webhook.response import encode
-from webhook.templates import is_workload
 from webhook.text import kind, quoted
 
 _REVIEW = "AdmissionReview"

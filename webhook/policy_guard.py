@@ -12,8 +12,8 @@ from webhook.decision import IGNORED, Decision
 from webhook.errors import PolicyError
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
-from webhook.policy import Policy, Profile
-from webhook.policy_file import KEY
+from webhook.policy.loader import KEY
+from webhook.policy.model import Policy, Profile
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _MOST_PROBLEMS = 20

@@ -17,7 +17,7 @@ from webhook import offline
 from webhook.decision import IGNORED
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.text import listed, quoted
 
 REFUSED, COULD_NOT = 1, 2

@@ -8,7 +8,7 @@ from inspect import cleandoc
 from typing import Any, NamedTuple
 
 from webhook.framework.interface import Injector, Rule, Settings
-from webhook.policy import DEFAULT_PROFILE, Policy
+from webhook.policy.model import DEFAULT_PROFILE, Policy
 
 
 class Documented(NamedTuple):

@@ -22,8 +22,8 @@ from webhook.kube.pod import Pod, containers
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.policy import Policy
-from webhook.templates import Template, is_workload, templates
+from webhook.policy.model import Policy
+from webhook.policy.templates import Template, is_workload, templates
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:

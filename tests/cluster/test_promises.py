@@ -13,7 +13,7 @@ from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
 from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 
 PREFERRED = Policy.load("{}")
 REQUIRED = Policy.load("profiles: {default: {injectors: {nodeAffinity: {mode: required}}}}")

@@ -18,7 +18,7 @@ from tests.controlplane.kinds import path
 from tests.controlplane.plane import ControlPlane
 from tests.corpus import compare, documents, generous, pods
 from tests.e2e.conftest import Sides
-from webhook.templates import Templates, templates
+from webhook.policy.templates import Templates, templates
 
 pytestmark = pytest.mark.controlplane
 

@@ -13,7 +13,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.export.world import INSIDE, LABEL, MUTATES, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
 from webhook.export import PROFILE_LABEL, export_yaml
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 
 collect_ignore = [] if MUTATES else ["test_changes.py"]
 

@@ -10,7 +10,7 @@ from tests.controlplane.objects import pod
 from tests.export.pods import REFUSED, TAKEN, VISIBLE, WARNED, env, limits
 from tests.export.world import INSIDE, OPERATOR, OUTSIDE, POLICY, Json, other, refusal
 from webhook import offline
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 

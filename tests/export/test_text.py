@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from webhook import decision
 from webhook.export import PROFILE_LABEL, export, export_yaml, mutating, validating
 from webhook.export.cel import literal, matches
-from webhook.policy import Injectors, Policy, PolicyFile, Rules
+from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
 from webhook.settings import ServeSettings
 
 Json = dict[str, Any]

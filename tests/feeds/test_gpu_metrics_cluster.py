@@ -29,7 +29,7 @@ from webhook.feeds.gpu_source import SourceFailed, http_session
 from webhook.feeds.gpu_targets import Target
 from webhook.feeds.nvidia_smi import NvidiaSmiSource
 from webhook.metrics import Metrics
-from webhook.policy import Policy, PolicyFile
+from webhook.policy.model import Policy, PolicyFile
 
 pytestmark = pytest.mark.controlplane
 IDLE = (Path(__file__).parent / "data/dcgm-8-idle.txt").read_text()

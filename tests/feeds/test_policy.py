@@ -19,7 +19,7 @@ from webhook.feeds.policy import ConfigMapSink, PolicyHolder, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.feeds.watch import Feed
 from webhook.metrics import Metrics
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 
 MAPS, EVENTS = "/api/v1/namespaces/gpu-admission/configmaps", "/api/v1/namespaces/gpu-admission/events"
 NAME = "gpu-admission-policy"

@@ -27,7 +27,7 @@ from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import milli, whole
 from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.response import warnings_of
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"

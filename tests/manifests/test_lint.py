@@ -16,7 +16,7 @@ from webhook import offline
 from webhook.cluster.state import ClusterState
 from webhook.context import PROFILE_LABEL
 from webhook.feeds.policy import KEY
-from webhook.policy import Policy, PolicyFile
+from webhook.policy.model import Policy, PolicyFile
 from webhook.settings import ServeSettings
 from webhook.tls.issue import service_names
 

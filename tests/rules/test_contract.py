@@ -18,7 +18,7 @@ from webhook.errors import BadPod
 from webhook.framework.interface import Rule
 from webhook.kube.pod import Pod
 from webhook.kube.pod_schema import check
-from webhook.policy import Rules
+from webhook.policy.model import Rules
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(webhook.rules.__path__))
 LONGEST_MESSAGE = 2000

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
 from webhook.framework.cluster_view import Autoscaler
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 from webhook.rules.spread_missing import SpreadMissing
 
 RULE = SpreadMissing()

@@ -8,7 +8,7 @@ from tests.builders import GPU, TWO_NODES, container, pod
 from webhook.admission import validate
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
-from webhook.policy import Policy, PolicyFile
+from webhook.policy.model import Policy, PolicyFile
 
 POLICY = Policy.of(PolicyFile())
 

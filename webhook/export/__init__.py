@@ -15,14 +15,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from webhook.exemptions import Exemption
 from webhook.export import mutating, validating
 from webhook.export.cel import CLAIMS, all_of, asking, asks_for_gpu, literal, matches, names_gpu
 from webhook.export.check import Check
 from webhook.export.validating import THEFT
 from webhook.framework.interface import Action
 from webhook.kube.yaml import to_yaml
-from webhook.policy import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.exemptions import Exemption
+from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 PROFILE_LABEL = "gpu-admission.io/profile"

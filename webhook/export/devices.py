@@ -8,7 +8,7 @@ from webhook.export.cel import ASKS, all_of, any_of, env, field, harmless, liter
 from webhook.export.check import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import clean_path
-from webhook.policy import Rules
+from webhook.policy.model import Rules
 
 
 def device_env(rules: Rules, gpus: Gpus) -> Iterator[Check]:

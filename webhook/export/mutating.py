@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from webhook.classes import ClassRule
 from webhook.export.cel import ASKS, all_of, any_of, asking, field, is_gpu, limits, literal, matches, requests
 from webhook.injectors.tolerations import PolicyTaint
 from webhook.kube.gpus import Gpus, vendor
-from webhook.policy import Injectors, Policy
+from webhook.policy.model import Injectors, Policy
+from webhook.policy.workload_classes import ClassRule
 
 NOT_EXPORTED: Mapping[str, str] = {
     "cpuPerGpu": "needs the state of the cluster",

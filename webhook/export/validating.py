@@ -8,7 +8,7 @@ from webhook.export import devices
 from webhook.export.cel import ASKS, CLAIMS, all_of, any_of, counts, env, harmless, is_gpu, limits, literal, matches
 from webhook.export.check import Check
 from webhook.kube.gpus import Gpus, Kind
-from webhook.policy import Rules
+from webhook.policy.model import Rules
 
 NOT_EXPORTED: Mapping[str, str] = {
     "gpuQuantity": "the API server refuses the same by itself",

@@ -31,7 +31,7 @@ from webhook.feeds.watch import Feed
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.logs import Logger, cause
 from webhook.metrics import Metrics
-from webhook.policy import Policy
+from webhook.policy.model import Policy
 
 Tell = Callable[[str, NodeUse], None]
 _TOLD_AT_ONCE = 200

@@ -18,8 +18,8 @@ from webhook.feeds.api import Api, Object
 from webhook.feeds.watch import Pages
 from webhook.logs import Logger
 from webhook.metrics import Metrics
-from webhook.policy import Policy
-from webhook.policy_file import KEY
+from webhook.policy.loader import KEY
+from webhook.policy.model import Policy
 
 EVENT_SECONDS: Final = 1.0
 """Between two Events, however often somebody changes the policy."""

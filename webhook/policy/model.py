@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import model_validator
 
-from webhook.classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.exemptions import Exemption
 from webhook.framework.cluster_view import Workload
 from webhook.framework.interface import Injector, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
@@ -29,7 +27,10 @@ from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Owner, Pod
 from webhook.placement.settings import PlacementSettings
-from webhook.policy_file import read
+from webhook.policy.exemptions import Exemption
+from webhook.policy.loader import read
+from webhook.policy.templates import Templates
+from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
 from webhook.rules.cpu_pod_on_gpu_node import CpuPodOnGpuNode
@@ -56,7 +57,6 @@ from webhook.rules.privileged import Privileged
 from webhook.rules.restart_policy import RestartPolicy
 from webhook.rules.runtime_class import RuntimeClass
 from webhook.rules.spread_missing import SpreadMissing
-from webhook.templates import Templates
 
 DEFAULT_PROFILE = "default"
 

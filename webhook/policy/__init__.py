@@ -1,0 +1,1 @@
+"""All profiles: every unit with its settings, in run order."""
