@@ -12,7 +12,8 @@ from pathlib import Path
 from setuptools import setup
 
 COMPILED = """
-    admission decision_cache decision_log errors explain handlers metrics process reduced response text
+    decision_log errors handlers metrics process text
+    admission.decision_cache admission.pods admission.record admission.reduced admission.response
     cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.node_table
     cluster.nodes cluster.replica_shares cluster.state cluster.state_view cluster.usage
     framework.cluster_view

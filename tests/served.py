@@ -11,10 +11,10 @@ import orjson
 from tests.builders import GPU, pod
 from tests.cluster.objects import node, state
 from tests.strategies import ZONE
+from webhook.admission.context import PROFILE_LABEL
+from webhook.admission.decision import Decision
+from webhook.admission.decision_cache import MOST_BYTES
 from webhook.cluster.state import ClusterState
-from webhook.context import PROFILE_LABEL
-from webhook.decision import Decision
-from webhook.decision_cache import MOST_BYTES
 from webhook.errors import BadReview
 from webhook.handlers import Handlers
 from webhook.kube.pod import Pod

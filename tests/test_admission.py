@@ -10,15 +10,15 @@ import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
 from tests.served import review
-from webhook.admission import mutate, validate
-from webhook.context import PROFILE_LABEL, subject_of
-from webhook.decision import IGNORED, Decision
+from webhook.admission.context import PROFILE_LABEL, subject_of
+from webhook.admission.decision import IGNORED, Decision
+from webhook.admission.pods import mutate, validate
+from webhook.admission.response import warnings_of
 from webhook.errors import BadPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.review import Request, parse
 from webhook.policy.model import Policy
-from webhook.response import warnings_of
 
 POLICY = Policy.load("""
 classes:

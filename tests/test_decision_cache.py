@@ -14,14 +14,14 @@ import pytest
 
 from tests.builders import GPU, container, pod
 from tests.served import NODES, POLICY, PROFILES, Server, cluster, plain_pod, review
-from webhook import admission
+from webhook.admission import pods
+from webhook.admission.decision_cache import LARGEST_KEY, DecisionCache
+from webhook.admission.reduced import key_of, reduced
 from webhook.cluster.state import ClusterState
-from webhook.decision_cache import LARGEST_KEY, DecisionCache
 from webhook.handlers import Handlers
 from webhook.kube.pod import DECISION
 from webhook.kube.review import parse
 from webhook.placement.placer import Placer
-from webhook.reduced import key_of, reduced
 
 RECORDED = [path.read_bytes() for path in sorted(Path(__file__).parent.joinpath("data").glob("*.json"))]
 TOKEN = {"name": "kube-api-access-x7k2p", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
@@ -103,8 +103,8 @@ def test_the_validating_hook_remembers_nothing(monkeypatch: pytest.MonkeyPatch) 
     for extra in ({"oldObject": thief}, {}, {"operation": "UPDATE", "oldObject": thief}, {}, {"oldObject": thief}):
         assert server.validate(thief, **extra)["allowed"] is ("operation" in extra)
     asked = []
-    honest = admission.validate
-    monkeypatch.setattr(admission, "validate", lambda *args: asked.append(1) or honest(*args))
+    honest = pods.validate
+    monkeypatch.setattr(pods, "validate", lambda *args: asked.append(1) or honest(*args))
     for _ in range(3):
         server.validate(plain_pod())
     assert len(asked) == 3
@@ -115,8 +115,8 @@ def test_the_validating_hook_remembers_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_replicas_are_prepared_once_and_placed_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = []
-    honest = admission.prepare
-    monkeypatch.setattr(admission, "prepare", lambda *args: prepared.append(1) or honest(*args))
+    honest = pods.prepare
+    monkeypatch.setattr(pods, "prepare", lambda *args: prepared.append(1) or honest(*args))
     server = Server()
     nodes = [_nodes(server.mutate(replica(number)))[0] for number in range(6)]
     assert len(prepared) == 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import pod
-from webhook.explain import LARGEST_RECORD, complaint, encoded, previous, record, warnings
+from webhook.admission.record import LARGEST_RECORD, complaint, encoded, previous, record, warnings
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
 from webhook.kube.pod import DECISION

@@ -11,7 +11,7 @@ from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
 from tests.served import POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
-from webhook.context import PROFILE_LABEL
+from webhook.admission.context import PROFILE_LABEL
 from webhook.framework import interface
 from webhook.injectors.tolerations import Tolerations
 from webhook.kube.pod import DECISION

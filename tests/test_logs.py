@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from webhook import logs
-from webhook.decision import Decision, Found
+from webhook.admission.decision import Decision, Found
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.decision import Decision, Found
+from webhook.admission.decision import Decision, Found
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
 from webhook.metrics import MOST_SERIES, Metrics

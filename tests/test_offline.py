@@ -10,6 +10,7 @@ import yaml
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import free, node, state
+from webhook.admission.response import warnings_of
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, PolicyError
 from webhook.kube.yaml import to_yaml
@@ -22,7 +23,6 @@ from webhook.offline import (
     load_state,
     run,
 )
-from webhook.response import warnings_of
 
 POLICY = load_policy()
 POD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})

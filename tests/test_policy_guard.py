@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
-from webhook import policy_guard
-from webhook.decision import Decision
+from webhook.admission import policy_configmap
+from webhook.admission.decision import Decision
+from webhook.admission.response import warnings_of
 from webhook.kube.review import Request
-from webhook.response import warnings_of
 
 SHIPPED_CLASSES = classes("gpu-inference", "gpu-training", "gpu-development")
 CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
@@ -26,7 +26,7 @@ def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE"
     names = {"subresource": "", "namespace": "gpu-admission", "name": "gpu-admission-policy", "user": "jane"}
     rest: Any = {"operation": operation, "groups": (), "dry_run": False, "object": obj, "old": None, **names}
     request = Request("u", "ConfigMap", "", "configmaps", **rest)
-    return policy_guard.validate(request, cluster)
+    return policy_configmap.validate(request, cluster)
 
 
 def test_the_end_of_the_config_map_is_not_its_business() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_admission import request
-from webhook.decision import Decision, Found
+from webhook.admission.decision import Decision, Found
+from webhook.admission.response import encode
 from webhook.framework.interface import Finding
-from webhook.response import encode
 
 ASKED = request(None)
 START = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u-1",'

@@ -10,13 +10,13 @@ import orjson
 import pytest
 
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from webhook import workloads
-from webhook.decision import Decision
+from webhook.admission import workloads
+from webhook.admission.decision import Decision
+from webhook.admission.response import warnings_of
 from webhook.framework.cluster_view import Autoscaler
 from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
 from webhook.policy.model import Policy, PolicyFile
-from webhook.response import warnings_of
 
 Json = dict[str, Any]
 ALONE = {"limits": {GPU: "1"}}

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from webhook.decision import Decision
+from webhook.admission.decision import Decision
 from webhook.kube.review import Request
 
 _LONGEST: Final = 500

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from webhook import admission, policy_guard, workloads
+from webhook.admission import pods, policy_configmap, workloads
+from webhook.admission.decision import Decision
+from webhook.admission.decision_cache import MOST_BYTES, DecisionCache
+from webhook.admission.response import encode
 from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
-from webhook.decision import Decision
-from webhook.decision_cache import MOST_BYTES, DecisionCache
 from webhook.errors import BadReview
 from webhook.kube import bounds, review
 from webhook.kube.pod_schema import check
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
-from webhook.response import encode
 
 Answer = tuple[int, bytes]
 """HTTP status and body."""
@@ -101,7 +101,7 @@ class Handlers:
         snapshot = self._state.snapshot(now)
         if request.resource != "pods":
             return workloads.mutate(request, policy, snapshot, self._placer)
-        decision = admission.mutate(request, policy, snapshot, self._placer, self._cache.prepare)
+        decision = pods.mutate(request, policy, snapshot, self._placer, self._cache.prepare)
         if decision.claim is not None and decision.placement is not None and not request.dry_run:
             self._state.hold(decision.claim, decision.placement, now)
         return decision
@@ -109,10 +109,10 @@ class Handlers:
     def _validate(self, request: review.Request, policy: Policy) -> Decision:
         snapshot = self._state.snapshot(self._clock())
         if request.resource == "configmaps":
-            return policy_guard.validate(request, snapshot)
+            return policy_configmap.validate(request, snapshot)
         if request.resource != "pods":
             return workloads.validate(request, policy, snapshot, self._placer)
-        decision = admission.validate(request, policy, snapshot, self._placer)
+        decision = pods.validate(request, policy, snapshot, self._placer)
         if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
             promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
             if promise is not None:

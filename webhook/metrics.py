@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from webhook.decision import Decision
+from webhook.admission.decision import Decision
 
 Labels = tuple[str, ...]
 Added = TypeVar("Added", bound=Collector)

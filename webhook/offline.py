@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import jsonpatch
 import orjson
 
-from webhook import workloads
-from webhook.admission import mutate, validate
+from webhook.admission import workloads
+from webhook.admission.decision import IGNORED, Decision
+from webhook.admission.pods import mutate, validate
+from webhook.admission.response import encode
 from webhook.cluster.state import ClusterState
-from webhook.decision import IGNORED, Decision
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
@@ -28,7 +29,6 @@ from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.policy.templates import is_workload
-from webhook.response import encode
 from webhook.text import kind, quoted
 
 _REVIEW = "AdmissionReview"

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from webhook import logs
+from webhook.admission.decision import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
-from webhook.decision import Decision
 from webhook.decision_log import fields
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from webhook import offline
-from webhook.decision import IGNORED
+from webhook.admission.decision import IGNORED
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy

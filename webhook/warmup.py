@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import orjson
 
+from webhook.admission.decision import Decision
 from webhook.cluster.state import ClusterState
-from webhook.decision import Decision
 from webhook.errors import BadReview
 from webhook.handlers import Answer, Handlers, PolicySource
 from webhook.kube import review

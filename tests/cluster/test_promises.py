@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.cluster.objects import free, node, placer, pod, state
-from webhook.admission import mutate
+from webhook.admission.pods import mutate
 from webhook.cluster.ledger import Counts
 from webhook.cluster.state import ClusterState
 from webhook.kube.json_patch import apply

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook import decision
+from webhook.admission import decision
 from webhook.export import PROFILE_LABEL, export, export_yaml, mutating, validating
 from webhook.export.cel import literal, matches
 from webhook.policy.model import Injectors, Policy, PolicyFile, Rules

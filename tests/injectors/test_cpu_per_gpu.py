@@ -18,6 +18,7 @@ from tests.served import NOW, Server, cluster, plain_pod
 from tests.served import after as as_stored
 from tests.strategies import pods
 from webhook import offline
+from webhook.admission.response import warnings_of
 from webhook.cluster.state_view import Snapshot
 from webhook.framework.interface import Context, Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
@@ -28,7 +29,6 @@ from webhook.kube.quantity import milli, whole
 from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 from webhook.policy.model import Policy
-from webhook.response import warnings_of
 
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
 FILL = CpuPerGpuRequests(classes=CLASSES)

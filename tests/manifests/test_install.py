@@ -15,7 +15,7 @@ from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.manifests.files import ACCOUNT, AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
-from webhook.context import PROFILE_LABEL
+from webhook.admission.context import PROFILE_LABEL
 from webhook.settings import PREFIX, ServeSettings
 
 pytestmark = pytest.mark.controlplane

@@ -13,8 +13,8 @@ import yaml
 
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
 from webhook import offline
+from webhook.admission.context import PROFILE_LABEL
 from webhook.cluster.state import ClusterState
-from webhook.context import PROFILE_LABEL
 from webhook.feeds.policy import KEY
 from webhook.policy.model import Policy, PolicyFile
 from webhook.settings import ServeSettings

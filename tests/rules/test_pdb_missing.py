@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
-from webhook.explain import LONGEST_WARNING
+from webhook.admission.record import LONGEST_WARNING
 from webhook.framework.cluster_view import Autoscaler
 from webhook.rules.pdb_missing import PdbMissing
 

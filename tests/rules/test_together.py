@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.builders import GPU, TWO_NODES, container, pod
-from webhook.admission import validate
+from webhook.admission.pods import validate
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.policy.model import Policy, PolicyFile

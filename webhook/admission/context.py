@@ -7,8 +7,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
-from webhook import explain
-from webhook.decision import Decision, Found
+from webhook.admission import record
+from webhook.admission.decision import Decision, Found
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
@@ -131,7 +131,7 @@ def denials(found: Sequence[Found]) -> list[Found]:
 
 def refused(request: Request, found: Sequence[Found], policy: Policy, home: Home, workload: str = "") -> Decision:
     """Refused for every denial in `found`; in a shadow profile only recorded."""
-    complaint = explain.complaint([(each.unit, each.finding) for each in denials(found)], policy.hash)
+    complaint = record.complaint([(each.unit, each.finding) for each in denials(found)], policy.hash)
     return Decision(
         "shadow" if home.settings.shadow else "denied",
         home.profile,

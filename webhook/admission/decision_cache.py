@@ -1,6 +1,6 @@
 """The replicas of a template are prepared once: what the injectors did for the first holds for the next.
 
-The key is the reduced request, whole, and the profile label of its namespace: all that `admission.prepare` is given besides the
+The key is the reduced request, whole, and the profile label of its namespace: all that `pods.prepare` is given besides the
 policy and the cluster. Whenever the policy changes, or a fact that units read of the cluster, all is forgotten. The node is
 chosen for each replica anew, and the validating hook remembers nothing.
 """
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook import admission
-from webhook.admission import Prepared
-from webhook.context import PROFILE_LABEL
-from webhook.decision import Decision
+from webhook.admission import pods
+from webhook.admission.context import PROFILE_LABEL
+from webhook.admission.decision import Decision
+from webhook.admission.pods import Prepared
+from webhook.admission.reduced import key_of
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
-from webhook.reduced import key_of
 
 LARGEST_KEY: Final = 32 << 10
 """Bytes. Ten times an ordinary pod; a larger one is prepared each time."""
@@ -26,7 +26,7 @@ MOST_BYTES: Final = 2 << 20
 
 
 class DecisionCache:
-    """`prepare` is `admission.prepare`, remembered. `most`: bytes of keys; 0 remembers nothing."""
+    """`prepare` is `pods.prepare`, remembered. `most`: bytes of keys; 0 remembers nothing."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
@@ -36,7 +36,7 @@ class DecisionCache:
         self._kept: dict[bytes, Prepared | Decision] = {}
 
     def prepare(self, request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Prepared | Decision:
-        """As `admission.prepare`."""
+        """As `pods.prepare`."""
         if policy is not self._policy or cluster.facts != self._facts:
             self._policy, self._facts, self._bytes = policy, cluster.facts, 0
             self._kept.clear()
@@ -44,7 +44,7 @@ class DecisionCache:
         key = key_of(request, () if labels is None else (labels.get(PROFILE_LABEL),))
         found = self._kept.get(key)
         if found is None:
-            found = admission.prepare(request, policy, cluster, placer)
+            found = pods.prepare(request, policy, cluster, placer)
             if isinstance(found, Decision) or found.settled:
                 self._keep(key, found)
         return found

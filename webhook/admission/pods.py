@@ -12,10 +12,11 @@ from functools import partial
 
 import orjson
 
-from webhook import explain
+from webhook.admission import record as explain
+from webhook.admission.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
+from webhook.admission.decision import IGNORED, Decision
+from webhook.admission.reduced import as_json, reduced
 from webhook.cluster.pods import claim_of
-from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
-from webhook.decision import IGNORED, Decision
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
@@ -25,7 +26,6 @@ from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import Ask, Placer, ask_of
 from webhook.policy.model import Policy
-from webhook.reduced import as_json, reduced
 
 _MOST_GPU_NAMES = 64
 """Of one pod. More were invented to keep this program busy; the validating hook says so."""

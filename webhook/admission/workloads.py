@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from webhook.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
-from webhook.decision import IGNORED, Decision, Found
+from webhook.admission.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
+from webhook.admission.decision import IGNORED, Decision, Found
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from webhook import explain
-from webhook.decision import Decision
+from webhook.admission import record
+from webhook.admission.decision import Decision
 from webhook.kube.review import API_VERSION, Request
 
 
@@ -38,4 +38,4 @@ def warnings_of(decision: Decision) -> list[str]:
         for unit, action, finding in decision.findings
         if action != "deny"
     ]
-    return explain.warnings((*decision.warnings, *briefs))
+    return record.warnings((*decision.warnings, *briefs))

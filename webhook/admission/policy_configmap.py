@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.context import subject_of
-from webhook.decision import IGNORED, Decision
+from webhook.admission.context import subject_of
+from webhook.admission.decision import IGNORED, Decision
 from webhook.errors import PolicyError
 from webhook.framework.cluster_view import Cluster
 from webhook.kube.review import Request

@@ -1,0 +1,1 @@
+"""Decides: a review goes in, a decision comes out."""
