@@ -27,13 +27,13 @@ from rich.table import Table
 from bench.bodies import BODIES
 from bench.output import stdout
 from bench.samples import cluster
-from webhook import logs
 from webhook.cluster.state import ClusterState
 from webhook.handlers import Handlers
-from webhook.metrics import Metrics
 from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
 from webhook.process import Recorder
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 _MOST_SECONDS, _MOST_MEMORY = 1.0, 300.0
 _MEBI = 1 << 20

@@ -26,13 +26,13 @@ from rich.table import Table
 
 from bench.output import stdout
 from bench.samples import admitted, as_stored, cluster, pod, refused, review
-from webhook import logs
 from webhook.cluster.pods import first_promised
 from webhook.handlers import Handlers
-from webhook.metrics import Metrics
 from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
 from webhook.process import Recorder
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more, nothing is promised"

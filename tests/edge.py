@@ -14,10 +14,10 @@ from typing import Any
 
 import aiohttp
 
-from webhook import logs
 from webhook.listen import Listener
-from webhook.metrics import Metrics
 from webhook.server import Edge
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 from webhook.tls.issue import make_ca, make_leaf
 from webhook.tls.serve import LiveContext
 

@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook import logs
 from webhook.admission.decision import Decision, Found
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding
 from webhook.kube import review
-from webhook.metrics import Metrics
 from webhook.process import Recorder
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 SECRET = "canary-4b1d"
 POD: dict[str, Any] = {

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from webhook.admission.decision import Decision, Found
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.metrics import MOST_SERIES, Metrics
+from webhook.telemetry.metrics import MOST_SERIES, Metrics
 
 FINDING = Finding("spec.containers[0]", "2", "1", "Ask for less")
 CHOSEN = Placement((Ranked("node-of-a-tenant", 8, 0, 1.0),), "spread", total=1)

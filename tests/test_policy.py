@@ -15,10 +15,10 @@ from webhook.errors import PolicyError
 from webhook.feeds.policy import PolicyHolder
 from webhook.framework.cluster_view import Workload
 from webhook.kube.pod import Owner
-from webhook.metrics import Metrics
 from webhook.offline import load_policy
 from webhook.policy.model import Policy, PolicyFile
 from webhook.rules.priority_class import PriorityClassAllowed
+from webhook.telemetry.metrics import Metrics
 
 SHIPPED = files("webhook.defaults").joinpath("policy.yaml").read_text()
 HARD = "topologySpread: {constraints: [{key: zone, whenUnsatisfiable: DoNotSchedule}]"

@@ -18,8 +18,8 @@ import pytest
 from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
 from webhook import listen, server
 from webhook.listen import Listener
-from webhook.metrics import Metrics
 from webhook.server import ops
+from webhook.telemetry.metrics import Metrics
 
 
 @pytest.fixture

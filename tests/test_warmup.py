@@ -15,10 +15,10 @@ from tests.cluster.objects import node, state
 from webhook.cluster.state import ClusterState
 from webhook.errors import PolicyError
 from webhook.feeds.policy import PolicyHolder
-from webhook.logs import configure
-from webhook.metrics import Metrics
 from webhook.offline import load_state
 from webhook.placement.placer import Placer
+from webhook.telemetry.logs import configure
+from webhook.telemetry.metrics import Metrics
 from webhook.warmup import warm_up
 
 POLICY = files("webhook.defaults").joinpath("policy.yaml").read_bytes()

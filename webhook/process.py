@@ -9,20 +9,20 @@ import time
 from datetime import UTC, datetime
 from typing import Final
 
-from webhook import logs
 from webhook.admission.decision import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
-from webhook.decision_log import fields
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
 from webhook.handlers import Handlers
 from webhook.kube.review import Request
 from webhook.listen import Listener
-from webhook.metrics import Metrics
 from webhook.placement.placer import Placer
 from webhook.server import Edge, ops
 from webhook.settings import ServeSettings
+from webhook.telemetry import logs
+from webhook.telemetry.decision_log import fields
+from webhook.telemetry.metrics import Metrics
 from webhook.tls.serve import LiveContext
 from webhook.warmup import warm_up
 

@@ -19,8 +19,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.http_response import CLOSE, JSON, TEXT, Answer
 from webhook.load import Busy, Bytes, Queue, Slow, cost
-from webhook.logs import Few, Logger, cause
-from webhook.metrics import Metrics
+from webhook.telemetry.logs import Few, Logger, cause
+from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
 
 Decide = Callable[[bytes], tuple[int, bytes]]

@@ -18,13 +18,13 @@ from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.proxy import Proxy
-from webhook import logs
 from webhook.cluster.state import ClusterState
 from webhook.feeds import cluster, watch
 from webhook.feeds.access import Access, from_kubeconfig
 from webhook.feeds.api import Api
 from webhook.feeds.tasks import Tasks
-from webhook.metrics import Metrics
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.controlplane
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.feeds.fake_api import client_of, fake_api
-from webhook import logs
 from webhook.feeds import certificates
 from webhook.feeds.certificates import MOST_QUICK, Pace
 from webhook.feeds.tasks import Tasks
-from webhook.metrics import Metrics
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 from webhook.tls.rotate import CONFIGURATION_KINDS, CONFIGURATIONS, Keeper
 from webhook.tls.serve import LiveContext
 

@@ -13,13 +13,13 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
-from webhook import logs
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import KINDS
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.framework.cluster_view import Autoscaler
-from webhook.metrics import Metrics
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 NODES, PODS = KINDS["nodes"].path, KINDS["pods"].path
 

@@ -19,7 +19,6 @@ from tests.controlplane.api import Api as Administrator
 from tests.controlplane.api import wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
-from webhook import logs
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds.access import Access, from_kubeconfig
@@ -28,8 +27,9 @@ from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.gpu_source import SourceFailed, http_session
 from webhook.feeds.gpu_targets import Target
 from webhook.feeds.nvidia_smi import NvidiaSmiSource
-from webhook.metrics import Metrics
 from webhook.policy.model import Policy, PolicyFile
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.controlplane
 IDLE = (Path(__file__).parent / "data/dcgm-8-idle.txt").read_text()

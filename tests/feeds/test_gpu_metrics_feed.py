@@ -10,11 +10,11 @@ import orjson
 import pytest
 import structlog
 
-from webhook import logs
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
 from webhook.feeds.gpu_metrics import GpuMetricsFeed
 from webhook.feeds.gpu_source import SourceFailed
+from webhook.telemetry import logs
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
 END = "no more polls"

@@ -13,13 +13,13 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
-from webhook import logs
 from webhook.feeds import policy
 from webhook.feeds.policy import ConfigMapSink, PolicyHolder, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.feeds.watch import Feed
-from webhook.metrics import Metrics
 from webhook.policy.model import Policy
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 MAPS, EVENTS = "/api/v1/namespaces/gpu-admission/configmaps", "/api/v1/namespaces/gpu-admission/events"
 NAME = "gpu-admission-policy"

@@ -13,12 +13,12 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
-from webhook import logs
 from webhook.feeds import tasks as tasks_module
 from webhook.feeds import watch
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.feeds.watch import Feed
-from webhook.metrics import Metrics
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 NODES = "/api/v1/nodes"
 

@@ -16,8 +16,8 @@ from webhook.errors import ApiError, BadInput, CertificateError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Pages
-from webhook.logs import Logger
-from webhook.metrics import Metrics
+from webhook.telemetry.logs import Logger
+from webhook.telemetry.metrics import Metrics
 from webhook.tls.issue import Pair
 from webhook.tls.rotate import CONFIGURATION_KINDS, CONFIGURATIONS, ROUND_SECONDS, Keeper
 from webhook.tls.serve import LiveContext

@@ -11,8 +11,8 @@ from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
 from webhook.feeds.watch import Feed, Pages
-from webhook.logs import Logger, cause
-from webhook.metrics import Metrics
+from webhook.telemetry.logs import Logger, cause
+from webhook.telemetry.metrics import Metrics
 
 Clock = Callable[[], float]
 

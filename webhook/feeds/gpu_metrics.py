@@ -29,9 +29,9 @@ from webhook.feeds.nvidia_smi import NvidiaSmiSource
 from webhook.feeds.prometheus import PrometheusSource
 from webhook.feeds.watch import Feed
 from webhook.kube.gpus import GpuName, Gpus
-from webhook.logs import Logger, cause
-from webhook.metrics import Metrics
 from webhook.policy.model import Policy
+from webhook.telemetry.logs import Logger, cause
+from webhook.telemetry.metrics import Metrics
 
 Tell = Callable[[str, NodeUse], None]
 _TOLD_AT_ONCE = 200

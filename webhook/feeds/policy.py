@@ -16,10 +16,10 @@ from typing import Any, Final
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.watch import Pages
-from webhook.logs import Logger
-from webhook.metrics import Metrics
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
+from webhook.telemetry.logs import Logger
+from webhook.telemetry.metrics import Metrics
 
 EVENT_SECONDS: Final = 1.0
 """Between two Events, however often somebody changes the policy."""

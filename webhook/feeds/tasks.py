@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
-from webhook.logs import Logger, cause
-from webhook.metrics import Metrics
+from webhook.telemetry.logs import Logger, cause
+from webhook.telemetry.metrics import Metrics
 
 LONGEST_PAUSE = 4.0
 """Seconds between two tries at most. With `api.CONNECT_SECONDS` this is why we are exact again within ten seconds after an

@@ -18,8 +18,8 @@ import orjson
 from webhook.errors import ApiError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Backoff
-from webhook.logs import Logger, cause
-from webhook.metrics import Metrics
+from webhook.telemetry.logs import Logger, cause
+from webhook.telemetry.metrics import Metrics
 
 WATCH_SECONDS: Final = 30
 """How long one watch lasts. Its end and the beginning of the next tell that the API server is alive, twice as often as

@@ -1,0 +1,1 @@
+"""What is told about decisions. Called from the edges only."""
