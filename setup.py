@@ -12,7 +12,7 @@ from pathlib import Path
 from setuptools import setup
 
 COMPILED = """
-    errors handlers process text
+    errors text
     admission.decision_cache admission.pods admission.record admission.reduced admission.response
     cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.node_table
     cluster.nodes cluster.replica_shares cluster.state cluster.state_view cluster.usage
@@ -20,6 +20,7 @@ COMPILED = """
     kube.json_patch kube.review
     placement.filters placement.fragmentation placement.node_scores placement.node_states placement.placer
     placement.ranker placement.replica_penalty placement.request placement.strategies placement.top placement.whole
+    server.handlers server.process
     telemetry.decision_log telemetry.metrics
 """.split()  # noqa: SIM905  one on a line each would be all there is to see
 """Not those with pydantic models or classes within functions: mypyc has neither."""

@@ -28,10 +28,10 @@ from bench.bodies import BODIES
 from bench.output import stdout
 from bench.samples import cluster
 from webhook.cluster.state import ClusterState
-from webhook.handlers import Handlers
 from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
-from webhook.process import Recorder
+from webhook.server.handlers import Handlers
+from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

@@ -27,10 +27,10 @@ from rich.table import Table
 from bench.output import stdout
 from bench.samples import admitted, as_stored, cluster, pod, refused, review
 from webhook.cluster.pods import first_promised
-from webhook.handlers import Handlers
 from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
-from webhook.process import Recorder
+from webhook.server.handlers import Handlers
+from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

@@ -32,7 +32,7 @@ from bench.least import command, started
 from bench.load import Outcome, request, run
 from bench.output import stdout
 from bench.samples import admitted, cluster, pod, refused, review, stored
-from webhook import handlers
+from webhook.server import handlers
 from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)

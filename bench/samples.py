@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from webhook.handlers import Handlers
 from webhook.kube.json_patch import apply
 from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
+from webhook.server.handlers import Handlers
 
 
 def node(number: int) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import aiohttp
 
-from webhook.listen import Listener
-from webhook.server import Edge
+from webhook.server.http import Edge
+from webhook.server.listener import Listener
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 from webhook.tls.issue import make_ca, make_leaf

@@ -16,11 +16,11 @@ from webhook.admission.decision import Decision
 from webhook.admission.decision_cache import MOST_BYTES
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
-from webhook.handlers import Handlers
 from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
+from webhook.server.handlers import Handlers
 
 POLICY = Policy.load("""
 profiles:

@@ -23,10 +23,10 @@ import pytest
 import trustme
 
 from tests.feeds.fake_api import FakeApi, fake_api
-from webhook.app import run
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.feeds.cluster import KINDS
-from webhook.settings import ServeSettings
+from webhook.server.app import run
+from webhook.server.settings import ServeSettings
 from webhook.tls.issue import Pair, make_ca, make_leaf, service_names
 
 CLUSTER = str(files("webhook.defaults").joinpath("cluster.yaml"))

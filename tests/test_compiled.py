@@ -23,6 +23,6 @@ def test_each_module_is_compiled_or_none_is(name: str) -> None:
 
 
 def test_programs_that_tests_start_have_the_same() -> None:
-    code = "import webhook.handlers; print(webhook.handlers.__file__)"
+    code = "import webhook.server.handlers; print(webhook.server.handlers.__file__)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {Path(ran.stdout.strip()).suffix} == WANTED

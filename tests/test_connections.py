@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.connections import Connection, Connections, Stage
+from webhook.server.connections import Connection, Connections, Stage
 
 
 class Room:

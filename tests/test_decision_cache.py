@@ -18,10 +18,10 @@ from webhook.admission import pods
 from webhook.admission.decision_cache import LARGEST_KEY, DecisionCache
 from webhook.admission.reduced import key_of, reduced
 from webhook.cluster.state import ClusterState
-from webhook.handlers import Handlers
 from webhook.kube.pod import DECISION
 from webhook.kube.review import parse
 from webhook.placement.placer import Placer
+from webhook.server.handlers import Handlers
 
 RECORDED = [path.read_bytes() for path in sorted(Path(__file__).parent.joinpath("data").glob("*.json"))]
 TOKEN = {"name": "kube-api-access-x7k2p", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}

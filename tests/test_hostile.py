@@ -18,7 +18,7 @@ import pytest
 from bench.bodies import BODIES, Body, config_map, container, pod, review
 from tests.served import Server
 from webhook.cluster.pods import counted_demand
-from webhook.server import LARGEST_BODY
+from webhook.server.http import LARGEST_BODY
 
 _MOST_CALLS = 400_000
 """Five times what the slowest of these bodies makes, and half a second of one core."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.load import LEAST_BYTES, Busy, Bytes, Queue, cost
+from webhook.server.load import LEAST_BYTES, Busy, Bytes, Queue, cost
 
 MIB = 1 << 20
 

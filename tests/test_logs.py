@@ -14,7 +14,7 @@ from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding
 from webhook.kube import review
-from webhook.process import Recorder
+from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 

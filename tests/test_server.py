@@ -16,9 +16,10 @@ import orjson
 import pytest
 
 from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
-from webhook import listen, server
-from webhook.listen import Listener
-from webhook.server import ops
+from webhook.server import http
+from webhook.server import listener as listen
+from webhook.server.http import ops
+from webhook.server.listener import Listener
 from webhook.telemetry.metrics import Metrics
 
 
@@ -93,7 +94,7 @@ async def test_a_json_post_reaches_its_handler_byte_for_byte(
     assert it.bodies == [b'{"a": 1}']
 
 
-@pytest.mark.parametrize("size", [0, 1, 5_000, 200_000, 3 << 20, server.LARGEST_BODY])
+@pytest.mark.parametrize("size", [0, 1, 5_000, 200_000, 3 << 20, http.LARGEST_BODY])
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
 async def test_a_body_of_any_allowed_size_arrives_whole(
     it: Running, client: aiohttp.ClientSession, size: int, chunked: bool
@@ -117,7 +118,7 @@ async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aio
 
 
 async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(it: Running) -> None:
-    found = await it.raw(post(length=server.LARGEST_BODY + 1))
+    found = await it.raw(post(length=http.LARGEST_BODY + 1))
     assert found.startswith(b"HTTP/1.1 413 Request Entity Too Large")
     assert b"saw a body of 8388609 bytes, wanted at most 8388608" in found
 
@@ -136,7 +137,7 @@ async def test_an_endless_body_is_cut_off_in_bounded_memory(monkeypatch: pytest.
         assert it.bodies == []
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4 * server.LARGEST_BODY
+    assert peak < 4 * http.LARGEST_BODY
 
 
 async def send_without_end(writer: asyncio.StreamWriter) -> None:
@@ -157,7 +158,7 @@ async def test_a_client_that_asks_before_it_sends_is_told_to_go_on(it: Running) 
 
 
 async def test_a_body_that_never_comes_is_given_up(it: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
     found = await it.raw(post(length=100) + b'{"a')
     assert found.startswith(b"HTTP/1.1 408 ")
     assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in found

@@ -17,10 +17,10 @@ import trustme
 from tests.edge import ANSWER, CA, LEAF, NOW, TRUST, Running, post, running, until
 from tests.served import NOW as NOW_SERVED
 from tests.served import Server, after, plain_pod, review
-from webhook import http_response, server
 from webhook.cluster.credit import FIRST
 from webhook.cluster.ledger import Counts
-from webhook.load import MOST_BYTES, Queue
+from webhook.server import http, http_response
+from webhook.server.load import MOST_BYTES, Queue
 from webhook.tls.serve import LiveContext
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -93,7 +93,7 @@ async def test_idle_connections_that_have_asked_go_before_anybody_is_turned_away
 
 @pytest.mark.parametrize("sent", [b"", b"POST /mut", post()[:-2], post(length=100) + b"{"])
 async def test_a_connection_that_does_not_ask_goes_within_seconds(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "BODY_SECONDS", 0.1)
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.1)
     async with running(silent=0.2) as it, streams() as opened:
         opened += [quiet := await dial(it), talking := await dial(it)]
         assert await asked(talking) == 200
@@ -140,7 +140,7 @@ async def test_large_bodies_that_do_not_end_are_bounded_in_bytes_and_make_room(a
         most = 0
         for i in range(40):
             opened.append(stranger := await dial(it, addresses[i % len(addresses)]))
-            stranger[1].write(post(length=server.LARGEST_BODY) + b" " * 1000)
+            stranger[1].write(post(length=http.LARGEST_BODY) + b" " * 1000)
             await asyncio.sleep(0.01)
             most = max(most, it.edge.bytes.total)
         await asyncio.sleep(0.1)
@@ -148,7 +148,7 @@ async def test_large_bodies_that_do_not_end_are_bounded_in_bytes_and_make_room(a
         for _ in range(3):
             assert await asked(ours, large) == 200
             most = max(most, it.edge.bytes.total)
-        assert MOST_BYTES - server.LARGEST_BODY <= most <= MOST_BYTES
+        assert MOST_BYTES - http.LARGEST_BODY <= most <= MOST_BYTES
         assert it.count('shed_total{reason="bodies"}') >= 32
     await until(lambda: it.edge.bytes.total == 0)
 

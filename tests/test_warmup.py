@@ -17,9 +17,9 @@ from webhook.errors import PolicyError
 from webhook.feeds.policy import PolicyHolder
 from webhook.offline import load_state
 from webhook.placement.placer import Placer
+from webhook.server.warmup import warm_up
 from webhook.telemetry.logs import configure
 from webhook.telemetry.metrics import Metrics
-from webhook.warmup import warm_up
 
 POLICY = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
 CLUSTER = Path(str(files("webhook.defaults").joinpath("cluster.yaml")))

@@ -11,7 +11,7 @@ from webhook import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.export import export_yaml
 from webhook.kube.yaml import to_yaml
-from webhook.settings import ServeSettings
+from webhook.server.settings import ServeSettings
 from webhook.terminal import REFUSED, Output, console, could_not, decide_file, policy_named
 from webhook.text import nearest, plural, quoted
 from webhook.units import documented
@@ -175,7 +175,7 @@ def serve(
     at all: the file is the cluster, and a namespace that it does not list counts as opted in.
     When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
     """
-    from webhook.app import serve_forever  # noqa: PLC0415
+    from webhook.server.app import serve_forever  # noqa: PLC0415
 
     try:
         serve_forever(

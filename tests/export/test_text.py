@@ -15,7 +15,7 @@ from webhook.admission import decision
 from webhook.export import PROFILE_LABEL, export, export_yaml, mutating, validating
 from webhook.export.cel import literal, matches
 from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
-from webhook.settings import ServeSettings
+from webhook.server.settings import ServeSettings
 
 Json = dict[str, Any]
 DEFAULT = Policy.of(PolicyFile())

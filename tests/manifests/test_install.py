@@ -16,7 +16,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.manifests.files import ACCOUNT, AUTHORITY, HOOKS, MANIFESTS, ORDER, kustomized, only
 from webhook.admission.context import PROFILE_LABEL
-from webhook.settings import PREFIX, ServeSettings
+from webhook.server.settings import PREFIX, ServeSettings
 
 pytestmark = pytest.mark.controlplane
 

@@ -17,7 +17,7 @@ from webhook.admission.context import PROFILE_LABEL
 from webhook.cluster.state import ClusterState
 from webhook.feeds.policy import KEY
 from webhook.policy.model import Policy, PolicyFile
-from webhook.settings import ServeSettings
+from webhook.server.settings import ServeSettings
 from webhook.tls.issue import service_names
 
 DEFAULTS = ServeSettings()

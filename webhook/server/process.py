@@ -14,17 +14,17 @@ from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
 from webhook.feeds.policy import PolicyHolder
-from webhook.handlers import Handlers
 from webhook.kube.review import Request
-from webhook.listen import Listener
 from webhook.placement.placer import Placer
-from webhook.server import Edge, ops
-from webhook.settings import ServeSettings
+from webhook.server.handlers import Handlers
+from webhook.server.http import Edge, ops
+from webhook.server.listener import Listener
+from webhook.server.settings import ServeSettings
+from webhook.server.warmup import warm_up
 from webhook.telemetry import logs
 from webhook.telemetry.decision_log import fields
 from webhook.telemetry.metrics import Metrics
 from webhook.tls.serve import LiveContext
-from webhook.warmup import warm_up
 
 STOP_SECONDS: Final = 2.0
 """For requests that are under way when we close."""

@@ -17,8 +17,8 @@ import orjson
 from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from webhook.http_response import CLOSE, JSON, TEXT, Answer
-from webhook.load import Busy, Bytes, Queue, Slow, cost
+from webhook.server.http_response import CLOSE, JSON, TEXT, Answer
+from webhook.server.load import Busy, Bytes, Queue, Slow, cost
 from webhook.telemetry.logs import Few, Logger, cause
 from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted

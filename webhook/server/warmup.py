@@ -11,9 +11,9 @@ import orjson
 from webhook.admission.decision import Decision
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
-from webhook.handlers import Answer, Handlers, PolicySource
 from webhook.kube import review
 from webhook.placement.placer import Placer
+from webhook.server.handlers import Answer, Handlers, PolicySource
 
 _WHOLE: Final = "nvidia.com/gpu"
 

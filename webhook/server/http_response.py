@@ -8,7 +8,7 @@ from typing import Final
 
 from aiohttp import web
 
-from webhook.load import Bytes
+from webhook.server.load import Bytes
 
 SEND_SECONDS: Final = 5.0
 """For an answer to be read. The API server reads what it has asked for."""

@@ -31,8 +31,8 @@ from webhook.feeds.gpu_metrics import GpuMetrics
 from webhook.feeds.policy import ConfigMapSink, shipped_policy
 from webhook.feeds.tasks import Tasks, every
 from webhook.feeds.watch import Feed
-from webhook.process import Process
-from webhook.settings import ServeSettings
+from webhook.server.process import Process
+from webhook.server.settings import ServeSettings
 from webhook.tls.issue import make_ca, make_leaf, service_names
 from webhook.tls.rotate import Keeper
 

@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from webhook.connections import Connection, Connections, Stage
-from webhook.sockets import allow_files, listening
+from webhook.server.connections import Connection, Connections, Stage
+from webhook.server.sockets import allow_files, listening
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
