@@ -18,7 +18,7 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
-	@$(BIN)/python -m webhook.demo
+	@$(BIN)/python -m webhook.cli.demo
 
 test: check compiled ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	$(BIN)/python -m tests.controlplane build --k8s $(K8S)

@@ -27,8 +27,8 @@ from rich.table import Table
 from bench.bodies import BODIES
 from bench.output import stdout
 from bench.samples import cluster
+from webhook.cli.offline import load_policy, load_state
 from webhook.cluster.state import ClusterState
-from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder

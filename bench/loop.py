@@ -26,8 +26,8 @@ from rich.table import Table
 
 from bench.output import stdout
 from bench.samples import admitted, as_stored, cluster, pod, refused, review
+from webhook.cli.offline import load_policy, load_state
 from webhook.cluster.pods import first_promised
-from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from webhook.cli.offline import load_policy, load_state
 from webhook.kube.json_patch import apply
-from webhook.offline import load_policy, load_state
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 

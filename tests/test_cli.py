@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import node
-from webhook.cli import app
+from webhook.cli.main import app
 from webhook.kube.pod import DECISION
 from webhook.kube.yaml import to_yaml
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.demo import main
+from webhook.cli.demo import main
 
 
 def test_it_shows_of_every_example_what_was_changed_or_why_it_was_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,7 @@ import yaml
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import free, node, state
 from webhook.admission.response import warnings_of
-from webhook.cluster.state import ClusterState
-from webhook.errors import BadInput, PolicyError
-from webhook.kube.yaml import to_yaml
-from webhook.offline import (
+from webhook.cli.offline import (
     Document,
     decide_mutate,
     decide_validate,
@@ -23,6 +20,9 @@ from webhook.offline import (
     load_state,
     run,
 )
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadInput, PolicyError
+from webhook.kube.yaml import to_yaml
 
 POLICY = load_policy()
 POD = pod({"name": "main", "image": "app", "resources": {"limits": {GPU: 1}}})

@@ -11,11 +11,11 @@ import yaml
 from pydantic import BaseModel
 
 from tests.builders import pod
+from webhook.cli.offline import load_policy
 from webhook.errors import PolicyError
 from webhook.feeds.policy import PolicyHolder
 from webhook.framework.cluster_view import Workload
 from webhook.kube.pod import Owner
-from webhook.offline import load_policy
 from webhook.policy.model import Policy, PolicyFile
 from webhook.rules.priority_class import PriorityClassAllowed
 from webhook.telemetry.metrics import Metrics

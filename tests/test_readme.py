@@ -11,8 +11,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from webhook import offline
-from webhook.cli import app
+from webhook.cli import offline
+from webhook.cli.main import app
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()

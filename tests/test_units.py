@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from webhook.cli import app
-from webhook.offline import load_policy
-from webhook.units import Documented, documented
+from webhook.cli.main import app
+from webhook.cli.offline import load_policy
+from webhook.cli.units import Documented, documented
 
 UNITS = list(documented(load_policy()))
 

@@ -12,10 +12,10 @@ import orjson
 import pytest
 
 from tests.cluster.objects import node, state
+from webhook.cli.offline import load_state
 from webhook.cluster.state import ClusterState
 from webhook.errors import PolicyError
 from webhook.feeds.policy import PolicyHolder
-from webhook.offline import load_state
 from webhook.placement.placer import Placer
 from webhook.server.warmup import warm_up
 from webhook.telemetry.logs import configure

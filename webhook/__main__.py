@@ -1,6 +1,6 @@
 """`python -m webhook` is `gpu-admission`."""
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 if __name__ == "__main__":
     main()

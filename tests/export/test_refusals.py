@@ -9,7 +9,7 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod
 from tests.export.pods import REFUSED, TAKEN, VISIBLE, WARNED, env, limits
 from tests.export.world import INSIDE, OPERATOR, OUTSIDE, POLICY, Json, other, refusal
-from webhook import offline
+from webhook.cli import offline
 from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane

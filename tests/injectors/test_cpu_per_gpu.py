@@ -17,8 +17,8 @@ from tests.injectors.applied import applied, unchanged
 from tests.served import NOW, Server, cluster, plain_pod
 from tests.served import after as as_stored
 from tests.strategies import pods
-from webhook import offline
 from webhook.admission.response import warnings_of
+from webhook.cli import offline
 from webhook.cluster.state_view import Snapshot
 from webhook.framework.interface import Context, Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.manifests.files import MANIFESTS, ORDER, Json, documents, installed_files, only, shipped
-from webhook import offline
 from webhook.admission.context import PROFILE_LABEL
+from webhook.cli import offline
 from webhook.cluster.state import ClusterState
 from webhook.feeds.policy import KEY
 from webhook.policy.model import Policy, PolicyFile

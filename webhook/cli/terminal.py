@@ -13,8 +13,8 @@ import orjson
 import typer
 from rich.console import Console
 
-from webhook import offline
 from webhook.admission.decision import IGNORED
+from webhook.cli import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from webhook import offline
+from webhook.cli import offline
+from webhook.cli.terminal import REFUSED, Output, console, could_not, decide_file, policy_named
+from webhook.cli.units import documented
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.export import export_yaml
 from webhook.kube.yaml import to_yaml
 from webhook.server.settings import ServeSettings
-from webhook.terminal import REFUSED, Output, console, could_not, decide_file, policy_named
 from webhook.text import nearest, plural, quoted
-from webhook.units import documented
 
 app = typer.Typer(
     name="gpu-admission",
