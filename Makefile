@@ -28,7 +28,7 @@ test: check compiled ## Run every test; builds a real Kubernetes control plane o
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
 # Three parts side by side: one starts programs, one waits most of the time, one has all the rest.
-STARTING = $(wildcard tests/test_[a-c]*.py)
+STARTING = tests/admission/ tests/cli/ tests/controlplane/ tests/server/ $(wildcard tests/test_[a-c]*.py)
 REST = $(filter-out $(STARTING) tests/feeds/,$(wildcard tests/test_*.py) $(wildcard tests/*/))
 test-unit: $(READY) ## Run the tests that need no control plane; under a minute
 	@# Properties are tried on fewer examples than by `make test` (PROFILE=unhurried).

@@ -1,4 +1,7 @@
-"""Which replicas there are, by their pods; and whose a node is to fill."""
+"""Which replicas there are, by their pods; and whose a node is to fill.
+
+Covers cluster.replica_shares.
+"""
 
 from __future__ import annotations
 

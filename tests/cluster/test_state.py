@@ -1,4 +1,8 @@
-"""The state after any events equals the state after a fresh list."""
+"""The state after any events equals the state after a fresh list.
+
+Covers cluster.freshness, cluster.interned, cluster.journal, cluster.labels, cluster.listing, cluster.namespaces,
+cluster.node, cluster.node_table, cluster.nodes, cluster.priorities, cluster.usage.
+"""
 
 from __future__ import annotations
 

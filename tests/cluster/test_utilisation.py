@@ -1,4 +1,7 @@
-"""From samples to what is known of a node. Times are made up: `now` is an argument."""
+"""From samples to what is known of a node. Times are made up: `now` is an argument.
+
+Covers cluster.gpu_metrics, cluster.gpu_rows.
+"""
 
 from __future__ import annotations
 

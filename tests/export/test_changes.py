@@ -1,4 +1,7 @@
-"""What the exported policies change, asserted on the stored pod."""
+"""What the exported policies change, asserted on the stored pod.
+
+Covers export.mutating.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The exported policies say of every pod what the webhook says, without the webhook."""
+"""The exported policies say of every pod what the webhook says, without the webhook.
+
+Covers export.validating, export.check, export.devices.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the export says, without a cluster."""
+"""What the export says, without a cluster.
+
+Covers export, export.cel.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The client: who it says it is, how it fails, and when it asks for its access again."""
+"""The client: who it says it is, how it fails, and when it asks for its access again.
+
+Covers feeds.access.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What sources of GPU metrics send, and what is read of it. First what must be ignored."""
+"""What sources of GPU metrics send, and what is read of it. First what must be ignored.
+
+Covers feeds.gpu_targets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The loop against an API server that fails in every way it can: what we have must become equal to what it has."""
+"""The loop against an API server that fails in every way it can: what we have must become equal to what it has.
+
+Covers feeds.tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Requests of CPU and memory that are missing beside GPUs, on clusters as they are fed from lists."""
+"""Requests of CPU and memory that are missing beside GPUs, on clusters as they are fed from lists.
+
+Covers framework.resources_per_gpu.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scores of `spread` and `pack`: what they prefer, and what they may not depend on."""
+"""Scores of `spread` and `pack`: what they prefer, and what they may not depend on.
+
+Covers placement.fragmentation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every rule keeps: it is one file with one test file, it says what it reads, and no pod makes it fail."""
+"""What every rule keeps: it is one file with one test file, it says what it reads, and no pod makes it fail.
+
+Covers framework.interface.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Secret and the bundles: what is made, what is mended, what several replicas at once agree on."""
+"""The Secret and the bundles: what is made, what is mended, what several replicas at once agree on.
+
+Covers tls.material.
+"""
 
 from __future__ import annotations
 

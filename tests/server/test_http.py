@@ -1,4 +1,7 @@
-"""The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends."""
+"""The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends.
+
+Covers server.listener.
+"""
 
 from __future__ import annotations
 
@@ -238,7 +241,7 @@ async def test_a_crash_in_a_handler_is_a_500_that_says_where_to_look_and_tells_n
         assert [line["uid"] for line in lines] == ["u-1\n2", ""]
         assert lines[0]["event"] == "handler failed"
         assert lines[0]["error"] == "KeyError"
-        assert re.fullmatch(r".*test_server\.py:\d+ crash", lines[0]["trace"][-1])
+        assert re.fullmatch(r".*test_http\.py:\d+ crash", lines[0]["trace"][-1])
         assert SECRET.encode() not in it.log.getvalue()
         assert SECRET.encode() not in it.metrics.text()
 

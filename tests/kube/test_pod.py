@@ -1,4 +1,7 @@
-"""What is read of a pod. Totals follow k8s.io/component-helpers resource/helpers_test.go (TestPodRequests)."""
+"""What is read of a pod. Totals follow k8s.io/component-helpers resource/helpers_test.go (TestPodRequests).
+
+Covers kube.pod_requests.
+"""
 
 from __future__ import annotations
 

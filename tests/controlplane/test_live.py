@@ -25,7 +25,7 @@ from tests.controlplane.settings import Options, most_allocated
 
 pytestmark = pytest.mark.controlplane
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def placed(pods: list[Json]) -> dict[str, int]:

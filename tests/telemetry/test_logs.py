@@ -1,4 +1,7 @@
-"""The log: one JSON line for each thing that happens, whatever a tenant writes, and never a tenant's secret."""
+"""The log: one JSON line for each thing that happens, whatever a tenant writes, and never a tenant's secret.
+
+Covers telemetry.decision_log.
+"""
 
 from __future__ import annotations
 

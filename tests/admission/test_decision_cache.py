@@ -1,5 +1,8 @@
 """What is remembered changes how soon an answer is there, never what it is: a server that has seen everything against a
-fresh one, on 20,000 bodies; and what is kept is bounded in bytes."""
+fresh one, on 20,000 bodies; and what is kept is bounded in bytes.
+
+Covers admission.reduced.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The whole process: started as a user starts it, asked over HTTPS, ended by a signal."""
+"""The whole process: started as a user starts it, asked over HTTPS, ended by a signal.
+
+Covers server.process, server.settings.
+"""
 
 from __future__ import annotations
 

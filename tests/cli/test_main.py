@@ -1,4 +1,7 @@
-"""The command line, which others script against: what goes in, what comes out where, and the exit status."""
+"""The command line, which others script against: what goes in, what comes out where, and the exit status.
+
+Covers cli.terminal, errors.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.controlplane.nodes import GPU_TAINT, Json, node
 from tests.controlplane.process import Failed, Program, wait_for
 from tests.controlplane.programs import KUBERNETES, KWOK, MAIN, NAMES, SOURCES, Unavailable, find
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""The loop: it never ends by an error, waits longer after each failure, and takes back what grows stale."""
+"""The loop: it never ends by an error, waits longer after each failure, and takes back what grows stale.
+
+Covers feeds.gpu_source.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What units are told of the cluster: true at the moment of asking, though answers are kept."""
+"""What units are told of the cluster: true at the moment of asking, though answers are kept.
+
+Covers framework.cluster_view.
+"""
 
 from __future__ import annotations
 

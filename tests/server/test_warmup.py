@@ -63,7 +63,7 @@ def test_what_a_first_decision_imports_is_there_after_it() -> None:
     """In a process of its own: what is imported stays so."""
     program = """
 import sys
-from tests.test_warmup import CLUSTER, Placer, load_state, policies, warm_up
+from tests.server.test_warmup import CLUSTER, Placer, load_state, policies, warm_up
 known, holder = load_state(CLUSTER), policies()
 placer = Placer(known)
 warm_up(holder, known, placer, lambda: 0.0)

@@ -1,6 +1,8 @@
 """Whatever strangers do to the port, the API server goes on: on a real HTTPS server, with answers counted.
 
 The API server calls from 127.0.0.1. Strangers come from other addresses, or from its own, as behind a load balancer.
+
+Covers server.sockets, server.http_response.
 """
 
 from __future__ import annotations

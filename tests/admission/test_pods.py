@@ -1,4 +1,7 @@
-"""Decisions, without bytes around them and without nodes: what is decided when, for whom, and by which profile."""
+"""Decisions, without bytes around them and without nodes: what is decided when, for whom, and by which profile.
+
+Covers admission.decision, admission.context.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Covers policy.workload_classes."""
+
 from __future__ import annotations
 
 import os
