@@ -1,0 +1,54 @@
+"""The house: who looks for a module finds it by its room, and its test by its name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def is_empty(module: Path) -> bool:
+    """Whether it only says what its package is, or only starts the program."""
+    return module.stem in ("__init__", "__main__") and len(module.read_text().splitlines()) < 10
+
+
+MODULES = sorted(path for path in (ROOT / "webhook").rglob("*.py") if not is_empty(path))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+def name_of(path: Path) -> str:
+    """As docstrings of tests call it: `placement.filters`."""
+    return ".".join(path.relative_to(ROOT / "webhook").with_suffix("").parts).removesuffix(".__init__")
+
+
+def covered() -> set[str]:
+    """The modules that tests name at the end of their docstrings, after «Covers»."""
+    texts = ["\n" + (ast.get_docstring(ast.parse(path.read_text())) or "") for path in TESTS]
+    return {name for text in texts for name in re.findall(r"[a-z_]+(?:\.[a-z_]+)*", text.partition("\nCovers ")[2])}
+
+
+COVERED = covered()
+
+
+def has_a_test(module: Path) -> bool:
+    folder = ROOT / "tests" / module.relative_to(ROOT / "webhook").parent
+    return (folder / f"test_{module.stem}.py").exists() or name_of(module) in COVERED
+
+
+def test_every_module_has_a_test_of_its_name_or_is_named_by_the_one_that_covers_it() -> None:
+    assert [name_of(module) for module in MODULES if not has_a_test(module)] == []
+
+
+def test_what_tests_say_they_cover_exists() -> None:
+    assert sorted(COVERED - {name_of(module) for module in MODULES}) == []
+
+
+def test_every_module_is_read_in_one_go() -> None:
+    assert [name_of(module) for module in MODULES if len(module.read_text().splitlines()) > 250] == []
+
+
+def test_there_are_few_rooms() -> None:
+    entries = {path.name for path in (ROOT / "webhook").iterdir()} - {"__init__.py", "__pycache__", "py.typed"}
+    assert len(entries) <= 18, sorted(entries)
