@@ -45,7 +45,7 @@ def burst(state: ClusterState, replicas: int, make: Callable[[int], Object], str
     for number in range(replicas):
         made = make(number)
         started = time.perf_counter()
-        placement = placer.place(made, state.snapshot(0.0), settings, strategy, GPUS)
+        placement = placer.place(made, state.view(0.0), settings, strategy, GPUS)
         taken.append((time.perf_counter() - started) * 1e6)
         state.reserve(made, placement, 0.0)
     size = replicas // _TENTHS

@@ -147,7 +147,7 @@ def _admit(
     owner = int(made["metadata"]["name"].split("-")[1])
     now = step / 100
     with watches["choose"]:
-        placement: Placement = placer.place(made, state.snapshot(now), _SETTINGS, strategy_of(owner), GPUS)
+        placement: Placement = placer.place(made, state.view(now), _SETTINGS, strategy_of(owner), GPUS)
     with watches["reserve"]:
         state.reserve(made, placement, now)
     if placement.nodes:

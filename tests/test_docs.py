@@ -42,7 +42,7 @@ def test_each_preference_on_the_page_chooses_for_its_class_among_nodes_that_diff
     meant = {"In": dict.fromkeys([requirement.key], "".join(requirement.values)), "Gt": {requirement.key: "81559"}}
     of = state([node("a", labels={requirement.key: "1"}), node("b", labels=meant.get(requirement.operator, {}))])
     for asked, first in ((workload, "b"), ("development", "a")):
-        assert placer(of).place(pod("p"), of.snapshot(0), settings, "pack", GPUS, asked).nodes[0].node == first
+        assert placer(of).place(pod("p"), of.view(0), settings, "pack", GPUS, asked).nodes[0].node == first
 
 
 def test_a_pod_with_an_annotation_of_the_page_gets_its_wish() -> None:
@@ -55,5 +55,5 @@ def test_a_pod_with_an_annotation_of_the_page_gets_its_wish() -> None:
         assert f"gpu-admission.io/{key}" in PREFERENCES
         wishing = pod("p")
         wishing["metadata"]["annotations"] = {f"gpu-admission.io/{key}": value}
-        found = placer(of).place(wishing, of.snapshot(0), settings, "pack", policy.gpus, "training")
+        found = placer(of).place(wishing, of.view(0), settings, "pack", policy.gpus, "training")
         assert found.nodes[0].node == first

@@ -138,11 +138,11 @@ def test_a_change_of_policy_or_of_what_units_read_is_seen_at_once() -> None:
 
 
 def test_what_is_kept_is_bounded_in_bytes() -> None:
-    cache, snapshot = DecisionCache(100_000), cluster().snapshot(100.0)
+    cache, view = DecisionCache(100_000), cluster().view(100.0)
     for number in range(300):
-        cache.prepare(reduced(parse(review(replica(0, hostname=f"h{number}")))), POLICY, snapshot, None)
+        cache.prepare(reduced(parse(review(replica(0, hostname=f"h{number}")))), POLICY, view, None)
     large = replica(0, hostname="x" * LARGEST_KEY)
-    cache.prepare(reduced(parse(review(large))), POLICY, snapshot, None)
+    cache.prepare(reduced(parse(review(large))), POLICY, view, None)
     kept = sum(map(len, cache._kept))
     assert 50_000 < kept == cache._bytes <= 100_000
 

@@ -289,12 +289,12 @@ def test_a_policy_that_cannot_be_loaded(text: str, problem: str) -> None:
 
 
 def test_without_a_file_no_state_is_ever_fresh() -> None:
-    assert not load_state(None).snapshot(0.0).fresh
+    assert not load_state(None).view(0.0).fresh
 
 
 def test_a_file_is_always_fresh(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(to_yaml({"kind": "List", "items": [{"kind": "Node", **node("gpu-a1")}]}))
     made = load_state(file)
-    assert made.snapshot(1e12).fresh
+    assert made.view(1e12).fresh
     assert free(made, "gpu-a1") == 8

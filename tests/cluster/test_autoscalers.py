@@ -52,7 +52,7 @@ NOT_KEPT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("found", NOT_OURS.values(), ids=NOT_OURS)
 def test_what_scales_something_else_is_not_taken_for_ours(found: dict[str, Any]) -> None:
-    assert with_autoscalers(found).snapshot(0).autoscaler_of(*CHAT) is None
+    assert with_autoscalers(found).view(0).autoscaler_of(*CHAT) is None
 
 
 @pytest.mark.parametrize("found", NOT_KEPT.values(), ids=NOT_KEPT)
@@ -65,51 +65,51 @@ def test_what_nobody_will_ask_about_is_not_kept(found: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet"])
 @pytest.mark.parametrize("version", ["apps/v1", "apps/v1beta2"])
 def test_a_workload_is_known_to_be_scaled(kind: str, version: str) -> None:
-    seen = with_autoscalers(autoscaler(kind=kind, version=version)).snapshot(0)
+    seen = with_autoscalers(autoscaler(kind=kind, version=version)).view(0)
     assert seen.autoscaler_of("team-a", kind, "chat") == Autoscaler("chat", 40)
 
 
 def test_of_several_the_one_that_goes_furthest_is_told_and_ties_go_by_name() -> None:
     several = [autoscaler(10, "a"), autoscaler(40, "c"), autoscaler(40, "b"), autoscaler(90, "d", of="search")]
-    assert with_autoscalers(*several).snapshot(0).autoscaler_of(*CHAT) == Autoscaler("b", 40)
+    assert with_autoscalers(*several).view(0).autoscaler_of(*CHAT) == Autoscaler("b", 40)
 
 
 def test_of_more_than_anybody_needs_nothing_is_told() -> None:
     many = [autoscaler(40, f"hpa-{n}") for n in range(101)]
     of = with_autoscalers(*many)
-    assert of.snapshot(0).autoscaler_of(*CHAT) is None
+    assert of.view(0).autoscaler_of(*CHAT) is None
     of.autoscalers.gone("team-a/hpa-0")
-    assert of.snapshot(0).autoscaler_of(*CHAT) == Autoscaler("hpa-1", 40)
+    assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("hpa-1", 40)
 
 
 def test_nothing_is_known_before_they_were_listed_nor_from_a_stale_state() -> None:
     of = state()
     of.autoscalers.seen(autoscaler())
-    assert of.snapshot(0).autoscaler_of(*CHAT) is None
+    assert of.view(0).autoscaler_of(*CHAT) is None
     of = with_autoscalers(autoscaler())
-    assert of.snapshot(0).autoscaler_of(*CHAT)
-    assert of.snapshot(1e6).autoscaler_of(*CHAT) is None
+    assert of.view(0).autoscaler_of(*CHAT)
+    assert of.view(1e6).autoscaler_of(*CHAT) is None
 
 
 def test_those_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_fresh() -> None:
     of = with_autoscalers(autoscaler())
     of.withdraw("horizontalpodautoscalers")
-    assert of.snapshot(0).autoscaler_of(*CHAT) is None
-    assert of.snapshot(0).fresh
+    assert of.view(0).autoscaler_of(*CHAT) is None
+    assert of.view(0).fresh
     of.replace("horizontalpodautoscalers", [autoscaler(7)], 1)
-    assert of.snapshot(1).autoscaler_of(*CHAT) == Autoscaler("chat", 7)
+    assert of.view(1).autoscaler_of(*CHAT) == Autoscaler("chat", 7)
 
 
 def test_one_that_changes_or_goes_is_followed() -> None:
     of = with_autoscalers(autoscaler(), autoscaler(9, "second"))
     of.autoscalers.seen(autoscaler(of="search"))
-    assert of.snapshot(0).autoscaler_of(*CHAT) == Autoscaler("second", 9)
-    assert of.snapshot(0).autoscaler_of("team-a", "Deployment", "search") == Autoscaler("chat", 40)
+    assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("second", 9)
+    assert of.view(0).autoscaler_of("team-a", "Deployment", "search") == Autoscaler("chat", 40)
     of.autoscalers.seen(autoscaler(9, "second", version="v1"))
     of.autoscalers.gone("team-a/chat")
     of.autoscalers.gone("team-a/chat")
     assert of.known("horizontalpodautoscalers") == []
-    assert of.snapshot(0).autoscaler_of(*CHAT) is None
+    assert of.view(0).autoscaler_of(*CHAT) is None
 
 
 def test_a_list_takes_away_those_that_it_does_not_name() -> None:
@@ -120,15 +120,15 @@ def test_a_list_takes_away_those_that_it_does_not_name() -> None:
 
 def test_a_status_that_follows_the_load_is_no_new_fact() -> None:
     of = with_autoscalers(autoscaler())
-    before = of.snapshot(0).facts
+    before = of.view(0).facts
     of.autoscalers.seen(autoscaler(currentReplicas=3))
     of.autoscalers.seen(autoscaler(of="chat", kind="Deployment", currentReplicas=4))
     of.autoscalers.gone("team-a/never-seen")
-    assert of.snapshot(0).facts == before
+    assert of.view(0).facts == before
     for change in (autoscaler(41), autoscaler(41, of="search"), autoscaler(version="v1")):
         of.autoscalers.seen(change)
-        assert of.snapshot(0).facts != before
-        before = of.snapshot(0).facts
+        assert of.view(0).facts != before
+        before = of.view(0).facts
 
 
 BROKEN: dict[str, dict[str, Any]] = {
@@ -145,8 +145,8 @@ BROKEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 def test_what_is_no_autoscaler_changes_nothing(broken: dict[str, Any]) -> None:
     of = with_autoscalers(autoscaler())
-    before = of.snapshot(0).facts
+    before = of.view(0).facts
     with pytest.raises((LookupError, TypeError, AttributeError)):
         of.autoscalers.seen(broken)
-    assert of.snapshot(0).facts == before
-    assert of.snapshot(0).autoscaler_of(*CHAT) == Autoscaler("chat", 40)
+    assert of.view(0).facts == before
+    assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("chat", 40)

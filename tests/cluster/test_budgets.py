@@ -55,44 +55,44 @@ NOT_COVERED: dict[str, Any] = {
 
 @pytest.mark.parametrize("selector", NOT_COVERED.values(), ids=NOT_COVERED)
 def test_a_pod_that_the_selector_does_not_take_is_not_covered(selector: Any) -> None:
-    assert with_budgets(budget(selector)).snapshot(0).budget_covers("team-a", LABELS) is False
+    assert with_budgets(budget(selector)).view(0).budget_covers("team-a", LABELS) is False
 
 
 @pytest.mark.parametrize("selector", COVERED.values(), ids=COVERED)
 def test_a_pod_that_the_selector_takes_is_covered(selector: Any) -> None:
-    seen = with_budgets(budget(selector)).snapshot(0)
+    seen = with_budgets(budget(selector)).view(0)
     assert seen.budget_covers("team-a", LABELS) is True
     assert seen.budget_covers("team-b", LABELS) is False, "a budget is for its own namespace"
 
 
 def test_one_budget_of_several_is_enough() -> None:
     of = with_budgets(budget({"matchLabels": {"app": "search"}}, "search"), budget({"matchLabels": LABELS}))
-    assert of.snapshot(0).budget_covers("team-a", LABELS) is True
+    assert of.view(0).budget_covers("team-a", LABELS) is True
 
 
 def test_whether_there_is_a_budget_is_not_known_before_they_were_listed_nor_from_a_stale_state() -> None:
-    assert state().snapshot(0).budget_covers("team-a", LABELS) is None
+    assert state().view(0).budget_covers("team-a", LABELS) is None
     of = with_budgets()
-    assert of.snapshot(0).budget_covers("team-a", LABELS) is False
-    assert of.snapshot(1e6).budget_covers("team-a", LABELS) is None
+    assert of.view(0).budget_covers("team-a", LABELS) is False
+    assert of.view(1e6).budget_covers("team-a", LABELS) is None
 
 
 def test_budgets_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_fresh() -> None:
     of = with_budgets(budget({}))
     of.withdraw("poddisruptionbudgets")
-    assert of.snapshot(0).budget_covers("team-a", LABELS) is None
-    assert of.snapshot(0).fresh
+    assert of.view(0).budget_covers("team-a", LABELS) is None
+    assert of.view(0).fresh
     of.replace("poddisruptionbudgets", [], 1)
-    assert of.snapshot(1).budget_covers("team-a", LABELS) is False
+    assert of.view(1).budget_covers("team-a", LABELS) is False
 
 
 def test_a_budget_that_changes_or_goes_no_longer_covers() -> None:
     of = with_budgets(budget({}), budget({}, namespace="team-b"))
     of.budgets.seen(budget({"matchLabels": {"app": "search"}}))
-    assert of.snapshot(0).budget_covers("team-a", LABELS) is False
+    assert of.view(0).budget_covers("team-a", LABELS) is False
     of.budgets.gone("team-b/chat")
     of.budgets.gone("team-b/chat")
-    assert of.snapshot(0).budget_covers("team-b", LABELS) is False
+    assert of.view(0).budget_covers("team-b", LABELS) is False
     assert of.known("poddisruptionbudgets") == ["team-a/chat"]
 
 
@@ -104,10 +104,10 @@ def test_a_list_takes_away_the_budgets_that_it_does_not_name() -> None:
 
 def test_of_a_selector_or_a_namespace_that_is_too_large_nothing_is_claimed() -> None:
     large = budget(expression("team", "In", *map(str, range(2000))), "large")
-    assert with_budgets(large).snapshot(0).budget_covers("team-a", LABELS) is None
-    assert with_budgets(large, budget({})).snapshot(0).budget_covers("team-a", LABELS) is True
+    assert with_budgets(large).view(0).budget_covers("team-a", LABELS) is None
+    assert with_budgets(large, budget({})).view(0).budget_covers("team-a", LABELS) is True
     many = [budget(None, f"b{n}") for n in range(1001)]
-    assert with_budgets(*many).snapshot(0).budget_covers("team-a", LABELS) is None
+    assert with_budgets(*many).view(0).budget_covers("team-a", LABELS) is None
 
 
 @pytest.mark.parametrize(

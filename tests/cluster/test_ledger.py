@@ -179,7 +179,7 @@ def test_a_reservation_that_expired_before_its_pod_was_seen_is_made_up_for() -> 
 
 def test_a_snapshot_gives_back_what_expired() -> None:
     of = reserved(pod("p"), A)
-    of.snapshot(31.0)
+    of.view(31.0)
     assert gpus(of) == (8, 8, 8)
 
 

@@ -36,7 +36,7 @@ def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     """Admit a pod as the handlers do, and give it as the API server stores it."""
     made = template(name)
     asked = request(made)
-    decision = mutate(asked, policy, of.snapshot(0), placer(of))
+    decision = mutate(asked, policy, of.view(0), placer(of))
     assert decision.claim is not None
     assert decision.placement is not None
     assert decision.patch is not None
@@ -84,5 +84,5 @@ def test_another_replica_learns_of_the_promise_when_the_pod_is_seen() -> None:
 def test_a_second_call_reserves_nothing() -> None:
     of = state(NODES)
     once = admit(of, "p", PREFERRED)
-    assert mutate(request(once), PREFERRED, of.snapshot(0), placer(of)).claim is None
+    assert mutate(request(once), PREFERRED, of.view(0), placer(of)).claim is None
     assert of.ledger.counts == Counts(1, 0)

@@ -159,16 +159,16 @@ def test_the_state_is_fresh_while_every_watch_is_alive(heard: dict[Any, float], 
     of = state()
     for kind, at in heard.items():
         of.heard(kind, at)
-    assert of.snapshot(now).fresh is fresh
+    assert of.view(now).fresh is fresh
 
 
 def test_the_state_is_not_fresh_until_every_kind_was_listed() -> None:
     of = ClusterState()
     for kind in ("nodes", "pods", "namespaces"):
         of.replace(kind, [], 0)
-        assert not of.snapshot(0).fresh
+        assert not of.view(0).fresh
     of.replace("priorityclasses", [], 0)
-    assert of.snapshot(0).fresh
+    assert of.view(0).fresh
 
 
 def test_priority_classes_and_namespaces_are_kept_by_name() -> None:
@@ -177,7 +177,7 @@ def test_priority_classes_and_namespaces_are_kept_by_name() -> None:
     of.priority_classes.seen({"metadata": {"name": "low"}, "value": -1, "globalDefault": True})
     of.namespaces.seen({"metadata": {"name": "team-a", "labels": {"x": "y"}}})
     of.namespaces.seen({"metadata": {"name": "team-b"}})
-    seen = of.snapshot(0)
+    seen = of.view(0)
     assert seen.priority_classes == {
         "high": PriorityClass("high", 1000, "Never", False),
         "low": PriorityClass("low", -1, "PreemptLowerPriority", True),

@@ -33,13 +33,13 @@ def pools() -> ClusterState:
 
 
 def test_a_snapshot_is_what_units_take_for_the_cluster() -> None:
-    seen: Cluster = pools().snapshot(0)
+    seen: Cluster = pools().view(0)
     assert seen.fresh
     assert seen.knows_priority_classes
 
 
 def test_nothing_is_known_of_an_empty_cluster() -> None:
-    seen = ClusterState().snapshot(0)
+    seen = ClusterState().view(0)
     assert not seen.fresh
     assert not seen.knows_priority_classes
     assert seen.gpu_taints(GPUS) == ()
@@ -51,14 +51,14 @@ def test_nothing_is_known_of_an_empty_cluster() -> None:
 
 
 def test_the_taints_are_those_of_nodes_with_gpus_each_once_and_sorted() -> None:
-    assert pools().snapshot(0).gpu_taints(GPUS) == (
+    assert pools().view(0).gpu_taints(GPUS) == (
         Taint(GPU, "present", "NoSchedule"),
         Taint("spot", "", "NoExecute"),
     )
 
 
 def test_domains_and_label_values_are_those_of_nodes_with_gpus() -> None:
-    seen = pools().snapshot(0)
+    seen = pools().view(0)
     assert seen.domains(ZONE, GPUS) == 2
     assert seen.label_values(ZONE, GPUS) == ("x", "y")
     assert seen.label_values(PRODUCT, GPUS) == ("A100", "H100", "L4")
@@ -66,7 +66,7 @@ def test_domains_and_label_values_are_those_of_nodes_with_gpus() -> None:
 
 
 def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> None:
-    assert pools().snapshot(0).resources() == {"example.com/thing": 3, "nvidia.com/mig-1g.10gb": 7, GPU: 8}
+    assert pools().view(0).resources() == {"example.com/thing": 3, "nvidia.com/mig-1g.10gb": 7, GPU: 8}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> No
     ],
 )
 def test_the_largest_nodes_are_those_that_can_allocate_most(count: int, found: tuple[tuple[str, int], ...]) -> None:
-    assert pools().snapshot(0).largest(GPU, count) == found
+    assert pools().view(0).largest(GPU, count) == found
 
 
 def test_answers_change_with_the_nodes() -> None:
@@ -94,7 +94,7 @@ def test_answers_change_with_the_nodes() -> None:
 
 
 def _answers(of: ClusterState) -> dict[str, Any]:
-    seen = of.snapshot(0)
+    seen = of.view(0)
     return {
         "taints": seen.gpu_taints(GPUS),
         "domains": seen.domains(ZONE, GPUS),
@@ -107,22 +107,22 @@ def _answers(of: ClusterState) -> dict[str, Any]:
 def test_a_resource_that_all_nodes_lost_is_still_named() -> None:
     of = state([node("a", 8)])
     of.node_seen(node("a", None))
-    assert of.snapshot(0).resources() == {GPU: 0}
+    assert of.view(0).resources() == {GPU: 0}
 
 
 def test_the_cluster_is_elastic_where_nodes_come_from_pools_or_dra_serves_gpus() -> None:
     of = state([node("a")])
-    assert not of.snapshot(0).elastic
+    assert not of.view(0).elastic
     of.node_seen(node("b", labels={"karpenter.sh/nodepool": "gpu"}))
-    assert of.snapshot(0).elastic
+    assert of.view(0).elastic
     of.node_gone("b")
-    assert not of.snapshot(0).elastic
+    assert not of.view(0).elastic
     of.slices.seen({"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}})
-    assert of.snapshot(0).elastic
+    assert of.view(0).elastic
 
 
 def test_a_required_kind_that_is_withdrawn_makes_it_stale() -> None:
     known = state([node("a")])
-    assert known.snapshot(0.0).fresh
+    assert known.view(0.0).fresh
     known.withdraw("pods")
-    assert not known.snapshot(0.0).fresh
+    assert not known.view(0.0).fresh

@@ -69,7 +69,7 @@ def optional_objects(fake: FakeApi) -> None:
 
 def optional_facts(state: ClusterState) -> tuple[set[str], bool | None, Autoscaler | None, str | None]:
     """What the state makes of `optional_objects`."""
-    seen = state.snapshot(time.monotonic())
+    seen = state.view(time.monotonic())
     return (
         state.nodes.dra,
         seen.budget_covers("t", {}),
@@ -94,16 +94,16 @@ async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
         fake.put(KINDS["priorityclasses"].path, "high", value=7)
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()))
-            snapshot = state.snapshot(time.monotonic())
-            assert snapshot.largest("nvidia.com/gpu", 3) == (("a", 8),)
-            assert snapshot.namespace_labels("team") == {"x": "y"}
-            assert snapshot.priority_classes["high"].value == 7
+            view = state.view(time.monotonic())
+            assert view.largest("nvidia.com/gpu", 3) == (("a", 8),)
+            assert view.namespace_labels("team") == {"x": "y"}
+            assert view.priority_classes["high"].value == 7
             node(fake, "b", 4)
             fake.delete(KINDS["namespaces"].path, "team")
             fake.delete(KINDS["priorityclasses"].path, "high")
             fake.delete(NODES, "a")
             await until(lambda: "high" not in state.priority_classes and "team" not in state.namespaces)
-            await until(lambda: state.snapshot(0.0).largest("nvidia.com/gpu", 3) == (("b", 4),))
+            await until(lambda: state.view(0.0).largest("nvidia.com/gpu", 3) == (("b", 4),))
 
 
 async def test_a_pod_holds_its_gpus_until_it_is_gone() -> None:

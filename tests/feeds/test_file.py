@@ -43,11 +43,11 @@ def test_every_form_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -> 
     (tmp_path / "cluster").write_bytes(text)
     state = ClusterState(max_age=math.inf)
     fill(state, tmp_path / "cluster", 0.0)
-    snapshot = state.snapshot(1e9)
-    assert snapshot.fresh, "a file never gets old, also for kinds that it does not have"
-    assert snapshot.largest("nvidia.com/gpu", 1) == (("a", 8),)
-    assert snapshot.namespace_labels("team") == {}
-    assert snapshot.priority_classes["high"].value == 5
+    view = state.view(1e9)
+    assert view.fresh, "a file never gets old, also for kinds that it does not have"
+    assert view.largest("nvidia.com/gpu", 1) == (("a", 8),)
+    assert view.namespace_labels("team") == {}
+    assert view.priority_classes["high"].value == 5
 
 
 WRONG = [
@@ -103,6 +103,6 @@ def test_the_optional_kinds_may_be_in_it_and_without_them_they_are_not_known(tmp
         (tmp_path / "cluster").write_bytes(orjson.dumps({"kind": "List", "items": [NODE, *items]}))
         state = ClusterState(max_age=math.inf)
         fill(state, tmp_path / "cluster", 0.0)
-        assert state.snapshot(0.0).budget_covers("team", {}) is known
+        assert state.view(0.0).budget_covers("team", {}) is known
         assert bool(state.nodes.dra) is bool(known)
-        assert bool(state.snapshot(0.0).autoscaler_of("team", "Deployment", "web")) is bool(known)
+        assert bool(state.view(0.0).autoscaler_of("team", "Deployment", "web")) is bool(known)

@@ -22,7 +22,7 @@ from tests.served import after as as_stored
 from tests.strategies import pods
 from webhook.admission.response import warnings_of
 from webhook.cli import offline
-from webhook.cluster.state_view import Snapshot
+from webhook.cluster.state_view import StateView
 from webhook.framework.interface import Context, Outcome
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
@@ -46,13 +46,13 @@ def asking(gpu: Any = 1, name: str = "main", **requests: str) -> dict[str, Any]:
 
 
 class Known(NamedTuple):
-    cluster: Snapshot
+    cluster: StateView
     placer: Placer
 
 
-def snapshot(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fresh: bool = True) -> Known:
+def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fresh: bool = True) -> Known:
     of = objects.state(map(dict, nodes or (NODE,)), map(dict, taken), max_age=60)
-    return Known(of.snapshot(0 if fresh else 1000), Placer(of))
+    return Known(of.view(0 if fresh else 1000), Placer(of))
 
 
 def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
@@ -80,57 +80,57 @@ BOTH = (asking(name="a"), {"name": "b", "resources": {"limits": {"amd.com/gpu": 
 BUSY = objects.pod("busy", 0, on="big", asks={"cpu": "124", "memory": "1Gi"})
 
 LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
-    "requests of the user's own": (on(snapshot(), pod(asking(cpu="1", memory="64Mi"))), NONE),
-    "requests of 0": (on(snapshot(), pod(asking(cpu="0", memory="0"))), NONE),
-    "limits without requests, which the API server makes equal": (on(snapshot(), pod(LIMITED)), NONE),
-    "a class without numbers": (on(snapshot(), pod(asking()), workload="development"), NONE),
-    "a part of a GPU": (on(snapshot(), pod(SLICE)), NONE),
-    "a container without a GPU": (on(snapshot(), pod({"name": "main"})), NONE),
+    "requests of the user's own": (on(view(), pod(asking(cpu="1", memory="64Mi"))), NONE),
+    "requests of 0": (on(view(), pod(asking(cpu="0", memory="0"))), NONE),
+    "limits without requests, which the API server makes equal": (on(view(), pod(LIMITED)), NONE),
+    "a class without numbers": (on(view(), pod(asking()), workload="development"), NONE),
+    "a part of a GPU": (on(view(), pod(SLICE)), NONE),
+    "a container without a GPU": (on(view(), pod({"name": "main"})), NONE),
     "an init container, which runs alone": (
-        on(snapshot(), pod(asking(cpu="8", memory="1Gi"), init=[asking(name="setup")])),
+        on(view(), pod(asking(cpu="8", memory="1Gi"), init=[asking(name="setup")])),
         NONE,
     ),
-    "an ephemeral container": (on(snapshot(), pod({"name": "main"}, ephemeral=[asking(name="debug")])), NONE),
-    "GPUs by a claim": (on(snapshot(), pod({"name": "m", "resources": {"claims": [{"name": "gpu"}]}})), NONE),
+    "an ephemeral container": (on(view(), pod({"name": "main"}, ephemeral=[asking(name="debug")])), NONE),
+    "GPUs by a claim": (on(view(), pod({"name": "m", "resources": {"claims": [{"name": "gpu"}]}})), NONE),
     "resources of the whole pod": (
-        on(snapshot(), pod(asking(), resources={"limits": {"memory": "64Gi"}})),
+        on(view(), pod(asking(), resources={"limits": {"memory": "64Gi"}})),
         Outcome("skipped", "the pod has resources of its own"),
     ),
     "a pod of a DaemonSet": (
-        on(snapshot(), pod(asking(), owned_by="DaemonSet")),
+        on(view(), pod(asking(), owned_by="DaemonSet")),
         Outcome("skipped", "its node is fixed"),
     ),
     "a pod whose node is named": (
-        on(snapshot(), pod(asking(), nodeName="big")),
+        on(view(), pod(asking(), nodeName="big")),
         Outcome("skipped", "its node is fixed"),
     ),
     "a pod that was decided for before": (
-        on(snapshot(), pod(asking(), annotations={DECISION: "{}"})),
+        on(view(), pod(asking(), annotations={DECISION: "{}"})),
         Outcome("skipped", "decided for before"),
     ),
     "a state that is not fresh": (
-        on(snapshot(fresh=False), pod(asking())),
+        on(view(fresh=False), pod(asking())),
         Outcome("skipped", "cluster state is stale"),
     ),
     "a request that is no quantity": (
-        on(snapshot(), pod(asking(), container("other", gpu=None, requests={"cpu": "many"}))),
+        on(view(), pod(asking(), container("other", gpu=None, requests={"cpu": "many"}))),
         Outcome("skipped", "a request is not a quantity"),
     ),
-    "GPUs of two vendors": (on(snapshot(), pod(*BOTH)), Outcome("skipped", "GPUs of several names")),
+    "GPUs of two vendors": (on(view(), pod(*BOTH)), Outcome("skipped", "GPUs of several names")),
     "more GPUs than any node has": (
-        on(snapshot(), pod(asking(16))),
+        on(view(), pod(asking(16))),
         Outcome("skipped", "no node has as many GPUs"),
     ),
     "GPUs that no node has": (
-        on(snapshot(objects.node("plain", None)), pod(asking())),
+        on(view(objects.node("plain", None)), pod(asking())),
         Outcome("skipped", "no node has as many GPUs"),
     ),
     "a container beside it that requests the share of a node": (
-        on(snapshot(), pod(asking(), container("other", gpu=None, requests={"cpu": "13", "memory": "100Gi"}))),
+        on(view(), pod(asking(), container("other", gpu=None, requests={"cpu": "13", "memory": "100Gi"}))),
         Outcome("skipped", "the pod requests its share of a node already"),
     ),
     "a node with room for the pod, but not for more": (
-        on(snapshot(NODE, taken=[BUSY]), pod(asking())),
+        on(view(NODE, taken=[BUSY]), pod(asking())),
         Outcome("skipped", "no node has as much free now", settled=False),
     ),
 }
@@ -143,57 +143,57 @@ def test_left_alone(left: Case, outcome: Outcome) -> None:
 
 FILLED: dict[str, tuple[Case, dict[str, str], Outcome]] = {
     "neither": (
-        on(snapshot(), pod(asking())),
+        on(view(), pod(asking())),
         {"cpu": "8", "memory": "32Gi"},
         Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
     ),
     "no requests at all, of four GPUs": (
-        on(snapshot(), pod({"name": "m", "resources": {"limits": {GPU: "4"}, "requests": None}})),
+        on(view(), pod({"name": "m", "resources": {"limits": {GPU: "4"}, "requests": None}})),
         {"cpu": "32", "memory": "128Gi"},
         Outcome("filled", {"cpu": "32", "memory": "128Gi"}),
     ),
     "only memory is missing": (
-        on(snapshot(), pod(asking(cpu="1"))),
+        on(view(), pod(asking(cpu="1"))),
         {"cpu": "1", "memory": "32Gi"},
         Outcome("filled", {"memory": "32Gi"}),
     ),
     "a limit stands in for the request of CPU": (
-        on(snapshot(), pod({"name": "m", "resources": {"limits": {GPU: "1", "cpu": "2"}}})),
+        on(view(), pod({"name": "m", "resources": {"limits": {GPU: "1", "cpu": "2"}}})),
         {"memory": "32Gi"},
         Outcome("filled", {"memory": "32Gi"}),
     ),
     "another class": (
-        on(snapshot(), pod(asking()), workload="inference"),
+        on(view(), pod(asking()), workload="inference"),
         {"cpu": "4", "memory": "8Gi"},
         Outcome("filled", {"cpu": "4", "memory": "8Gi"}),
     ),
     "no more than the share of the smallest node": (
-        on(snapshot(NODE, SMALL), pod(asking())),
+        on(view(NODE, SMALL), pod(asking())),
         {"cpu": "3136m", "memory": "12Gi"},
         Outcome("filledLess", {"cpu": "3136m", "memory": "12Gi"}),
     ),
     "a smaller node that has not as many GPUs does not count": (
-        on(snapshot(NODE, SMALL), pod(asking(2))),
+        on(view(NODE, SMALL), pod(asking(2))),
         {"cpu": "16", "memory": "64Gi"},
         Outcome("filled", {"cpu": "16", "memory": "64Gi"}),
     ),
     "the share less what other containers request": (
-        on(snapshot(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "3", "memory": "11Gi"}))),
+        on(view(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "3", "memory": "11Gi"}))),
         {"cpu": "136m", "memory": "1Gi"},
         Outcome("filledLess", {"cpu": "136m", "memory": "1Gi"}),
     ),
     "what is left of one resource only": (
-        on(snapshot(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"}))),
+        on(view(SMALL), pod(asking(), container("other", gpu=None, requests={"cpu": "4", "memory": "1Gi"}))),
         {"memory": "11Gi"},
         Outcome("filledLess", {"memory": "11Gi"}, settled=False),
     ),
     "a node that is full now, for without it the pod waits too": (
-        on(snapshot(NODE, taken=[objects.pod("all", 8, on="big")]), pod(asking())),
+        on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(asking())),
         {"cpu": "8", "memory": "32Gi"},
         Outcome("filled", {"cpu": "8", "memory": "32Gi"}, settled=False),
     ),
     "a full node, where the scheduler chooses": (
-        on(snapshot(NODE, taken=[BUSY]), pod(asking()), strategy="off"),
+        on(view(NODE, taken=[BUSY]), pod(asking()), strategy="off"),
         {"cpu": "8", "memory": "32Gi"},
         Outcome("filled", {"cpu": "8", "memory": "32Gi"}, settled=False),
     ),
@@ -212,7 +212,7 @@ def test_what_is_missing_is_filled_in(starved: Case, wanted: dict[str, str], out
 def test_containers_share_by_their_gpus_and_sidecars_have_theirs() -> None:
     sidecar = asking(name="side") | {"restartPolicy": "Always"}
     made = pod(asking(2, "a"), asking(1, "b", memory="1Gi"), container("c", gpu=None), init=[sidecar])
-    after, said = applied(FILL, on(snapshot(), made), OWN)
+    after, said = applied(FILL, on(view(), made), OWN)
     assert requests(after, position=0) == {"cpu": "16", "memory": "64Gi"}
     assert requests(after, position=1) == {"cpu": "8", "memory": "1Gi"}
     assert after["spec"]["containers"][2] == container("c", gpu=None)
@@ -222,24 +222,24 @@ def test_containers_share_by_their_gpus_and_sidecars_have_theirs() -> None:
 
 def test_numbers_and_share_are_settings() -> None:
     odd = PerGpu(cpu=("2500m", "3"), memory=("1G", "2G"))
-    after, _ = applied(CpuPerGpuRequests(classes={"training": odd}), on(snapshot(), pod(asking())), OWN)
+    after, _ = applied(CpuPerGpuRequests(classes={"training": odd}), on(view(), pod(asking())), OWN)
     assert requests(after) == {"cpu": "2500m", "memory": "1000000000"}
-    after, _ = applied(CpuPerGpuRequests(classes=CLASSES, node_share=10), on(snapshot(), pod(asking())), OWN)
+    after, _ = applied(CpuPerGpuRequests(classes=CLASSES, node_share=10), on(view(), pod(asking())), OWN)
     assert requests(after) == {"cpu": "1600m", "memory": "12800Mi"}
 
 
 def test_a_node_that_comes_or_changes_is_taken_into_account() -> None:
     of = objects.state([NODE])
-    assert of.snapshot(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
-    facts = of.snapshot(0).facts
+    assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
+    facts = of.view(0).facts
     of.node_seen(SMALL)
-    assert of.snapshot(0).least_per_gpu(GPU, 1) == {"cpu": 3920, "memory": 15 * 2**30}
-    assert of.snapshot(0).least_per_gpu(GPU, 2) == {"cpu": 16000, "memory": 125 * 2**30}
-    assert of.snapshot(0).facts != facts, "what was decided before is not repeated"
+    assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 3920, "memory": 15 * 2**30}
+    assert of.view(0).least_per_gpu(GPU, 2) == {"cpu": 16000, "memory": 125 * 2**30}
+    assert of.view(0).facts != facts, "what was decided before is not repeated"
     of.node_gone("small")
-    assert of.snapshot(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
-    assert of.snapshot(0).least_per_gpu(GPU, 10**30) is None
-    assert of.snapshot(0).least_per_gpu("amd.com/gpu", 1) is None
+    assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
+    assert of.view(0).least_per_gpu(GPU, 10**30) is None
+    assert of.view(0).least_per_gpu("amd.com/gpu", 1) is None
 
 
 SHARES = [NODE, SMALL, objects.node("four", 4, cpu="32", memory="64Gi")]
@@ -249,7 +249,7 @@ SHARES = [NODE, SMALL, objects.node("four", 4, cpu="32", memory="64Gi")]
 def test_nothing_written_is_touched_and_any_node_that_could_take_the_pod_still_can(
     made: Pod, workload: str, share: int
 ) -> None:
-    before = on(snapshot(*SHARES), made, workload=workload)
+    before = on(view(*SHARES), made, workload=workload)
     after, said = applied(CpuPerGpuRequests(classes=CLASSES, node_share=share), before, OWN)
     if said.result not in ("filled", "filledLess"):
         assert after == made
@@ -282,7 +282,7 @@ def crowded(draw: st.DrawFn) -> Known:
         cpu, memory = draw(st.integers(0, int(offered["cpu"]))), draw(st.integers(0, whole(offered["memory"]) // 2**30))
         asks = {"cpu": str(cpu), "memory": f"{memory}Gi"}
         taken.append(objects.pod(f"p{number}", draw(st.integers(0, int(offered[GPU]))), on=f"n{number}", asks=asks))
-    return snapshot(*nodes, taken=taken)
+    return view(*nodes, taken=taken)
 
 
 @given(crowded(), st.integers(1, 8), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"), max_size=1))

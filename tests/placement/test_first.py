@@ -31,7 +31,7 @@ for strategy in ("pack", "spread", "off"):
         affinity = {"nodeAffinity": affinities[number % 3]}
         made = admitted(pod("p", 1 + number % 9, owner="o", tolerations=[toleration], affinity=affinity))
         made["metadata"]["ownerReferences"][0]["kind"] = "Job"
-        snapshot = of.snapshot(0)
+        snapshot = of.view(0)
         placement = placer.place(made, snapshot, PlacementSettings(), strategy, GPUS)
         of.reserve(made, placement, 0)
         placer.fits_empty(made, snapshot, PlacementSettings(), GPUS)

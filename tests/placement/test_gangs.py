@@ -35,7 +35,7 @@ def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = No
 
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS) -> str:
     """Admit a pod, and give the node that was chosen for it."""
-    placement = placer(of).place(admitted(made), of.snapshot(0), settings, strategy, GPUS)
+    placement = placer(of).place(admitted(made), of.view(0), settings, strategy, GPUS)
     of.reserve(admitted(made), placement, 0)
     return placement.nodes[0].node
 
@@ -144,7 +144,7 @@ def test_pods_of_the_gang_on_nodes_of_no_domain_do_not_hide_where_the_others_are
 def test_a_gang_that_is_spread_goes_to_the_free_nodes_of_its_rack_first_and_names_none_twice() -> None:
     of = racks(16, 16)
     of.pod_seen(member("first", on="0a"), 0)
-    placement = placer(of).place(member("p"), of.snapshot(0), DEFAULTS, "spread", GPUS)
+    placement = placer(of).place(member("p"), of.view(0), DEFAULTS, "spread", GPUS)
     assert [ranked.node for ranked in placement.nodes] == ["0b", "0a", "1a", "1b"]
 
 
@@ -168,5 +168,5 @@ def test_a_weight_that_the_api_server_refuses_does_not_count() -> None:
     for weight in (10**12, -1, 0):
         preferred = [{"weight": weight, "preference": term}]
         wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-        assert placer(of).place(pod("p", affinity=wish), of.snapshot(0), DEFAULTS, "pack", GPUS).nodes[0].node == "0a"
+        assert placer(of).place(pod("p", affinity=wish), of.view(0), DEFAULTS, "pack", GPUS).nodes[0].node == "0a"
     assert GPU in of.nodes.columns.free

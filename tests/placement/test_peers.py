@@ -35,7 +35,7 @@ def placed(of: ClusterState, made: dict[str, Any], strategy: str, *, lists: bool
     """As with lists kept for every owner, or for none."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ranker, "SEVERAL", 0 if lists else 10**9)
-        return placer(of).place(made, of.snapshot(0), SETTINGS, strategy, GPUS)
+        return placer(of).place(made, of.view(0), SETTINGS, strategy, GPUS)
 
 
 _WISH = {
@@ -95,6 +95,6 @@ def test_the_work_for_one_more_replica_does_not_grow_with_those_on_their_way(
     each: list[int] = []
     for number in range(900):
         start, made = looked, admitted(pod(f"p{number}", 1, owner="o"))
-        of.reserve(made, placer(of).place(made, of.snapshot(0), SETTINGS, strategy, GPUS), 0)
+        of.reserve(made, placer(of).place(made, of.view(0), SETTINGS, strategy, GPUS), 0)
         each.append(looked - start)
     assert sorted(each)[len(each) * 98 // 100] <= module.SEVERAL + 4 * SETTINGS.nodes

@@ -34,7 +34,7 @@ DEFAULTS = PlacementSettings()
 def placed(
     of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS
 ) -> Placement:
-    return placer(of).place(made, of.snapshot(0), settings, strategy, GPUS)
+    return placer(of).place(made, of.view(0), settings, strategy, GPUS)
 
 
 def names(placement: Placement) -> list[str]:
@@ -109,7 +109,7 @@ def test_no_node_is_chosen_where_it_is_not_ours_to_choose(made: dict[str, Any], 
 
 def test_a_stale_state_chooses_nothing() -> None:
     of = state([node("gpu-a")], max_age=10.0)
-    assert placer(of).place(pod("p"), of.snapshot(11.0), DEFAULTS, "pack", GPUS).reason == "cluster state is stale"
+    assert placer(of).place(pod("p"), of.view(11.0), DEFAULTS, "pack", GPUS).reason == "cluster state is stale"
 
 
 def test_strategy_off_chooses_nothing() -> None:
@@ -331,16 +331,16 @@ def test_whether_a_pod_could_ever_run_does_not_depend_on_what_passes(
     nodes: list[dict[str, Any]], made: dict[str, Any], rejected: tuple[tuple[str, int], ...]
 ) -> None:
     of = state(nodes, [pod("x", 8, on="a")])
-    assert placer(of).fits_empty(made, of.snapshot(0), DEFAULTS, GPUS) == rejected
-    assert placer(of).fits_empty(made, of.snapshot(0), DEFAULTS, GPUS) == rejected
+    assert placer(of).fits_empty(made, of.view(0), DEFAULTS, GPUS) == rejected
+    assert placer(of).fits_empty(made, of.view(0), DEFAULTS, GPUS) == rejected
 
 
 def test_a_pod_that_could_never_run_can_when_a_larger_node_comes() -> None:
     of = state([node("a")])
-    assert placer(of).fits_empty(pod("p", 9), of.snapshot(0), DEFAULTS, GPUS)
+    assert placer(of).fits_empty(pod("p", 9), of.view(0), DEFAULTS, GPUS)
     of.node_seen(node("b", 16))
-    assert not placer(of).fits_empty(pod("p", 9), of.snapshot(0), DEFAULTS, GPUS)
-    assert not placer(of).fits_empty(pod("p", 99), of.snapshot(999), DEFAULTS, GPUS)
+    assert not placer(of).fits_empty(pod("p", 9), of.view(0), DEFAULTS, GPUS)
+    assert not placer(of).fits_empty(pod("p", 99), of.view(999), DEFAULTS, GPUS)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -461,7 +461,7 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
         made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
         assert ask_of(made, DEFAULTS, "spread", GPUS) == ask
         assert claim_of(made) == claim
-        wanted, found = placed(each, made, "spread"), placer(once).answer(ask, once.snapshot(0), DEFAULTS, GPUS)
+        wanted, found = placed(each, made, "spread"), placer(once).answer(ask, once.view(0), DEFAULTS, GPUS)
         assert found == wanted
         each.reserve(made, wanted, 0)
         once.hold(claim, found, 0)

@@ -59,8 +59,8 @@ def placed(
     made: Object, by: PlacementSettings = TRAINING_ON_SPOT, of: ClusterState | None = None, **how: Any
 ) -> Placement:
     of = state(POOLS) if of is None else of
-    snapshot = of.snapshot(how.pop("now", 0.0))
-    return placer(of).place(made, snapshot, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
+    view = of.view(how.pop("now", 0.0))
+    return placer(of).place(made, view, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
 
 
 def names(placement: Placement) -> list[str]:

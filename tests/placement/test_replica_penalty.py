@@ -26,7 +26,7 @@ Object = dict[str, Any]
 
 
 def placed(of: ClusterState, made: Object, strategy: str = "pack") -> Placement:
-    return placer(of).place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS)
+    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
 
 
 def names(placement: Placement) -> list[str]:

@@ -19,7 +19,7 @@ from webhook.placement.whole import Whole, whole_nodes
 
 
 def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
-    return [found.node for found in placer(of).place(made, of.snapshot(0), PlacementSettings(), strategy, GPUS).nodes]
+    return [found.node for found in placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS).nodes]
 
 
 def filled(nodes: int, whole: int) -> ClusterState:
@@ -88,7 +88,7 @@ def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_
     on: list[str] = []
     for number in range(8):
         made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
-        placement = placer(of).place(made, of.snapshot(0), PlacementSettings(), "apart", GPUS)
+        placement = placer(of).place(made, of.view(0), PlacementSettings(), "apart", GPUS)
         of.reserve(made, placement, 0)
         on.append(placement.nodes[0].node)
     assert (on.count("a"), on.count("b")) == (4, 4)

@@ -174,8 +174,8 @@ Decide = Callable[[Document, Policy, ClusterState, float], Decision]
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
     request, placer = document.request, Placer(state)
     if request.resource != "pods":
-        return workloads.mutate(request, policy, state.snapshot(now), placer)
-    decision = mutate(request, policy, state.snapshot(now), placer)
+        return workloads.mutate(request, policy, state.view(now), placer)
+    decision = mutate(request, policy, state.view(now), placer)
     if decision.claim is not None and decision.placement is not None and not request.dry_run:
         state.hold(decision.claim, decision.placement, now)
     return decision
@@ -183,18 +183,18 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
     """A plain pod is judged as the mutating hook leaves it, as in a cluster; a review just as it is."""
-    request, snapshot, placer = document.request, state.snapshot(now), Placer(state)
+    request, view, placer = document.request, state.view(now), Placer(state)
     if request.resource != "pods":
-        early = workloads.mutate(request, policy, snapshot, placer) if document.plain else IGNORED
-        return early if early.result == "denied" else workloads.validate(request, policy, snapshot, placer)
+        early = workloads.mutate(request, policy, view, placer) if document.plain else IGNORED
+        return early if early.result == "denied" else workloads.validate(request, policy, view, placer)
     if not document.plain:
-        return validate(request, policy, snapshot, placer)
-    first = mutate(request, policy, snapshot, placer)
+        return validate(request, policy, view, placer)
+    first = mutate(request, policy, view, placer)
     if first.result == "denied":
         return first
     if first.patch is not None:
         request = request._replace(object=apply(first.patch, orjson.loads(document.original)))
-    decision = validate(request, policy, snapshot, placer)
+    decision = validate(request, policy, view, placer)
     return decision if decision is IGNORED else replace(decision, warnings=(*first.warnings, *decision.warnings))
 
 

@@ -33,7 +33,7 @@ from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
-from webhook.cluster.state_view import Answers, Snapshot
+from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import Kind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import Placement
@@ -47,7 +47,7 @@ _FINISHED, _ROW_BITS = frozenset(("Succeeded", "Failed")), 32
 
 
 class ClusterState:
-    """Fed by arrows, one method each; read through `snapshot`. Not thread safe: one event loop owns it.
+    """Fed by arrows, one method each; read through `view`. Not thread safe: one event loop owns it.
 
     `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `replica`,
     `namespace`: this one's name, and where the pods of all of them are; see `Replicas`.
@@ -247,7 +247,7 @@ class ClusterState:
         """Whether nodes may be chosen."""
         return self.news.fresh(now)
 
-    def snapshot(self, now: float) -> Snapshot:
+    def view(self, now: float) -> StateView:
         """The cluster as units see it. Promises whose time is over are given back."""
         self.ledger.expire(now)
-        return Snapshot(self, self.fresh(now))
+        return StateView(self, self.fresh(now))

@@ -66,7 +66,7 @@ class State(Protocol):
         """The kinds that are known."""
 
 
-class Snapshot:
+class StateView:
     """Implements `cluster_view.Cluster`. It is live: what it says is what the state says when it is asked. Only `fresh` is of the
     moment when it was made. Nothing awaits while a review is answered, so within one review it does not change.
     """

@@ -98,21 +98,21 @@ class Handlers:
 
     def _mutate(self, request: review.Request, policy: Policy) -> Decision:
         now = self._clock()
-        snapshot = self._state.snapshot(now)
+        view = self._state.view(now)
         if request.resource != "pods":
-            return workloads.mutate(request, policy, snapshot, self._placer)
-        decision = pods.mutate(request, policy, snapshot, self._placer, self._cache.prepare)
+            return workloads.mutate(request, policy, view, self._placer)
+        decision = pods.mutate(request, policy, view, self._placer, self._cache.prepare)
         if decision.claim is not None and decision.placement is not None and not request.dry_run:
             self._state.hold(decision.claim, decision.placement, now)
         return decision
 
     def _validate(self, request: review.Request, policy: Policy) -> Decision:
-        snapshot = self._state.snapshot(self._clock())
+        view = self._state.view(self._clock())
         if request.resource == "configmaps":
-            return policy_configmap.validate(request, snapshot)
+            return policy_configmap.validate(request, view)
         if request.resource != "pods":
-            return workloads.validate(request, policy, snapshot, self._placer)
-        decision = pods.validate(request, policy, snapshot, self._placer)
+            return workloads.validate(request, policy, view, self._placer)
+        decision = pods.validate(request, policy, view, self._placer)
         if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
             promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
             if promise is not None:

@@ -32,7 +32,7 @@ def warm_up(policies: PolicySource, state: ClusterState, placer: Placer, clock: 
     """Decide for a pod of a Job, and for the Job, in both hooks: as a dry run, which promises nothing. The four answers."""
     handlers = Handlers(policies, state, placer, _Nobody(), clock)
     policy = policies.current
-    offered = state.snapshot(clock()).resources()
+    offered = state.view(clock()).resources()
     resource = next((name for name in offered if policy is not None and policy.gpus.kind(name)), _WHOLE)
     bodies = (_review("Pod", _pod(resource)), _review("Job", _job(resource)))
     return [decide(body) for body in bodies for decide in (handlers.mutate, handlers.validate)]
