@@ -47,7 +47,7 @@ def burst(state: ClusterState, replicas: int, make: Callable[[int], Object], str
         started = time.perf_counter()
         placement = placer.place(made, state.view(0.0), settings, strategy, GPUS)
         taken.append((time.perf_counter() - started) * 1e6)
-        state.reserve(made, placement, 0.0)
+        state.reserve_pod(made, placement, 0.0)
     size = replicas // _TENTHS
     return [median(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
 

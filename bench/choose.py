@@ -149,7 +149,7 @@ def _admit(
     with watches["choose"]:
         placement: Placement = placer.place(made, state.view(now), _SETTINGS, strategy_of(owner), GPUS)
     with watches["reserve"]:
-        state.reserve(made, placement, now)
+        state.reserve_pod(made, placement, now)
     if placement.nodes:
         _promise(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node

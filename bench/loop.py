@@ -27,7 +27,7 @@ from rich.table import Table
 from bench.output import stdout
 from bench.samples import admitted, as_stored, cluster, pod, refused, review
 from webhook.cli.offline import load_policy, load_state
-from webhook.cluster.pods import first_promised
+from webhook.cluster.pods import first_ranked_node
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
@@ -72,7 +72,7 @@ class Program:
 
     @staticmethod
     def _bound(obj: Object) -> Object:
-        return obj | {"spec": obj["spec"] | {"nodeName": first_promised(obj)}, "status": {"phase": "Running"}}
+        return obj | {"spec": obj["spec"] | {"nodeName": first_ranked_node(obj)}, "status": {"phase": "Running"}}
 
     def _timed(self, step: str, do: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         if not items:

@@ -128,7 +128,7 @@ def test_a_decision_says_what_was_done() -> None:
     assert warnings_of(decision) == ['PriorityClass "gpu-development" does not exist: the pod keeps its priority']
     assert decision.placement is not None
     assert decision.placement.reason == "cluster state is not known"
-    assert not decision.claim, "no node was chosen"
+    assert not decision.reservation, "no node was chosen"
     record = orjson.loads(decision.record)
     assert record["why"] == "cluster state is not known"
     assert orjson.loads(decision.patch or b"")[-1] == {
@@ -195,7 +195,7 @@ def test_a_refusal_tells_everything_at_once() -> None:
     decision = mutated(CONFLICT)
     assert decision.result == "denied"
     assert decision.patch is None
-    assert not decision.claim
+    assert not decision.reservation
     assert decision.message
     assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
     assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
@@ -257,13 +257,13 @@ def test_shadow_decides_and_changes_nothing() -> None:
     refused, patched = mutated(CONFLICT, "quiet"), mutated(pod(), "quiet")
     assert (refused.result, refused.patch, bool(refused.message)) == ("shadow", None, True)
     assert (patched.result, patched.patch, bool(patched.record)) == ("shadow", None, True)
-    assert not patched.claim
+    assert not patched.reservation
 
 
 def test_a_patch_that_does_not_give_the_edited_pod_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Edit, "patch", lambda _: b'[{"op":"remove","path":"/spec/nothing"}]')
     decision = mutated(pod())
-    assert (decision.result, decision.patch, decision.claim) == ("gated", None, None)
+    assert (decision.result, decision.patch, decision.reservation) == ("gated", None, None)
     assert warnings_of(decision) == ["gpu-admission: internal error, the pod was left as it was: please report this"]
 
 
@@ -309,8 +309,8 @@ def test_the_exempt_are_not_judged(tweaks: dict[str, Any]) -> None:
 
 def test_the_others_are() -> None:
     for namespace, account in (("ops", "default"), ("default", "exporter")):
-        claimed = GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": account}}
-        assert validated(claimed, namespace).result == "denied"
+        reserved_pod_seen = GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": account}}
+        assert validated(reserved_pod_seen, namespace).result == "denied"
 
 
 def test_a_good_pod_is_allowed() -> None:

@@ -93,7 +93,7 @@ def test_every_pod_with_gpus_counts_once(promised: bool) -> None:
     of = state([node("a")])
     nodes = ["a"] if promised else []
     if promised:
-        of.reserve(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+        of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     for made in (
         pod("p", promised=nodes),
         pod("p", promised=nodes, unschedulable=True),
@@ -110,7 +110,7 @@ def test_what_is_only_asked_for_counts_once_its_pod_is_seen() -> None:
     """Anybody who reaches the port can ask: what nobody stores is no demand to keep nodes free for."""
     of = state([node("a")])
     for _ in range(20):
-        of.reserve(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+        of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     assert of.history._total == 0
     of.pod_seen(pod("p", promised=["a"]), 1)
     assert of.history._total == 1

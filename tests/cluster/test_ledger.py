@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
-from webhook.cluster.pods import promise_of
+from webhook.cluster.pods import reservation_of
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -26,7 +26,7 @@ def chosen(*names: str) -> Placement:
 def reserved(made: dict[str, Any], *names: str) -> ClusterState:
     """A pod was admitted and promised these nodes."""
     of = three()
-    of.reserve(admitted(made), chosen(*names), 0)
+    of.reserve_pod(admitted(made), chosen(*names), 0)
     return of
 
 
@@ -43,7 +43,7 @@ def gpus(of: ClusterState) -> tuple[int, int, int]:
 
 def test_a_placement_without_nodes_reserves_nothing() -> None:
     of = three()
-    of.reserve(admitted(pod("p")), Placement((), "pack", "no node fits"), 0)
+    of.reserve_pod(admitted(pod("p")), Placement((), "pack", "no node fits"), 0)
     assert of.ledger.counts == Counts(0, 0)
     assert gpus(of) == (8, 8, 8)
 
@@ -68,7 +68,7 @@ def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
     of = three()
     free = free_cpu(of, A)
     made = pod("p", gpus=0, promised=[A])
-    of.reserve(admitted(made), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
+    of.reserve_pod(admitted(made), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
     of.pod_seen(made, 1)
     assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 1))
     of.pod_seen(pod("p", gpus=0, promised=[A], on=A), 2)
@@ -152,7 +152,7 @@ def test_a_reservation_expires() -> None:
 
 def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
     of = reserved(pod("seen", promised=[A]), A)
-    of.reserve(admitted(pod("refused")), chosen(B), 0)
+    of.reserve_pod(admitted(pod("refused")), chosen(B), 0)
     of.pod_seen(pod("seen", promised=[A]), 1)
     of.expire(10.0)
     assert gpus(of) == (7, 8, 8)
@@ -161,7 +161,7 @@ def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
 
 def test_a_reservation_for_other_gpus_of_the_same_owner_is_not_used_up() -> None:
     of = reserved(pod("p", gpus=1), A)
-    of.reserve(admitted(pod("p", gpus=2)), chosen(A), 0)
+    of.reserve_pod(admitted(pod("p", gpus=2)), chosen(A), 0)
     of.pod_seen(pod("p", gpus=2, promised=[A]), 1)
     assert of.ledger.counts == Counts(1, 1)
     of.expire(10.0)
@@ -184,15 +184,15 @@ def test_a_snapshot_gives_back_what_expired() -> None:
 
 
 def release(of: ClusterState, refused: dict[str, Any]) -> None:
-    promise = promise_of(refused)
-    assert promise is not None
-    of.release(promise)
+    reservation = reservation_of(refused)
+    assert reservation is not None
+    of.release(reservation)
 
 
 def test_a_pod_that_is_refused_after_all_gives_back_its_reservation_and_no_other() -> None:
     made = pod("p", owner="o", promised=[A])
     of = reserved(made, A)
-    of.reserve(admitted(pod("q", owner="r")), chosen(A), 0)
+    of.reserve_pod(admitted(pod("q", owner="r")), chosen(A), 0)
     metadata = {**admitted(made)["metadata"], "annotations": made["metadata"]["annotations"]}
     refused = {"metadata": metadata, "spec": made["spec"]}
     release(of, refused)
@@ -237,7 +237,7 @@ def test_a_pod_of_another_replica_is_held_without_a_reservation() -> None:
 def test_alike_reservations_are_used_up_one_by_one() -> None:
     of = three()
     for _ in range(3):
-        of.reserve(admitted(pod("p", owner="o")), chosen(A), 0)
+        of.reserve_pod(admitted(pod("p", owner="o")), chosen(A), 0)
     of.pod_seen(pod("p1", owner="o", promised=[A]), 1)
     of.pod_seen(pod("p2", owner="o", promised=[A]), 1)
     of.pod_seen(pod("p2", owner="o", promised=[A]), 2)  # the same again

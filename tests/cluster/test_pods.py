@@ -9,14 +9,14 @@ import pytest
 from tests.cluster.objects import GPU, admitted, pod
 from webhook.cluster.pods import (
     demand_of,
-    first_promised,
+    first_ranked_node,
     key_of,
     named_nodes,
     owner_key,
     pinned_models,
     pod_id,
-    promise_of,
-    promised_nodes,
+    ranked_nodes,
+    reservation_of,
 )
 from webhook.errors import QuantityError
 
@@ -95,16 +95,16 @@ def test_named_nodes_come_by_falling_weight() -> None:
     ],
 )
 def test_the_first_promised_node_is_the_first_of_all(obj: dict[str, Any]) -> None:
-    assert first_promised(obj) == next(iter(promised_nodes(obj)), None)
-    promise = promise_of(obj)
-    assert (promise and promise.node) == first_promised(obj)
+    assert first_ranked_node(obj) == next(iter(ranked_nodes(obj)), None)
+    reservation = reservation_of(obj)
+    assert (reservation and reservation.node) == first_ranked_node(obj)
 
 
 def test_what_cannot_be_counted_was_promised_nothing() -> None:
     obj = pod("p", promised=["a"])
-    assert promise_of(obj) is not None
+    assert reservation_of(obj) is not None
     obj["spec"]["containers"][0]["resources"] = {"requests": {GPU: "many"}}
-    assert promise_of(obj) is None
+    assert reservation_of(obj) is None
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_node_that_comes_back_still_has_its_pods() -> None:
 
 def test_a_resource_that_no_node_had_is_counted_from_the_pods_that_hold_it_already() -> None:
     of = state([node("gpu-a", gpus=None)], [pod("p", 3, on="gpu-a")])
-    of.reserve(admitted(pod("q", 2)), chosen("gpu-a"), 0)
+    of.reserve_pod(admitted(pod("q", 2)), chosen("gpu-a"), 0)
     of.node_seen(node("gpu-a"))  # the device plugin has started
     assert free(of, "gpu-a") == 3
 
@@ -283,7 +283,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
     def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:
-        self.of.reserve(admitted(made), chosen(*nodes), self.now)
+        self.of.reserve_pod(admitted(made), chosen(*nodes), self.now)
 
     @rule(seconds=st.floats(0.0, 20.0))
     def time_passes(self, seconds: float) -> None:

@@ -33,7 +33,7 @@ for strategy in ("pack", "spread", "off"):
         made["metadata"]["ownerReferences"][0]["kind"] = "Job"
         snapshot = of.view(0)
         placement = placer.place(made, snapshot, PlacementSettings(), strategy, GPUS)
-        of.reserve(made, placement, 0)
+        of.reserve_pod(made, placement, 0)
         placer.fits_empty(made, snapshot, PlacementSettings(), GPUS)
         snapshot.gpu_taints(GPUS), snapshot.domains("topology.kubernetes.io/zone", GPUS), snapshot.resources()
         snapshot.largest("nvidia.com/gpu", 3), snapshot.label_values("rank", GPUS), snapshot.elastic

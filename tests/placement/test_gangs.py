@@ -36,7 +36,7 @@ def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = No
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS) -> str:
     """Admit a pod, and give the node that was chosen for it."""
     placement = placer(of).place(admitted(made), of.view(0), settings, strategy, GPUS)
-    of.reserve(admitted(made), placement, 0)
+    of.reserve_pod(admitted(made), placement, 0)
     return placement.nodes[0].node
 
 

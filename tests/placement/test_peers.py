@@ -75,7 +75,7 @@ def test_the_lists_of_an_owner_give_what_a_look_at_all_its_pods_gives(data: st.D
         kept = placed(of, made, strategy, lists=True)
         assert kept == placed(of, made, strategy, lists=False)
         if data.draw(st.booleans()):
-            of.reserve(made, kept, 0)
+            of.reserve_pod(made, kept, 0)
 
 
 @pytest.mark.parametrize("strategy", ["apart", "spread"])
@@ -95,6 +95,6 @@ def test_the_work_for_one_more_replica_does_not_grow_with_those_on_their_way(
     each: list[int] = []
     for number in range(900):
         start, made = looked, admitted(pod(f"p{number}", 1, owner="o"))
-        of.reserve(made, placer(of).place(made, of.view(0), SETTINGS, strategy, GPUS), 0)
+        of.reserve_pod(made, placer(of).place(made, of.view(0), SETTINGS, strategy, GPUS), 0)
         each.append(looked - start)
     assert sorted(each)[len(each) * 98 // 100] <= module.SEVERAL + 4 * SETTINGS.nodes

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from tests.placement.oracle import feasible, matches
-from webhook.cluster.pods import claim_of
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import Placement
@@ -261,7 +261,7 @@ def test_the_reasons_are_counted_most_first() -> None:
 def test_a_promise_counts_as_taken() -> None:
     of = state([node("a", gpus=1)])
     first = placed(of, pod("p"))
-    of.reserve(admitted(pod("p")), first, 0)
+    of.reserve_pod(admitted(pod("p")), first, 0)
     assert placed(of, pod("q")).rejected == (("too few free GPUs", 1),)
 
 
@@ -373,7 +373,7 @@ def test_a_burst_of_one_owner_is_spread_evenly(strategy: str) -> None:
     for i in range(12):
         made = pod(f"p{i}", owner="o")
         placement = placed(of, admitted(made), strategy)
-        of.reserve(admitted(made), placement, 0)
+        of.reserve_pod(admitted(made), placement, 0)
         counts[placement.nodes[0].node] = counts.get(placement.nodes[0].node, 0) + 1
     assert set(counts.values()) == {3}
 
@@ -454,17 +454,17 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
 
     each, once = fed(), fed()
     first = admitted(pod("p-0", 2, owner="o", nodeSelector={"zone": "a"}))
-    ask, claim = ask_of(first, DEFAULTS, "spread", GPUS), claim_of(first)
+    ask, wanted_reservation = ask_of(first, DEFAULTS, "spread", GPUS), reservation_request(first)
     assert isinstance(ask, Ask)
     first["spec"]["nodeSelector"]["zone"] = "b"  # an ask keeps nothing of the pod
     for i in range(12):
         made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
         assert ask_of(made, DEFAULTS, "spread", GPUS) == ask
-        assert claim_of(made) == claim
+        assert reservation_request(made) == wanted_reservation
         wanted, found = placed(each, made, "spread"), placer(once).answer(ask, once.view(0), DEFAULTS, GPUS)
         assert found == wanted
-        each.reserve(made, wanted, 0)
-        once.hold(claim, found, 0)
+        each.reserve_pod(made, wanted, 0)
+        once.reserve(wanted_reservation, found, 0)
     assert each.ledger.counts == once.ledger.counts
     assert each.usage.peers == once.usage.peers
 
@@ -659,7 +659,7 @@ of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range
 for i in range(60):
     made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
     placement = placed(of, made, "spread" if i % 2 else "pack")
-    of.reserve(made, placement, 0)
+    of.reserve_pod(made, placement, 0)
     print(placement)
 """
 

@@ -60,7 +60,7 @@ def test_replicas_that_have_not_heard_of_each_other_fill_different_nodes(strateg
         for number in range(5):
             made = admitted(pod(f"p{number}", gpus))
             placement = placed(of, made, strategy)
-            of.reserve(made, placement, 0)
+            of.reserve_pod(made, placement, 0)
             chosen[-1].add(placement.nodes[0].node)
     assert len(set.union(*chosen)) == sum(map(len, chosen))
 
@@ -132,7 +132,7 @@ def test_scores_that_were_kept_equal_new_ones_to_the_bit_whoever_comes_and_takes
             of.pod_gone(pod(f"p{data.draw(st.integers(0, 9))}"), 0)
         elif what == 3:
             waiting.append(pod(f"w{step}", data.draw(st.integers(1, 8)), promised=[name]))
-            of.reserve(admitted(waiting[-1]), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
+            of.reserve_pod(admitted(waiting[-1]), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
         elif what == 4 and waiting:
             of.pod_seen(waiting.pop(), 0)
         else:

@@ -89,7 +89,7 @@ def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_
     for number in range(8):
         made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
         placement = placer(of).place(made, of.view(0), PlacementSettings(), "apart", GPUS)
-        of.reserve(made, placement, 0)
+        of.reserve_pod(made, placement, 0)
         on.append(placement.nodes[0].node)
     assert (on.count("a"), on.count("b")) == (4, 4)
 

@@ -19,8 +19,8 @@ import trustme
 from tests.edge import ANSWER, CA, LEAF, NOW, TRUST, Running, post, running, until
 from tests.served import NOW as NOW_SERVED
 from tests.served import Server, after, plain_pod, review
-from webhook.cluster.credit import FIRST
 from webhook.cluster.ledger import Counts
+from webhook.cluster.reservation_limit import FIRST
 from webhook.server import http, http_response
 from webhook.server.load import MOST_BYTES, Queue
 from webhook.tls.serve import LiveContext
@@ -280,14 +280,14 @@ def forged(number: int) -> bytes:
     return review(obj, uid=f"u-{number}")
 
 
-async def test_promises_in_any_name_change_little_for_others_and_end() -> None:
+async def test_reservations_in_any_name_change_little_for_others_and_end() -> None:
     served = Server()
     async with running(served.handlers.mutate) as it, streams() as opened:
         opened.append(stranger := await dial(it, "127.0.0.2"))
         for number in range(200):
             assert await asked(stranger, forged(number)) == 200
     assert served.state.ledger.counts == Counts(FIRST, 0)
-    assert served.state.ledger.credit.declined == 200 - FIRST
+    assert served.state.ledger.limit.declined == 200 - FIRST
     assert served.state.history.popular({}) == (), "what nobody stores is no demand to keep nodes free for"
     served.state.expire(NOW_SERVED + 11)
     assert served.state.ledger.counts == Counts(0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from webhook.cluster.pods import Claim
+from webhook.cluster.pods import ReservationRequest
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
 
@@ -43,7 +43,7 @@ class Decision:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Found, ...] = ()
     placement: Placement | None = None
-    claim: Claim | None = None
+    reservation: ReservationRequest | None = None
     """What is to be reserved on the first node of `placement`; None where this call chose none."""
     unknown_profile: bool = False
 

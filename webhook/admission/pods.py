@@ -16,7 +16,7 @@ from webhook.admission import record as explain
 from webhook.admission.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.reduced import as_json, reduced
-from webhook.cluster.pods import claim_of
+from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
@@ -167,8 +167,8 @@ def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Place
         return replace(decision, result="gated", warnings=(_GATED,))
     if home.settings.shadow:
         return replace(decision, result="shadow")
-    claim = claim_of(edit.object) if isinstance(ask, Ask) and placement.nodes else None
-    return replace(decision, result="patched", patch=patch, claim=claim)
+    reservation = reservation_request(edit.object) if isinstance(ask, Ask) and placement.nodes else None
+    return replace(decision, result="patched", patch=patch, reservation=reservation)
 
 
 def _said(*warnings: str | None) -> tuple[str, ...]:

@@ -176,8 +176,8 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
     if request.resource != "pods":
         return workloads.mutate(request, policy, state.view(now), placer)
     decision = mutate(request, policy, state.view(now), placer)
-    if decision.claim is not None and decision.placement is not None and not request.dry_run:
-        state.hold(decision.claim, decision.placement, now)
+    if decision.reservation is not None and decision.placement is not None and not request.dry_run:
+        state.reserve(decision.reservation, decision.placement, now)
     return decision
 
 

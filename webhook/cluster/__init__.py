@@ -1,1 +1,1 @@
-"""The cluster as events tell it, and what was promised."""
+"""The state of the cluster, and reservations."""

@@ -1,4 +1,4 @@
-"""GPUs promised to pods that were admitted and are not yet bound.
+"""Reservations: GPUs held for pods that were admitted and are not yet bound.
 
     admitted here            admitted elsewhere
          │ reserve                │
@@ -12,15 +12,14 @@
          ▼                        ▼
       nothing                  nothing held; remembered until bound or gone
 
-Both states hold the pod's demand on the first of its ranked nodes. Admission runs before names and uids exist, so a
-reservation is known by what stays true: namespace, owner or generated name, first node and GPUs; not by CPU and memory,
-which a webhook after ours may add to with a sidecar. Reservations with the same key are alike; a pod that is seen uses
-up the oldest, and from then on its own demand is held. A pod that another replica admitted is recognised by its
-decision annotation in the same way, without a reservation.
+In both states the pod's demand is held on the first of its ranked nodes. Admission runs before a pod has a name or a uid,
+so a reservation is matched by namespace, owner or generated name, first node and GPUs. CPU and memory do not count: a
+later webhook may add a sidecar. A pod that is seen takes the oldest reservation that matches, and from then on its own
+demand is held. A pod that another replica admitted is recognised by its decision annotation.
 
-A pod that is stored is in the watch within moments. One that is not seen soon was refused (by quota, by another hook),
-and a controller that is refused tries again and again: so a reservation lives for a shorter time than a pod may wait to
-be bound. And anybody who reaches the port can ask: how many may be open to an owner is `Credit`'s to say.
+A stored pod is in the watch within moments. A pod that is not seen soon was refused by quota or by another webhook, and
+its controller tries again. So a reservation whose pod is not seen ends earlier than one whose pod waits to be bound.
+Anybody who reaches the port can ask for reservations: `ReservationLimit` bounds how many an owner has open.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Literal, NamedTuple
 
-from webhook.cluster.credit import Credit
 from webhook.cluster.pods import PodKey
+from webhook.cluster.reservation_limit import ReservationLimit
 from webhook.cluster.usage import Kind, Usage
 
-_NONE: Final[dict[str, list[_Held]]] = {}
-Bound = Literal["unpromised", "promised", "counted"]
-"""Of a pod that is bound: nothing was promised to it; something was; and what was held is the pod's, so it counts already."""
+_NONE: Final[dict[str, list[_Reservation]]] = {}
+Bound = Literal["unreserved", "reserved", "counted"]
+"""Of a pod that is bound: it had no reservation; it had one elsewhere; it had one on its node, which counts as the pod now."""
 
 
-class _Held:
-    """One reservation or one claim. `row` is -1 once it holds nothing."""
+class _Reservation:
+    """What is held for one pod. `row` is -1 once it holds nothing."""
 
     __slots__ = ("kind", "node", "nodes", "pod", "reserved", "row", "until")
 
     def __init__(self, pod: PodKey, node: str, row: int, kind: Kind, until: float) -> None:
         self.pod = pod
         self.node = node
-        """The first of the ranked ones."""
+        """The first of the ranked nodes."""
         self.reserved = False
-        """It is one of those that wait for a pod."""
+        """The pod was not yet seen."""
         self.nodes: tuple[str, ...] = ()
-        """The ranked nodes, once the pod is seen: it names them. Before that there may be thousands, and none is looked at."""
+        """The ranked nodes, once the pod is seen: its annotation names them."""
         self.row = row
         self.kind = kind
         self.until = until
@@ -57,7 +56,7 @@ class _Held:
 
 class Counts(NamedTuple):
     reserved: int
-    """Promised here, pod not yet seen."""
+    """Reserved here, pod not yet seen."""
     seen: int
     """Pod exists, not yet bound, holds its first node."""
 
@@ -71,16 +70,16 @@ class Ledger:
         self.unseen_ttl = unseen_ttl
         """Seconds within which a pod must be seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
-        """Where pods with a promise were bound: on their first choice, on another of their ranked nodes, elsewhere."""
+        """Where pods with a reservation were bound: on the first of their ranked nodes, on another of them, elsewhere."""
         self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
-        """How promises ended."""
-        self.credit = Credit()
+        """How reservations ended."""
+        self.limit = ReservationLimit()
         self._usage = usage
-        self._reserved: dict[PodKey, dict[str, list[_Held]]] = {}
-        """By pod and first node, oldest first. One dictionary of all would be too large for the caches."""
-        self._seen: dict[int | str, _Held] = {}
-        self._unseen: deque[_Held] = deque()
-        self._waiting: deque[_Held] = deque()
+        self._reserved: dict[PodKey, dict[str, list[_Reservation]]] = {}
+        """By pod and first node, oldest first."""
+        self._seen: dict[int | str, _Reservation] = {}
+        self._unseen: deque[_Reservation] = deque()
+        self._waiting: deque[_Reservation] = deque()
         self._counts = [0, 0]
 
     @property
@@ -94,41 +93,41 @@ class Ledger:
 
     def reserve(self, pod: PodKey, node: str, kind: Kind, now: float) -> None:
         """Admitted here, with this node ranked first."""
-        held = self._hold(pod, node, kind, now + self.unseen_ttl)
-        held.reserved = True
-        self._unseen.append(held)
+        reservation = self._reserve(pod, node, kind, now + self.unseen_ttl)
+        reservation.reserved = True
+        self._unseen.append(reservation)
         nodes = self._reserved.get(pod)
         if nodes is None:
             nodes = self._reserved[pod] = {}
         if node in nodes:
-            nodes[node].append(held)
+            nodes[node].append(reservation)
         else:
-            nodes[node] = [held]  # a deque takes ten times as much, and most hold one
+            nodes[node] = [reservation]  # a deque takes ten times the memory, and most have one entry
         self._counts[0] += 1
-        self.credit.opened(pod)
+        self.limit.opened(pod)
 
     def release(self, pod: PodKey, node: str, kind: Kind) -> None:
         """Refused after it was admitted: the pod will not come."""
-        held = self._use_up(pod, node, kind)
-        if held is not None:
+        reservation = self._take(pod, node, kind)
+        if reservation is not None:
             self.ended["refused"] += 1
-            self._let_go(held)
+            self._give_back(reservation)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> bool:
         """The pod exists and is not bound. False where that was known, or is what was reserved for."""
         if uid in self._seen:
             return False
-        held = self._use_up(pod, nodes[0], kind)
-        new = held is None
-        if held is None:
-            held = self._hold(pod, nodes[0], kind, now)
+        reservation = self._take(pod, nodes[0], kind)
+        new = reservation is None
+        if reservation is None:
+            reservation = self._reserve(pod, nodes[0], kind, now)
         else:
-            self._becomes(held, kind)
-        self._usage.claimed(held.row, kind, this=not new)
-        held.nodes, held.until = nodes, now + self.ttl
-        self._waiting.append(held)
+            self._becomes(reservation, kind)
+        self._usage.reserved_pod_seen(reservation.row, kind, this=not new)
+        reservation.nodes, reservation.until = nodes, now + self.ttl
+        self._waiting.append(reservation)
         self._counts[1] += 1
-        self._seen[uid] = held
+        self._seen[uid] = reservation
         return new
 
     def waits(self, uid: int | str) -> bool:
@@ -137,97 +136,101 @@ class Ledger:
 
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
-        held = self._seen.get(uid)
-        if held is not None and held.row >= 0:
+        reservation = self._seen.get(uid)
+        if reservation is not None and reservation.row >= 0:
             self._counts[1] -= 1
             self.ended["unschedulable"] += 1
-            self._let_go(held)
+            self._give_back(reservation)
 
     def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, node: str) -> Bound:
         """The pod is on a node: what was held there counts as the pod's now, what was held elsewhere is given back."""
-        held = self._seen.pop(uid, None)
-        if held is not None:
-            nodes = held.nodes
-            if held.row >= 0:
+        reservation = self._seen.pop(uid, None)
+        if reservation is not None:
+            nodes = reservation.nodes
+            if reservation.row >= 0:
                 self._counts[1] -= 1
         else:
-            held = self._use_up(pod, nodes[0], kind) if nodes else None
-            if held is None:
-                return "unpromised"
+            reservation = self._take(pod, nodes[0], kind) if nodes else None
+            if reservation is None:
+                return "unreserved"
         where = "first" if node == nodes[0] else "ranked" if node in nodes else "other"
         self.honoured[where] += 1
         self.ended["bound"] += 1
-        if held.row >= 0 and held.row == self._usage.nodes.row_of.get(node):
-            self._becomes(held, kind)
-            held.row = -1
+        if reservation.row >= 0 and reservation.row == self._usage.nodes.row_of.get(node):
+            self._becomes(reservation, kind)
+            reservation.row = -1
             return "counted"
-        self._let_go(held)
-        return "promised"
+        self._give_back(reservation)
+        return "reserved"
 
     def gone(self, uid: int | str) -> None:
         """The pod was deleted, or finished, before it was bound."""
-        held = self._seen.pop(uid, None)
-        if held is not None and held.row >= 0:
+        reservation = self._seen.pop(uid, None)
+        if reservation is not None and reservation.row >= 0:
             self._counts[1] -= 1
             self.ended["gone"] += 1
-            self._let_go(held)
+            self._give_back(reservation)
 
     def expire(self, now: float) -> None:
-        """Give back what was promised for too long to a pod that was not seen, or not bound."""
+        """End the reservations whose pod was not seen, or not bound, in time."""
         unseen = self._unseen
-        while unseen and (not unseen[0].reserved or unseen[0].until <= now):  # that of one that was seen is another
-            held = unseen.popleft()
-            if held.reserved:
-                self._take_out(held)
+        while unseen and (not unseen[0].reserved or unseen[0].until <= now):  # a seen pod has its own time
+            reservation = unseen.popleft()
+            if reservation.reserved:
+                self._forget(reservation)
                 self.ended["expired"] += 1
-                self._let_go(held)
+                self._give_back(reservation)
         while self._waiting and self._waiting[0].until <= now:
-            held = self._waiting.popleft()
-            if held.row >= 0:
+            reservation = self._waiting.popleft()
+            if reservation.row >= 0:
                 self._counts[1] -= 1
                 self.ended["expired"] += 1
-                self._let_go(held)
+                self._give_back(reservation)
 
     def holders(self) -> list[tuple[int, Kind]]:
         """Every row and kind that is held now."""
-        reserved = [held for held in self._unseen if held.reserved]
-        return [(held.row, held.kind) for held in (*reserved, *self._seen.values()) if held.row >= 0]
+        reserved = [reservation for reservation in self._unseen if reservation.reserved]
+        return [
+            (reservation.row, reservation.kind)
+            for reservation in (*reserved, *self._seen.values())
+            if reservation.row >= 0
+        ]
 
     def waiting(self) -> list[int | str]:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _hold(self, pod: PodKey, node: str, kind: Kind, until: float) -> _Held:
+    def _reserve(self, pod: PodKey, node: str, kind: Kind, until: float) -> _Reservation:
         row = self._usage.nodes.row(node)
-        return _Held(pod, node, row, self._usage.take(row, kind), until)
+        return _Reservation(pod, node, row, self._usage.take(row, kind), until)
 
-    def _becomes(self, held: _Held, kind: Kind) -> None:
-        """The pod asks for something else than what was promised."""
-        if held.kind is not kind:
-            before, held.kind = held.kind, self._usage.take(held.row, kind)
-            self._usage.give_back(held.row, before)
+    def _becomes(self, reservation: _Reservation, kind: Kind) -> None:
+        """The pod asks for something else than was reserved."""
+        if reservation.kind is not kind:
+            before, reservation.kind = reservation.kind, self._usage.take(reservation.row, kind)
+            self._usage.give_back(reservation.row, before)
 
-    def _let_go(self, held: _Held) -> None:
-        if held.row >= 0:
-            row, held.row = held.row, -1
-            self._usage.give_back(row, held.kind)
+    def _give_back(self, reservation: _Reservation) -> None:
+        if reservation.row >= 0:
+            row, reservation.row = reservation.row, -1
+            self._usage.give_back(row, reservation.kind)
 
-    def _use_up(self, pod: PodKey, node: str, kind: Kind) -> _Held | None:
+    def _take(self, pod: PodKey, node: str, kind: Kind) -> _Reservation | None:
         """The oldest reservation for such a pod on this node, taken out of the reserved ones."""
-        for held in self._reserved.get(pod, _NONE).get(node, ()):
-            if held.kind.gpus == kind.gpus:
-                self._take_out(held)
-                return held
+        for reservation in self._reserved.get(pod, _NONE).get(node, ()):
+            if reservation.kind.gpus == kind.gpus:
+                self._forget(reservation)
+                return reservation
         return None
 
-    def _take_out(self, held: _Held) -> None:
-        held.reserved = False
-        nodes = self._reserved[held.pod]
-        alike = nodes[held.node]
-        alike.remove(held)
-        if not alike:
-            del nodes[held.node]
+    def _forget(self, reservation: _Reservation) -> None:
+        reservation.reserved = False
+        nodes = self._reserved[reservation.pod]
+        equal = nodes[reservation.node]
+        equal.remove(reservation)
+        if not equal:
+            del nodes[reservation.node]
             if not nodes:
-                del self._reserved[held.pod]
+                del self._reserved[reservation.pod]
         self._counts[0] -= 1
-        self.credit.closed(held.pod)
+        self.limit.closed(reservation.pod)

@@ -110,7 +110,7 @@ class Columns:
         """Allocatable by resource: "cpu" in thousandths, "memory" and "ephemeral-storage" in bytes, "pods", and every
         resource that some node has by its full name. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
-        """Allocatable less what pods on the node and pods promised to it request. May be negative."""
+        """Allocatable less what pods request that are bound to the node or have a reservation there. May be negative."""
         self.free_at: dict[str, memoryview] = {}
         """The same numbers, one at a time: that takes half as long so."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)

@@ -1,4 +1,4 @@
-"""Reads of a pod what placement needs: its demand, who it belongs to, and which nodes it was promised."""
+"""Reads of a pod what placement needs: its demand, its owner, and the nodes that were ranked for it."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def key_of(pod: Pod) -> PodKey:
     return PodKey(namespace_of(pod), _controller(pod) or name[:_LONGEST_NAME])
 
 
-class Claim(NamedTuple):
-    """What a promise to a pod depends on, apart from its nodes. Equal for the replicas of a workload."""
+class ReservationRequest(NamedTuple):
+    """What is reserved for a pod, whatever the node. Equal for the replicas of a workload."""
 
     key: PodKey
     demand: Demand
@@ -97,24 +97,22 @@ class Claim(NamedTuple):
     """The GPU models that the pod is confined to; None: any."""
 
 
-def claim_of(pod: Pod) -> Claim:
-    """Of a pod as it was admitted: name and uid may be missing. Raises QuantityError."""
-    return Claim(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
+def reservation_request(pod: Pod) -> ReservationRequest:
+    """For a pod as it was admitted: name and uid may be missing. Raises QuantityError."""
+    return ReservationRequest(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
 
 
-class Promise(NamedTuple):
-    """What is held for a pod that was admitted."""
+class Reservation(NamedTuple):
+    """What is held for a pod that was admitted, and on which node."""
 
-    claim: Claim
+    request: ReservationRequest
     node: str
 
 
-def promise_of(pod: Pod) -> Promise | None:
-    """What `pod` says that it was promised; None where it says nothing that we would believe, or its quantities cannot be
-    read.
-    """
+def reservation_of(pod: Pod) -> Reservation | None:
+    """The reservation that `pod` names; None where we would not believe it, or cannot read its quantities."""
     try:
-        return Promise(claim_of(pod), node) if (node := first_promised(pod)) else None
+        return Reservation(reservation_request(pod), node) if (node := first_ranked_node(pod)) else None
     except QuantityError:
         return None
 
@@ -142,8 +140,8 @@ def is_gpu_like(demand: Demand) -> bool:
     return any("/" in name for name, _ in demand.requests)
 
 
-def promised_nodes(pod: Pod) -> tuple[str, ...]:
-    """The nodes that admission ranked for this pod, best first; () where there is no such promise.
+def ranked_nodes(pod: Pod) -> tuple[str, ...]:
+    """The nodes that admission ranked for this pod, best first; () where there are none.
 
     Anybody can write the annotation. It counts only as far as the spec says the same: the first node must be the
     spec's own first preference, or be required by it, and the others must be named there too.
@@ -156,14 +154,14 @@ def promised_nodes(pod: Pod) -> tuple[str, ...]:
     return tuple([name for name in names if name in known])
 
 
-def first_promised(pod: Pod) -> str | None:
-    """The first of `promised_nodes`, for a part of its cost."""
+def first_ranked_node(pod: Pod) -> str | None:
+    """The first of `ranked_nodes`, which it finds in less time."""
     if not (names := _recorded(pod)):
         return None
     terms = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(PREFERRED)
     if terms and _names_in(max(terms, key=_weight).get("preference") or {})[:1] == names[:1]:
         return names[0]
-    return next(iter(promised_nodes(pod)), None)
+    return next(iter(ranked_nodes(pod)), None)
 
 
 def _recorded(pod: Pod) -> list[str]:

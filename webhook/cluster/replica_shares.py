@@ -1,7 +1,7 @@
 """Whose a node is to fill, where several replicas choose at once.
 
 A replica learns of another's choice when the pod is in the watch, a tenth of a second later, and in a burst both fill the
-same best node meanwhile: a pod that finds it full takes what was promised to another, and so on. So replicas share the
+same best node meanwhile: a pod that finds it full takes the reserved GPUs of another, and so on. So replicas share the
 nodes out without a word to each other, by a hash of both names (rendezvous: all come to the same answer, and one that comes
 or goes moves no more nodes than it must). Each fills its own, and takes one of another's where that is better by far, or its
 own are full: the one with most room first, for the other fills the fullest first, and of equal ones the one that the other

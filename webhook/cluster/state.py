@@ -1,7 +1,7 @@
-"""The cluster as events tell it: nodes, pods, priority classes, namespaces, and what is promised to pods on their way.
+"""The state of the cluster, kept by events: nodes, pods, priority classes, namespaces, and reservations.
 
 Only what placement and the units need is kept. Objects are plain dicts as the API gives them. After any events in any
-order the state equals one that was fed from a fresh list (but for promises, which a list does not show).
+order the state equals one that was filled from a fresh list (but for reservations, which a list does not show).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
-    Claim,
-    Promise,
-    claim_of,
+    Reservation,
+    ReservationRequest,
     counted_demand,
     is_gpu_like,
     key_of,
     owner_key,
     pinned_models,
     pod_id,
-    promised_nodes,
+    ranked_nodes,
+    reservation_request,
 )
 from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.replicas import Replicas
@@ -47,7 +47,7 @@ _FINISHED, _ROW_BITS = frozenset(("Succeeded", "Failed")), 32
 
 
 class ClusterState:
-    """Fed by arrows, one method each; read through `view`. Not thread safe: one event loop owns it.
+    """Changed by one method per event; read through `view`. Not thread safe: one event loop owns it.
 
     `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `replica`,
     `namespace`: this one's name, and where the pods of all of them are; see `Replicas`.
@@ -116,12 +116,12 @@ class ClusterState:
         kind = self.usage.kind(demand, owner_key(pod))
         new = uid not in self._pods
         first = new and not self.ledger.waits(uid)
-        nodes = promised_nodes(pod) if first else ()  # once: it is a third of an event
+        nodes = ranked_nodes(pod) if first else ()  # once: it is a third of an event
         if first and (nodes or spec.get("nodeName")):
-            self.ledger.credit.came(key)
+            self.ledger.limit.came(key)
             self.history.add(demand, pinned_models(spec))
         if node := spec.get("nodeName"):
-            ended = self.ledger.bound(uid, key, nodes, kind, node) if new else "promised"
+            ended = self.ledger.bound(uid, key, nodes, kind, node) if new else "reserved"
             self._put(uid, node, kind, counted=ended == "counted")
             return
         if nodes:
@@ -164,26 +164,26 @@ class ClusterState:
             yield packed >> _ROW_BITS, self._kind(packed)
         yield from self.ledger.holders()
 
-    # --- promises -----------------------------------------------------------------------------------------------------
+    # --- reservations -------------------------------------------------------------------------------------------------
 
-    def reserve(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
+    def reserve_pod(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
         """Hold what `pod` asks for on the first node of `placement` until it is seen. Nothing where none was chosen.
 
         `pod` is as it was admitted: name and uid may be missing. Raises QuantityError.
         """
         if placement.nodes:
-            self.hold(claim_of(pod), placement, now)
+            self.reserve(reservation_request(pod), placement, now)
 
-    def hold(self, claim: Claim, placement: Placement, now: float) -> None:
-        """As `reserve`, for a pod whose claim is known; and nothing where its owner has too many promises open: see `Credit`."""
-        if placement.nodes and self.ledger.credit.allows(claim.key, len(self.nodes.row_of)):
-            kind = self.usage.kind(claim.demand, claim.owner)
-            self.ledger.reserve(claim.key, placement.nodes[0].node, kind, now)
+    def reserve(self, request: ReservationRequest, placement: Placement, now: float) -> None:
+        """As `reserve_pod`, for a request made before. Nothing where its owner has too many open: see `ReservationLimit`."""
+        if placement.nodes and self.ledger.limit.allows(request.key, len(self.nodes.row_of)):
+            kind = self.usage.kind(request.demand, request.owner)
+            self.ledger.reserve(request.key, placement.nodes[0].node, kind, now)
 
-    def release(self, promise: Promise) -> None:
-        """Give back what `hold` held for a pod that was refused after all. Nothing where nothing is held."""
-        claim, node = promise
-        self.ledger.release(claim.key, node, self.usage.kind(claim.demand, claim.owner))
+    def release(self, reservation: Reservation) -> None:
+        """Give back what `reserve` held for a pod that was refused after all. Nothing where nothing is held."""
+        request, node = reservation
+        self.ledger.release(request.key, node, self.usage.kind(request.demand, request.owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
@@ -248,6 +248,6 @@ class ClusterState:
         return self.news.fresh(now)
 
     def view(self, now: float) -> StateView:
-        """The cluster as units see it. Promises whose time is over are given back."""
+        """The cluster as units see it. Reservations whose time is over end first."""
         self.ledger.expire(now)
         return StateView(self, self.fresh(now))

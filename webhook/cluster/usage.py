@@ -42,7 +42,7 @@ class Usage:
         return Kind(demand, owner, -1) if found is None else found
 
     def take(self, row: int, kind: Kind) -> Kind:
-        """One more pod of this kind on a row (bound or promised). Gives the kind as it is kept."""
+        """One more pod of this kind on a row (bound or reserved). Returns the kind as it is kept."""
         kind = self._keep(kind) if kind.number < 0 else kind
         kind.held += 1
         free = self.nodes.columns.free_at
@@ -79,8 +79,8 @@ class Usage:
             kind.number = -1
         self.nodes.drop_if_unused(row)
 
-    def claimed(self, row: int, kind: Kind, *, this: bool) -> None:
-        """A pod of this kind is in the watch, and was promised the row by this replica or by another."""
+    def reserved_pod_seen(self, row: int, kind: Kind, *, this: bool) -> None:
+        """A pod of this kind is in the watch, and its row was reserved by this replica or by another."""
         if self.nodes.shares.several and row >= 0 and kind.gpus and self.nodes.shares.took(row, this=this):
             self.changes.add(row)
 

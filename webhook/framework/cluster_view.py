@@ -102,7 +102,7 @@ class Ranked(NamedTuple):
     free: int
     """GPUs of the asked resource that are free before this pod."""
     peers: int
-    """Pods of the same owner on the node or promised to it."""
+    """Pods of the same owner on the node, bound or reserved."""
     score: float
 
 

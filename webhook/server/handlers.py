@@ -10,7 +10,7 @@ from webhook.admission import pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
 from webhook.admission.decision_cache import MOST_BYTES, DecisionCache
 from webhook.admission.response import encode
-from webhook.cluster.pods import promise_of
+from webhook.cluster.pods import reservation_of
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
 from webhook.kube import bounds, review
@@ -102,8 +102,8 @@ class Handlers:
         if request.resource != "pods":
             return workloads.mutate(request, policy, view, self._placer)
         decision = pods.mutate(request, policy, view, self._placer, self._cache.prepare)
-        if decision.claim is not None and decision.placement is not None and not request.dry_run:
-            self._state.hold(decision.claim, decision.placement, now)
+        if decision.reservation is not None and decision.placement is not None and not request.dry_run:
+            self._state.reserve(decision.reservation, decision.placement, now)
         return decision
 
     def _validate(self, request: review.Request, policy: Policy) -> Decision:
@@ -114,7 +114,7 @@ class Handlers:
             return workloads.validate(request, policy, view, self._placer)
         decision = pods.validate(request, policy, view, self._placer)
         if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
-            promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
-            if promise is not None:
-                self._state.release(promise)
+            reservation = None if bounds.of_pod(request.object) else reservation_of(request.object or {})
+            if reservation is not None:
+                self._state.release(reservation)
         return decision

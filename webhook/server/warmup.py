@@ -29,7 +29,7 @@ class _Nobody:
 
 
 def warm_up(policies: PolicySource, state: ClusterState, placer: Placer, clock: Callable[[], float]) -> list[Answer]:
-    """Decide for a pod of a Job, and for the Job, in both hooks: as a dry run, which promises nothing. The four answers."""
+    """Decide for a pod of a Job, and for the Job, in both hooks: as a dry run, which reserves nothing. The four answers."""
     handlers = Handlers(policies, state, placer, _Nobody(), clock)
     policy = policies.current
     offered = state.view(clock()).resources()

@@ -1,4 +1,4 @@
-"""From review to binding: what the webhook promises to a pod, the ledger recognises when the pod is seen."""
+"""From review to binding: what the webhook reserves for a pod, the ledger recognises when the pod is seen."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     made = template(name)
     asked = request(made)
     decision = mutate(asked, policy, of.view(0), placer(of))
-    assert decision.claim is not None
+    assert decision.reservation is not None
     assert decision.placement is not None
     assert decision.patch is not None
-    of.hold(decision.claim, decision.placement, 0)
+    of.reserve(decision.reservation, decision.placement, 0)
     stored = apply(decision.patch, orjson.loads(orjson.dumps(template(name))))
     stored["metadata"] |= {"name": name, "uid": f"uid-{name}"}
     return {**stored, "status": {"phase": "Pending"}}
@@ -84,5 +84,5 @@ def test_another_replica_learns_of_the_promise_when_the_pod_is_seen() -> None:
 def test_a_second_call_reserves_nothing() -> None:
     of = state(NODES)
     once = admit(of, "p", PREFERRED)
-    assert mutate(request(once), PREFERRED, of.view(0), placer(of)).claim is None
+    assert mutate(request(once), PREFERRED, of.view(0), placer(of)).reservation is None
     assert of.ledger.counts == Counts(1, 0)
