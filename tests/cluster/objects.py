@@ -55,12 +55,12 @@ def pod(
     owner: str | None = None,
     phase: str = "",
     asks: Mapping[str, str] | None = None,
-    promised: Iterable[str] = (),
+    ranked: Iterable[str] = (),
     prefers: Iterable[str] | None = None,
     unschedulable: bool = False,
     **spec: Any,
 ) -> Object:
-    """A pod that exists, bound where `on` says so. `promised`: the nodes of its decision annotation; `prefers`: those
+    """A pod that exists, bound where `on` says so. `ranked`: the nodes of its decision annotation; `prefers`: those
     that its own affinity names, the same unless told otherwise."""
     asked = {"cpu": "4", "memory": "16Gi", **(asks or {})}
     if gpus:
@@ -69,15 +69,15 @@ def pod(
     if owner:
         metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
         metadata["generateName"] = f"{owner}-"
-    promised = list(promised)
-    if promised:
-        listed = [[n, 8, 0, 1.0] for n in promised]
+    ranked = list(ranked)
+    if ranked:
+        listed = [[n, 8, 0, 1.0] for n in ranked]
         metadata["annotations"] = {DECISION: orjson.dumps({"nodes": listed}).decode()}
     body: Object = {
         "containers": [{"name": "main", "image": "x:1", "resources": {"limits": asked, "requests": asked}}],
         **spec,
     }
-    preferred = promised if prefers is None else list(prefers)
+    preferred = ranked if prefers is None else list(prefers)
     if preferred:
         body["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": _terms(preferred)}}
     if on:

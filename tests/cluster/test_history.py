@@ -95,11 +95,11 @@ def test_every_pod_with_gpus_counts_once(promised: bool) -> None:
     if promised:
         of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     for made in (
-        pod("p", promised=nodes),
-        pod("p", promised=nodes, unschedulable=True),
-        pod("p", promised=nodes, on="a"),
-        pod("p", promised=nodes, on="a", phase="Running"),
-        pod("p", promised=nodes, on="a", phase="Succeeded"),
+        pod("p", ranked=nodes),
+        pod("p", ranked=nodes, unschedulable=True),
+        pod("p", ranked=nodes, on="a"),
+        pod("p", ranked=nodes, on="a", phase="Running"),
+        pod("p", ranked=nodes, on="a", phase="Succeeded"),
     ):
         of.pod_seen(made, 0)
     of.pod_seen(pod("q", 0, on="a"), 0)
@@ -112,5 +112,5 @@ def test_what_is_only_asked_for_counts_once_its_pod_is_seen() -> None:
     for _ in range(20):
         of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     assert of.history._total == 0
-    of.pod_seen(pod("p", promised=["a"]), 1)
+    of.pod_seen(pod("p", ranked=["a"]), 1)
     assert of.history._total == 1

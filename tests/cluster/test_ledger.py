@@ -51,9 +51,9 @@ def test_a_placement_without_nodes_reserves_nothing() -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(pod("p", promised=[A], prefers=[]), id="the spec prefers no node"),
-        pytest.param(pod("p", promised=[A], prefers=[B, A]), id="the spec prefers another node more"),
-        pytest.param(pod("p", promised=[A], prefers=[B]), id="the spec prefers another node only"),
+        pytest.param(pod("p", ranked=[A], prefers=[]), id="the spec prefers no node"),
+        pytest.param(pod("p", ranked=[A], prefers=[B, A]), id="the spec prefers another node more"),
+        pytest.param(pod("p", ranked=[A], prefers=[B]), id="the spec prefers another node only"),
     ],
 )
 def test_an_annotation_that_the_spec_does_not_bear_out_holds_nothing(made: dict[str, Any]) -> None:
@@ -67,11 +67,11 @@ def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
     """`placement.everyPod`. Its demand is none that free GPUs should stay useful for."""
     of = three()
     free = free_cpu(of, A)
-    made = pod("p", gpus=0, promised=[A])
+    made = pod("p", gpus=0, ranked=[A])
     of.reserve_pod(admitted(made), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
     of.pod_seen(made, 1)
     assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 1))
-    of.pod_seen(pod("p", gpus=0, promised=[A], on=A), 2)
+    of.pod_seen(pod("p", gpus=0, ranked=[A], on=A), 2)
     assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 0))
     assert of.ledger.honoured["first"] == 1
     assert of.history.popular({}) == ()
@@ -82,8 +82,8 @@ def test_a_pod_that_is_bound_where_it_was_promised_changes_nothing_there(*, seen
     of = reserved(pod("p", owner="o"), A)
     position, peers = of.usage.changes.position, {"o": dict(of.usage.peers["o"])}
     if seen_first:
-        of.pod_seen(pod("p", owner="o", promised=[A]), 1)
-    of.pod_seen(pod("p", owner="o", promised=[A], on=A), 2)
+        of.pod_seen(pod("p", owner="o", ranked=[A]), 1)
+    of.pod_seen(pod("p", owner="o", ranked=[A], on=A), 2)
     assert (of.usage.changes.position, of.usage.peers) == (position, peers)
     assert (gpus(of), of.ledger.counts) == ((7, 8, 8), Counts(0, 0))
     of.expire(100)
@@ -94,7 +94,7 @@ def test_a_pod_that_is_bound_where_it_was_promised_changes_nothing_there(*, seen
 
 def test_a_pod_that_asks_for_more_cpu_once_it_is_bound_holds_that() -> None:
     of = reserved(pod("p", owner="o"), A)
-    of.pod_seen(pod("p", owner="o", promised=[A], on=A, asks={"cpu": "5"}), 1)
+    of.pod_seen(pod("p", owner="o", ranked=[A], on=A, asks={"cpu": "5"}), 1)
     assert (free_cpu(of, A), gpus(of), of.ledger.counts) == (91_000, (7, 8, 8), Counts(0, 0))
 
 
@@ -104,7 +104,7 @@ def test_a_pod_that_asks_for_more_cpu_once_it_is_bound_holds_that() -> None:
     ids=["empty", "cut", "null", "a list", "no nodes", "a number", "a node without a name", "a null node", "too long"],
 )
 def test_an_annotation_of_any_other_form_holds_nothing(text: str) -> None:
-    made = pod("p", promised=[A])
+    made = pod("p", ranked=[A])
     made["metadata"]["annotations"]["gpu-admission.io/decision"] = text
     of = three()
     of.pod_seen(made, 0)
@@ -113,14 +113,14 @@ def test_an_annotation_of_any_other_form_holds_nothing(text: str) -> None:
 
 def test_another_pod_does_not_use_up_a_reservation() -> None:
     of = reserved(pod("p", owner="o1"), A)
-    of.pod_seen(pod("q", owner="o2", promised=[A]), 1)
+    of.pod_seen(pod("q", owner="o2", ranked=[A]), 1)
     assert of.ledger.counts == Counts(1, 1)
     assert gpus(of) == (6, 8, 8)
 
 
 def test_a_pod_with_another_demand_does_not_use_up_a_reservation() -> None:
     of = reserved(pod("p", 2, owner="o"), A)
-    of.pod_seen(pod("q", 1, owner="o", promised=[A]), 1)
+    of.pod_seen(pod("q", 1, owner="o", ranked=[A]), 1)
     assert of.ledger.counts == Counts(1, 1)
 
 
@@ -151,9 +151,9 @@ def test_a_reservation_expires() -> None:
 
 
 def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
-    of = reserved(pod("seen", promised=[A]), A)
+    of = reserved(pod("seen", ranked=[A]), A)
     of.reserve_pod(admitted(pod("refused")), chosen(B), 0)
-    of.pod_seen(pod("seen", promised=[A]), 1)
+    of.pod_seen(pod("seen", ranked=[A]), 1)
     of.expire(10.0)
     assert gpus(of) == (7, 8, 8)
     assert of.ledger.counts == Counts(0, 1)
@@ -162,14 +162,14 @@ def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
 def test_a_reservation_for_other_gpus_of_the_same_owner_is_not_used_up() -> None:
     of = reserved(pod("p", gpus=1), A)
     of.reserve_pod(admitted(pod("p", gpus=2)), chosen(A), 0)
-    of.pod_seen(pod("p", gpus=2, promised=[A]), 1)
+    of.pod_seen(pod("p", gpus=2, ranked=[A]), 1)
     assert of.ledger.counts == Counts(1, 1)
     of.expire(10.0)
     assert (gpus(of), of.ledger.counts) == ((6, 8, 8), Counts(0, 1))
 
 
 def test_a_reservation_that_expired_before_its_pod_was_seen_is_made_up_for() -> None:
-    made = pod("p", promised=[A])
+    made = pod("p", ranked=[A])
     of = reserved(made, A)
     of.expire(10.0)
     of.pod_seen(made, 11)
@@ -190,7 +190,7 @@ def release(of: ClusterState, refused: dict[str, Any]) -> None:
 
 
 def test_a_pod_that_is_refused_after_all_gives_back_its_reservation_and_no_other() -> None:
-    made = pod("p", owner="o", promised=[A])
+    made = pod("p", owner="o", ranked=[A])
     of = reserved(made, A)
     of.reserve_pod(admitted(pod("q", owner="r")), chosen(A), 0)
     metadata = {**admitted(made)["metadata"], "annotations": made["metadata"]["annotations"]}
@@ -208,8 +208,8 @@ def test_a_pod_that_is_refused_after_all_gives_back_its_reservation_and_no_other
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(pod("p", owner="o", promised=[A, B]), id="of a ReplicaSet, known by its controller"),
-        pytest.param(pod("p", promised=[A, B]), id="on its own, known by its name"),
+        pytest.param(pod("p", owner="o", ranked=[A, B]), id="of a ReplicaSet, known by its controller"),
+        pytest.param(pod("p", ranked=[A, B]), id="on its own, known by its name"),
     ],
 )
 def test_a_pod_that_is_seen_uses_up_its_reservation(made: dict[str, Any]) -> None:
@@ -220,7 +220,7 @@ def test_a_pod_that_is_seen_uses_up_its_reservation(made: dict[str, Any]) -> Non
 
 
 def test_a_pod_on_its_own_is_known_by_its_generated_name() -> None:
-    made = pod("p-x7f2k", promised=[A])
+    made = pod("p-x7f2k", ranked=[A])
     made["metadata"]["generateName"] = "p-"
     of = reserved(made, A)
     of.pod_seen(made, 1)
@@ -229,7 +229,7 @@ def test_a_pod_on_its_own_is_known_by_its_generated_name() -> None:
 
 def test_a_pod_of_another_replica_is_held_without_a_reservation() -> None:
     of = three()
-    of.pod_seen(pod("p", 4, promised=[B, A]), 0)
+    of.pod_seen(pod("p", 4, ranked=[B, A]), 0)
     assert of.ledger.counts == Counts(0, 1)
     assert gpus(of) == (8, 4, 8)
 
@@ -238,17 +238,17 @@ def test_alike_reservations_are_used_up_one_by_one() -> None:
     of = three()
     for _ in range(3):
         of.reserve_pod(admitted(pod("p", owner="o")), chosen(A), 0)
-    of.pod_seen(pod("p1", owner="o", promised=[A]), 1)
-    of.pod_seen(pod("p2", owner="o", promised=[A]), 1)
-    of.pod_seen(pod("p2", owner="o", promised=[A]), 2)  # the same again
+    of.pod_seen(pod("p1", owner="o", ranked=[A]), 1)
+    of.pod_seen(pod("p2", owner="o", ranked=[A]), 1)
+    of.pod_seen(pod("p2", owner="o", ranked=[A]), 2)  # the same again
     assert of.ledger.counts == Counts(1, 2)
     assert gpus(of) == (5, 8, 8)
 
 
 def test_a_sidecar_that_came_in_after_us_is_held_and_the_reservation_used_up() -> None:
-    made = pod("p", owner="o", promised=[A])
+    made = pod("p", owner="o", ranked=[A])
     of = reserved(made, A)
-    grown = pod("p", owner="o", promised=[A], asks={"cpu": "5"})
+    grown = pod("p", owner="o", ranked=[A], asks={"cpu": "5"})
     of.pod_seen(grown, 1)
     assert of.ledger.counts == Counts(0, 1)
     assert gpus(of) == (7, 8, 8)
@@ -258,7 +258,7 @@ def test_a_sidecar_that_came_in_after_us_is_held_and_the_reservation_used_up() -
 
 
 def test_a_required_node_is_a_promise_as_well() -> None:
-    made = pod("p", promised=[A], prefers=[])
+    made = pod("p", ranked=[A], prefers=[])
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [A]}]}
     made["spec"]["affinity"] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -269,7 +269,7 @@ def test_a_required_node_is_a_promise_as_well() -> None:
 
 
 def test_a_node_that_is_preferred_by_its_host_name_is_a_promise_as_well() -> None:
-    made = pod("p", promised=[A])
+    made = pod("p", ranked=[A])
     terms = made["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     terms[0]["preference"] = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [A]}]}
     of = three()
@@ -294,8 +294,8 @@ def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_promised_one_is_co
 ) -> None:
     of = reserved(pod("p", owner="o"), A, B)
     if seen_before:
-        of.pod_seen(pod("p", owner="o", promised=[A, B]), 1)
-    of.pod_seen(pod("p", owner="o", promised=[A, B], on=on), 2)
+        of.pod_seen(pod("p", owner="o", ranked=[A, B]), 1)
+    of.pod_seen(pod("p", owner="o", ranked=[A, B], on=on), 2)
     assert {name: free(of, name) for name in (A, B, C)} == {A: 8, B: 8, C: 8, on: 7}
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.honoured == {"first": 0, "ranked": 0, "other": 0, where: 1}
@@ -304,25 +304,25 @@ def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_promised_one_is_co
 
 def test_a_pod_that_was_bound_before_we_looked_is_not_counted_as_honoured() -> None:
     of = three()
-    of.pod_seen(pod("p", promised=[A], on=A), 0)
+    of.pod_seen(pod("p", ranked=[A], on=A), 0)
     assert sum(of.ledger.honoured.values()) == 0
 
 
 def test_a_bound_pod_that_is_seen_again_is_not_counted_again() -> None:
     of = reserved(pod("p"), A)
     for phase in ("", "Pending", "Running"):
-        of.pod_seen(pod("p", promised=[A], on=A, phase=phase), 1)
+        of.pod_seen(pod("p", ranked=[A], on=A, phase=phase), 1)
     assert of.ledger.honoured["first"] == 1
     assert gpus(of) == (7, 8, 8)
 
 
 @pytest.mark.parametrize("finished", [True, False], ids=["finished", "deleted"])
 def test_a_pod_that_goes_before_it_is_bound_gives_back_what_it_held(finished: bool) -> None:
-    made = pod("p", promised=[A])
+    made = pod("p", ranked=[A])
     of = reserved(made, A)
     of.pod_seen(made, 1)
     if finished:
-        of.pod_seen(pod("p", promised=[A], phase="Failed"), 2)
+        of.pod_seen(pod("p", ranked=[A], phase="Failed"), 2)
     else:
         of.pod_gone(made, 2)
     assert of.ledger.counts == Counts(0, 0)
@@ -332,7 +332,7 @@ def test_a_pod_that_goes_before_it_is_bound_gives_back_what_it_held(finished: bo
 
 def test_a_list_without_a_waiting_pod_gives_back_what_it_held() -> None:
     of = three()
-    of.pod_seen(pod("p", promised=[A]), 1)
+    of.pod_seen(pod("p", ranked=[A]), 1)
     of.replace("pods", [], 2)
     assert of.ledger.counts == Counts(0, 0)
     assert gpus(of) == (8, 8, 8)
@@ -340,15 +340,15 @@ def test_a_list_without_a_waiting_pod_gives_back_what_it_held() -> None:
 
 def test_a_pod_that_fits_nowhere_holds_nothing_while_it_waits() -> None:
     of = reserved(pod("p"), A)
-    of.pod_seen(pod("p", promised=[A], unschedulable=True), 1)
+    of.pod_seen(pod("p", ranked=[A], unschedulable=True), 1)
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.ended["unschedulable"] == 1
-    of.pod_seen(pod("p", promised=[A]), 2)
+    of.pod_seen(pod("p", ranked=[A]), 2)
     assert gpus(of) == (8, 8, 8)
 
 
 def test_a_pod_that_waits_too_long_holds_nothing_but_is_still_counted_when_it_is_bound() -> None:
-    made = pod("p", promised=[A])
+    made = pod("p", ranked=[A])
     of = reserved(made, A)
     of.pod_seen(made, 1)
     of.expire(30.9)
@@ -358,7 +358,7 @@ def test_a_pod_that_waits_too_long_holds_nothing_but_is_still_counted_when_it_is
     assert of.ledger.counts == Counts(0, 0)
     of.pod_seen(made, 40)
     assert gpus(of) == (8, 8, 8)
-    of.pod_seen(pod("p", promised=[A], on=A), 50)
+    of.pod_seen(pod("p", ranked=[A], on=A), 50)
     assert gpus(of) == (7, 8, 8)
     assert of.ledger.honoured["first"] == 1
 

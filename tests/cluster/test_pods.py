@@ -83,13 +83,13 @@ def test_named_nodes_come_by_falling_weight() -> None:
     "obj",
     [
         pytest.param(pod("p"), id="nothing promised"),
-        pytest.param(pod("p", promised=["a", "b"]), id="as we promise"),
-        pytest.param(pod("p", promised=["a", "b"], prefers=["b", "a"]), id="the spec says otherwise"),
+        pytest.param(pod("p", ranked=["a", "b"]), id="as we promise"),
+        pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), id="the spec says otherwise"),
         pytest.param(
-            pod("p", promised=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))), id="required"
+            pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))), id="required"
         ),
         pytest.param(
-            pod("p", promised=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "b"))),
+            pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "b"))),
             id="another required",
         ),
     ],
@@ -101,7 +101,7 @@ def test_the_first_promised_node_is_the_first_of_all(obj: dict[str, Any]) -> Non
 
 
 def test_what_cannot_be_counted_was_promised_nothing() -> None:
-    obj = pod("p", promised=["a"])
+    obj = pod("p", ranked=["a"])
     assert reservation_of(obj) is not None
     obj["spec"]["containers"][0]["resources"] = {"requests": {GPU: "many"}}
     assert reservation_of(obj) is None

@@ -98,7 +98,7 @@ def test_a_promise_that_is_not_held_is_recognised_when_its_pod_is_seen() -> None
         ask(of, f"forged-{i}", "n0", 0)
     ask(of, "honest", "n1", 4)
     assert free(of, "n1") == 8
-    of.pod_seen(pod("p", 4, owner="honest", reserved=["n1"]), 1)
+    of.pod_seen(pod("p", 4, owner="honest", ranked=["n1"]), 1)
     assert free(of, "n1") == 4
     for _ in range(FIRST):
         ask(of, "honest", "n2", 0)

@@ -242,7 +242,7 @@ _PODS = st.builds(
     on=st.sampled_from([None, *NAMES]),
     owner=st.sampled_from([None, "o1", "o2"]),
     phase=st.sampled_from(["", "Running", "Succeeded"]),
-    promised=st.lists(st.sampled_from(NAMES), unique=True, max_size=2),
+    ranked=st.lists(st.sampled_from(NAMES), unique=True, max_size=2),
     unschedulable=st.booleans(),
 )
 

@@ -131,14 +131,14 @@ def test_scores_that_were_kept_equal_new_ones_to_the_bit_whoever_comes_and_takes
         elif what == 2:
             of.pod_gone(pod(f"p{data.draw(st.integers(0, 9))}"), 0)
         elif what == 3:
-            waiting.append(pod(f"w{step}", data.draw(st.integers(1, 8)), promised=[name]))
+            waiting.append(pod(f"w{step}", data.draw(st.integers(1, 8)), ranked=[name]))
             of.reserve_pod(admitted(waiting[-1]), Placement((Ranked(name, 8, 0, 1.0),), "pack"), 0)
         elif what == 4 and waiting:
             of.pod_seen(waiting.pop(), 0)
         else:
-            promised = [name] if data.draw(st.booleans()) else []
+            ranked = [name] if data.draw(st.booleans()) else []
             on = name if data.draw(st.booleans()) else None
-            of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), promised=promised, on=on), 0)
+            of.pod_seen(pod(f"p{step}", data.draw(st.integers(0, 8)), ranked=ranked, on=on), 0)
         kept.refresh(of.nodes, view)
         new = scores(gpus)
         new.refresh(of.nodes, view)
