@@ -120,15 +120,15 @@ def test_a_list_takes_away_those_that_it_does_not_name() -> None:
 
 def test_a_status_that_follows_the_load_is_no_new_fact() -> None:
     of = with_autoscalers(autoscaler())
-    before = of.view(0).facts
+    before = of.view(0).versions
     of.autoscalers.seen(autoscaler(currentReplicas=3))
     of.autoscalers.seen(autoscaler(of="chat", kind="Deployment", currentReplicas=4))
     of.autoscalers.gone("team-a/never-seen")
-    assert of.view(0).facts == before
+    assert of.view(0).versions == before
     for change in (autoscaler(41), autoscaler(41, of="search"), autoscaler(version="v1")):
         of.autoscalers.seen(change)
-        assert of.view(0).facts != before
-        before = of.view(0).facts
+        assert of.view(0).versions != before
+        before = of.view(0).versions
 
 
 BROKEN: dict[str, dict[str, Any]] = {
@@ -145,8 +145,8 @@ BROKEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 def test_what_is_no_autoscaler_changes_nothing(broken: dict[str, Any]) -> None:
     of = with_autoscalers(autoscaler())
-    before = of.view(0).facts
+    before = of.view(0).versions
     with pytest.raises((LookupError, TypeError, AttributeError)):
         of.autoscalers.seen(broken)
-    assert of.view(0).facts == before
+    assert of.view(0).versions == before
     assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("chat", 40)

@@ -231,11 +231,11 @@ def test_numbers_and_share_are_settings() -> None:
 def test_a_node_that_comes_or_changes_is_taken_into_account() -> None:
     of = objects.state([NODE])
     assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
-    facts = of.view(0).facts
+    facts = of.view(0).versions
     of.node_seen(SMALL)
     assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 3920, "memory": 15 * 2**30}
     assert of.view(0).least_per_gpu(GPU, 2) == {"cpu": 16000, "memory": 125 * 2**30}
-    assert of.view(0).facts != facts, "what was decided before is not repeated"
+    assert of.view(0).versions != facts, "what was decided before is not repeated"
     of.node_gone("small")
     assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
     assert of.view(0).least_per_gpu(GPU, 10**30) is None
@@ -355,7 +355,7 @@ def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
     server, before = Server(made), replica()
     stored = as_stored(server.mutate(before, namespace="fed"), before)
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]
-    assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and is promised"
+    assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and was promised"
     assert server.validate(stored, namespace="fed")["warnings"] == [
         'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main"; wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training'
     ]

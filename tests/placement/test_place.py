@@ -24,7 +24,7 @@ from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import Placement
-from webhook.placement.placer import Ask, ask_of
+from webhook.placement.placer import PlacementRequest, placement_request
 from webhook.placement.settings import Health, PlacementSettings
 
 ROOT = Path(__file__).parents[2]
@@ -454,14 +454,14 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
 
     each, once = fed(), fed()
     first = admitted(pod("p-0", 2, owner="o", nodeSelector={"zone": "a"}))
-    ask, wanted_reservation = ask_of(first, DEFAULTS, "spread", GPUS), reservation_request(first)
-    assert isinstance(ask, Ask)
+    request, wanted_reservation = placement_request(first, DEFAULTS, "spread", GPUS), reservation_request(first)
+    assert isinstance(request, PlacementRequest)
     first["spec"]["nodeSelector"]["zone"] = "b"  # an ask keeps nothing of the pod
     for i in range(12):
         made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
-        assert ask_of(made, DEFAULTS, "spread", GPUS) == ask
+        assert placement_request(made, DEFAULTS, "spread", GPUS) == request
         assert reservation_request(made) == wanted_reservation
-        wanted, found = placed(each, made, "spread"), placer(once).answer(ask, once.view(0), DEFAULTS, GPUS)
+        wanted, found = placed(each, made, "spread"), placer(once).answer(request, once.view(0), DEFAULTS, GPUS)
         assert found == wanted
         each.reserve_pod(made, wanted, 0)
         once.reserve(wanted_reservation, found, 0)
@@ -470,8 +470,8 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
 
 
 def test_a_pod_that_is_not_ours_to_place_is_answered_without_a_look_at_the_cluster() -> None:
-    assert ask_of(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
-    assert ask_of(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
+    assert placement_request(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
+    assert placement_request(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
 
 
 def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> None:

@@ -1,4 +1,4 @@
-"""What a decision is made by: the profile of a namespace, what units may know, and how rules are run."""
+"""What a decision is made from: the profile of the namespace, the context of the units, and the findings of the rules."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from webhook.text import quoted
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MOST_OF_ONE_RULE = 20
 _MOST_EXCUSED = 200
-"""Of one rule: what an old object has beyond that excuses nothing, and is not worked out."""
+"""Findings of one rule on the old object. Those beyond that excuse nothing in the new one."""
 _SIZE = "podSize"
-"""The unit that speaks of bounds, in messages and metrics. No policy switches it off."""
+"""The name under which messages and metrics report bounds. No policy can turn it off."""
 Rules = Sequence[tuple[str, Rule]]
 
 
-class Home(NamedTuple):
-    """The profile that a namespace lives under."""
+class NamespaceProfile(NamedTuple):
+    """The profile that a namespace's label names."""
 
-    profile: str
+    name: str
     settings: Profile
     unknown: bool
-    """The namespace names a profile that the policy has not; this is the default one."""
+    """The policy has no profile of that name; this is the default one."""
     warning: str | None
 
 
-def home_of(namespace: str, policy: Policy, cluster: Cluster) -> Home | None:
-    """The profile of a namespace, or None where it has not opted in. One that is not known counts as opted in.
+def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespaceProfile | None:
+    """The profile of a namespace; None where it has not opted in.
 
-    The API server asks only for namespaces that it knows to be labelled; our watch may be a moment behind.
+    A namespace that we do not know counts as opted in: the API server asks only for labelled ones, and our watch may lag.
     """
     labels = cluster.namespace_labels(namespace)
     if labels is None:
-        return Home(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
+        return NamespaceProfile(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
     wanted = labels.get(PROFILE_LABEL)
     if wanted is None:
         return None
     name, settings = policy.profile(wanted)
     unknown = wanted not in (name, "")
     warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
-    return Home(name, settings, unknown, warning)
+    return NamespaceProfile(name, settings, unknown, warning)
 
 
 def pod_of(obj: Pod | None) -> Pod:
-    """The object itself. Its shape is not looked at: the API server has decoded it. Where something fails on it, the handler
-    asks `pod_schema.check` whether the pod is misshapen or the fault is ours.
+    """The object itself. Its types are not checked here: the API server has decoded it. If a decision fails, the handler calls
+    `pod_schema.check` to tell a malformed pod from a bug of ours.
     """
     if obj is None:
         raise BadPod("object: wanted a Pod, saw none")
@@ -65,12 +65,12 @@ def pod_of(obj: Pod | None) -> Pod:
 
 
 def context_of(
-    request: Request, pod: Pod, policy: Policy, cluster: Cluster, home: Home, placer: Placer | None
+    request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
 ) -> Context:
-    """What units may know. `placer` chooses nodes of that `cluster`; None where nobody does."""
+    """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
     controller, fits_empty = owner(pod), None
     if placer is not None:
-        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=home.settings.placement, gpus=policy.gpus)
+        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=profile.settings.placement, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -84,16 +84,15 @@ def context_of(
     )
 
 
-def exempt(request: Request, pod: Pod, home: Home) -> bool:
-    """Whether who asked for this pod, or what it runs as, is not asked to keep the rules."""
-    return any([exemption.covers(request, pod) for exemption in home.settings.exempt])
+def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
+    """Whether the user who creates the pod, or its ServiceAccount, is exempt from the rules."""
+    return any([exemption.covers(request, pod) for exemption in profile.settings.exempt])
 
 
 def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[Found]:
-    """What the rules find. On an UPDATE only what it brings.
+    """What the rules find. On an UPDATE only what is new.
 
-    Of one rule no more than a person reads: what a pod has a thousand times is not told, nor paid for, a thousand times. Of the
-    old object no more than of this one.
+    At most _MOST_OF_ONE_RULE findings of each rule, so that neither the message nor the time grows with the pod.
     """
     for name, rule in rules:
         found = iter(rule.check(pod, context))
@@ -109,7 +108,7 @@ def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[Found]:
 
 
 def excessive(past: Iterable[bounds.Excess]) -> list[Found]:
-    """What is past a bound, as findings: nothing else was looked at."""
+    """Findings for what is past a bound. The rules did not run."""
     return [
         Found(
             _SIZE,
@@ -129,24 +128,26 @@ def denials(found: Sequence[Found]) -> list[Found]:
     return [each for each in found if each.action == "deny"]
 
 
-def refused(request: Request, found: Sequence[Found], policy: Policy, home: Home, workload: str = "") -> Decision:
+def refused(
+    request: Request, found: Sequence[Found], policy: Policy, profile: NamespaceProfile, workload: str = ""
+) -> Decision:
     """Refused for every denial in `found`; in a shadow profile only recorded."""
     complaint = record.complaint([(each.unit, each.finding) for each in denials(found)], policy.hash)
     return Decision(
-        "shadow" if home.settings.shadow else "denied",
-        home.profile,
+        "shadow" if profile.settings.shadow else "denied",
+        profile.name,
         workload,
         message=f"{subject_of(request)}: {complaint}",
         findings=tuple(found),
-        unknown_profile=home.unknown,
+        unknown_profile=profile.unknown,
     )
 
 
 def subject_of(request: Request) -> str:
-    """What is refused, as the user knows it.
+    """The object that is refused, as the user knows it.
 
-    Of a generated name only the beginning: nobody will ever see a pod of this name, and what is the same at every try of a
-    controller is one event with a count, not one for each (client-go/tools/record/events_cache.go).
+    Of a generated name only the prefix. A controller tries again with another name each time; an equal message makes one
+    Event with a count instead of many (client-go/tools/record/events_cache.go).
     """
     what = "pod" if request.kind == "Pod" else request.kind
     if (request.generated and request.name.startswith(request.generated)) or not request.name:

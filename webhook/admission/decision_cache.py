@@ -32,13 +32,13 @@ class DecisionCache:
         self._most = most
         self._bytes = 0
         self._policy: Policy | None = None
-        self._facts: tuple[object, ...] = ()
+        self._versions: tuple[object, ...] = ()
         self._kept: dict[bytes, Prepared | Decision] = {}
 
     def prepare(self, request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Prepared | Decision:
         """As `pods.prepare`."""
-        if policy is not self._policy or cluster.facts != self._facts:
-            self._policy, self._facts, self._bytes = policy, cluster.facts, 0
+        if policy is not self._policy or cluster.versions != self._versions:
+            self._policy, self._versions, self._bytes = policy, cluster.versions, 0
             self._kept.clear()
         labels = cluster.namespace_labels(request.namespace)
         key = key_of(request, () if labels is None else (labels.get(PROFILE_LABEL),))

@@ -13,7 +13,17 @@ from functools import partial
 import orjson
 
 from webhook.admission import record as explain
-from webhook.admission.context import Home, context_of, denials, excessive, exempt, findings, home_of, pod_of, refused
+from webhook.admission.context import (
+    NamespaceProfile,
+    context_of,
+    denials,
+    excessive,
+    exempt,
+    findings,
+    pod_of,
+    profile_of,
+    refused,
+)
 from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.reduced import as_json, reduced
 from webhook.cluster.pods import reservation_request
@@ -24,11 +34,11 @@ from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
-from webhook.placement.placer import Ask, Placer, ask_of
+from webhook.placement.placer import PlacementRequest, Placer, placement_request
 from webhook.policy.model import Policy
 
 _MOST_GPU_NAMES = 64
-"""Of one pod. More were invented to keep this program busy; the validating hook says so."""
+"""Of one pod. With more it is left unchanged here; the validating hook reports it."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
 _Injectors = tuple[tuple[str, Injector], ...]
 """By name, in run order."""
@@ -43,19 +53,19 @@ class Prepared:
     """The pod as it was received (reduced), as JSON."""
     edit: Edit
     context: Context
-    home: Home
+    profile: NamespaceProfile
     outcomes: dict[str, Outcome]
     warnings: tuple[str | None, ...]
-    ask: Ask | Placement
-    """What is to be placed; or what an earlier call chose; or why no node is to be chosen."""
-    known: bool
-    """An earlier call has chosen for this pod."""
+    to_place: PlacementRequest | Placement
+    """The request; or the Placement of an earlier call, or one that says why no node is chosen."""
+    chosen_before: bool
+    """An earlier call of the hook chose the node."""
     remaining: _Injectors
     """The injectors that need the placement, in run order."""
 
     @property
     def settled(self) -> bool:
-        """Whether the next pod of the template would come out the same."""
+        """Whether the next pod of the template gets the same."""
         return all([outcome.settled for outcome in self.outcomes.values()])
 
 
@@ -64,18 +74,18 @@ Prepare = Callable[[Request, Policy, Cluster, Placer | None], Prepared | Decisio
 
 def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Prepared | Decision:
     """The half that is the same for all replicas: a decision where there is nothing to place. `request`: a reduced one."""
-    home = home_of(request.namespace, policy, cluster)
-    if home is None:
+    profile = profile_of(request.namespace, policy, cluster)
+    if profile is None:
         return IGNORED
     pod = pod_of(request.object)
-    context = context_of(request, pod, policy, cluster, home, placer)
+    context = context_of(request, pod, policy, cluster, profile, placer)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
     claims = bool(pod["spec"].get("resourceClaims"))
-    injectors = policy.injectors_for(home.profile, gpu=bool(context.gpu_names), claims=claims)
+    injectors = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
-        return _refused_early(request, Edit(pod), context, policy, home, ()) or IGNORED
-    settings, workload = home.settings.placement, context.workload.name
+        return _refused_early(request, Edit(pod), context, policy, profile, ()) or IGNORED
+    settings, workload = profile.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
     if placer is not None:
         context.place = partial(
@@ -89,41 +99,42 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
     edit = Edit(pod)
     first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
     outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
-    if refusal := _refused_early(request, edit, context, policy, home, injectors[first:]):
+    if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
         return refusal
-    ask = _chosen_before(edit, context)
-    known = ask is not None
+    to_place = _earlier_choice(edit, context)
+    chosen_before = to_place is not None
     return Prepared(
         source=as_json(pod),
         edit=edit,
         context=context,
-        home=home,
+        profile=profile,
         outcomes=outcomes,
-        warnings=(home.warning, context.workload.warning, *[outcome.warning for outcome in outcomes.values()]),
-        ask=ask or ask_of(edit.object, settings, context.strategy, policy.gpus, workload),
-        known=known,
+        warnings=(profile.warning, context.workload.warning, *[outcome.warning for outcome in outcomes.values()]),
+        to_place=to_place or placement_request(edit.object, settings, context.strategy, policy.gpus, workload),
+        chosen_before=chosen_before,
         remaining=injectors[first:],
     )
 
 
 def _refused_early(
-    request: Request, edit: Edit, context: Context, policy: Policy, home: Home, remaining: _Injectors
+    request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
-    """What the API server would refuse before it asks the validating hook: refused here, as that hook would, with what every
-    rule has to say of the pod as it would have been. None for all else.
+    """A refusal of what the API server would refuse before it calls the validating hook; None for all other pods.
+
+    It lists the findings of all rules on the pod as the injectors would leave it.
     """
-    early = findings(edit.object, context, policy.early_rules(home.profile))
-    if not denials(list(early)) or exempt(request, edit.object, home):
+    early = findings(edit.object, context, policy.early_rules(profile.name))
+    if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
     for _, injector in remaining:
         injector.inject(edit, context)
-    found = list(findings(edit.object, context, policy.rules(home.profile)))
-    decision = refused(request, found, policy, home, context.workload.name)
-    return replace(decision, warnings=_said(home.warning, context.workload.warning))
+    found = list(findings(edit.object, context, policy.rules(profile.name)))
+    decision = refused(request, found, policy, profile, context.workload.name)
+    return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
 
 
-def _chosen_before(edit: Edit, context: Context) -> Placement | None:
-    """The choice of an earlier call for this pod: it counts where the pod's own affinity names its first node."""
+def _earlier_choice(edit: Edit, context: Context) -> Placement | None:
+    """The choice of an earlier call for this pod. It counts only if the pod's affinity names its first node."""
     if DECISION not in annotations_of(edit.object):
         return None
     preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
@@ -133,45 +144,47 @@ def _chosen_before(edit: Edit, context: Context) -> Placement | None:
 
 
 def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Choose the node, and do what depends on it. `prepared` may be of another replica, and of an earlier moment."""
-    home, ask, edit = prepared.home, prepared.ask, prepared.edit.copy()
-    if not isinstance(ask, Ask):
-        placement = ask
+    """Choose the node, and run the injectors that need it. `prepared` may be an earlier replica's."""
+    profile, to_place, edit = prepared.profile, prepared.to_place, prepared.edit.copy()
+    if not isinstance(to_place, PlacementRequest):
+        placement = to_place
     elif placer is None:
-        placement = Placement((), ask.strategy, "cluster state is not known")
+        placement = Placement((), to_place.strategy, "cluster state is not known")
     else:
-        placement = placer.answer(ask, cluster, home.settings.placement, policy.gpus)
+        placement = placer.answer(to_place, cluster, profile.settings.placement, policy.gpus)
     context = replace(prepared.context, cluster=cluster, placement=placement)
     outcomes = dict(prepared.outcomes)
     for name, injector in prepared.remaining:
         outcomes[name] = injector.inject(edit, context)
     workload = context.workload.name
-    record = explain.encoded(explain.record(policy.hash, home.profile, workload, outcomes, placement))
+    record = explain.encoded(explain.record(policy.hash, profile.name, workload, outcomes, placement))
     decision = Decision(
         "unchanged",
-        home.profile,
+        profile.name,
         workload,
-        warnings=_said(*prepared.warnings, *[outcomes[name].warning for name, _ in prepared.remaining]),
+        warnings=_without_none(*prepared.warnings, *[outcomes[name].warning for name, _ in prepared.remaining]),
         record=record,
         outcomes=outcomes,
         placement=placement,
-        unknown_profile=home.unknown,
+        unknown_profile=profile.unknown,
     )
-    if not edit and (prepared.known or DECISION in annotations_of(edit.object)):
-        return replace(decision, result="shadow") if home.settings.shadow else decision
+    if not edit and (prepared.chosen_before or DECISION in annotations_of(edit.object)):
+        return replace(decision, result="shadow") if profile.settings.shadow else decision
     edit.set(_ANNOTATION, record)
     patch = edit.patch()
     if len(patch) > bounds.LARGEST_PATCH:
         return IGNORED
     if not _holds(patch, prepared.source, edit):
         return replace(decision, result="gated", warnings=(_GATED,))
-    if home.settings.shadow:
+    if profile.settings.shadow:
         return replace(decision, result="shadow")
-    reservation = reservation_request(edit.object) if isinstance(ask, Ask) and placement.nodes else None
+    reservation = (
+        reservation_request(edit.object) if isinstance(to_place, PlacementRequest) and placement.nodes else None
+    )
     return replace(decision, result="patched", patch=patch, reservation=reservation)
 
 
-def _said(*warnings: str | None) -> tuple[str, ...]:
+def _without_none(*warnings: str | None) -> tuple[str, ...]:
     return tuple([warning for warning in warnings if warning])
 
 
@@ -194,13 +207,13 @@ def mutate(
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
     if bounds.of_size(request.size) or bounds.of_pod(request.object):
-        return IGNORED  # the validating hook says so
+        return IGNORED  # the validating hook reports it
     prepared = prepare(reduced(request), policy, cluster, placer)
     return prepared if isinstance(prepared, Decision) else complete(prepared, policy, cluster, placer)
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Check a pod. On an UPDATE only what the update brings counts: what was there before is not its fault.
+    """Check a pod. On an UPDATE only new violations count.
 
     Raises BadPod where there is no object, and anything where it has not the shape of a pod.
     """
@@ -208,8 +221,8 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return IGNORED
     if request.operation not in ("CREATE", "UPDATE"):
         return IGNORED
-    home = home_of(request.namespace, policy, cluster)
-    if home is None:
+    profile = profile_of(request.namespace, policy, cluster)
+    if profile is None:
         return IGNORED
     pod = pod_of(request.object)
     old = request.old
@@ -219,21 +232,23 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         and old["metadata"].get("annotations") == pod["metadata"].get("annotations")
     ):
         return IGNORED
-    if exempt(request, pod, home):
-        return Decision("allowed", home.profile)
+    if exempt(request, pod, profile):
+        return Decision("allowed", profile.name)
     if past := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
         if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
-            return refused(request, excessive(past), policy, home)
-        pod, old = annotated, _annotations_alone(old)  # what is stored already is not asked again how large it is
-    context = context_of(request, pod, policy, cluster, home, placer)
+            return refused(request, excessive(past), policy, profile)
+        pod, old = annotated, _annotations_alone(old)  # the size of a spec that did not change is not held against it
+    context = context_of(request, pod, policy, cluster, profile, placer)
     context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
-    found = list(findings(pod, context, policy.rules(home.profile)))
+    found = list(findings(pod, context, policy.rules(profile.name)))
     if denials(found):
-        return refused(request, found, policy, home, context.workload.name)
-    return Decision("allowed", home.profile, context.workload.name, findings=tuple(found), unknown_profile=home.unknown)
+        return refused(request, found, policy, profile, context.workload.name)
+    return Decision(
+        "allowed", profile.name, context.workload.name, findings=tuple(found), unknown_profile=profile.unknown
+    )
 
 
 def _annotations_alone(pod: Pod) -> Pod:
-    """What an update may have changed of a pod whose spec it did not."""
+    """What an update can change besides the spec."""
     annotations = pod["metadata"].get("annotations")
     return {"metadata": {"annotations": annotations}, "spec": {"containers": []}}

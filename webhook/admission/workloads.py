@@ -12,7 +12,16 @@ from typing import Any
 
 import orjson
 
-from webhook.admission.context import Home, context_of, denials, excessive, exempt, findings, home_of, refused
+from webhook.admission.context import (
+    NamespaceProfile,
+    context_of,
+    denials,
+    excessive,
+    exempt,
+    findings,
+    profile_of,
+    refused,
+)
 from webhook.admission.decision import IGNORED, Decision, Found
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
@@ -32,21 +41,21 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
 
     Raises BadPod where a template has not the shape of a pod.
     """
-    home, found, past = _changed(request, policy, cluster)
-    if home is None or home.settings.shadow or past:
+    profile, found, past = _changed(request, policy, cluster)
+    if profile is None or profile.settings.shadow or past:
         return IGNORED
     operations: list[Operation] = []
-    if home.settings.templates.mode == "fix" and home.settings.injectors.gpu_resources.enabled:
+    if profile.settings.templates.mode == "fix" and profile.settings.injectors.gpu_resources.enabled:
         edits = [_with_limits(template, policy) for template in found]
         operations = [operation for edit in edits for operation in edit.operations]
         found = [template._replace(pod=edit.object) for template, edit in zip(found, edits, strict=True)]
     if is_workload(request.group, request.kind):
-        early = [told for template in found for told in _early(request, template, policy, cluster, home)]
+        early = [told for template in found for told in _early(request, template, policy, cluster, profile)]
         if early:
-            return _judged(request, found, policy, cluster, placer, home, deny=True, early=early)
+            return _judged(request, found, policy, cluster, placer, profile, deny=True, early=early)
     if not operations:
         return IGNORED
-    return Decision("patched", home.profile, patch=orjson.dumps(operations))
+    return Decision("patched", profile.name, patch=orjson.dumps(operations))
 
 
 def _with_limits(template: Template, policy: Policy) -> Edit:
@@ -61,13 +70,15 @@ def _with_limits(template: Template, policy: Policy) -> Edit:
     return edit
 
 
-def _early(request: Request, template: Template, policy: Policy, cluster: Cluster, home: Home) -> list[Found]:
+def _early(
+    request: Request, template: Template, policy: Policy, cluster: Cluster, profile: NamespaceProfile
+) -> list[Found]:
     """What the API server would refuse in the template as it stands there, before any injector."""
     asker = _of_pods(request, template)
-    if exempt(asker, template.pod, home):
+    if exempt(asker, template.pod, profile):
         return []
-    context = _context(asker, template, policy, cluster, None, home)
-    found = findings(template.pod, context, policy.early_rules(home.profile))
+    context = _context(asker, template, policy, cluster, None, profile)
+    found = findings(template.pod, context, policy.early_rules(profile.name))
     return [_moved(each, template) for each in denials(list(found))]
 
 
@@ -76,13 +87,13 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 
     Raises BadPod where a template has not the shape of a pod.
     """
-    home, found, past = _changed(request, policy, cluster)
-    if home is None:
+    profile, found, past = _changed(request, policy, cluster)
+    if profile is None:
         return IGNORED
-    if past and found and all(exempt(_of_pods(request, template), template.pod, home) for template in found):
-        return Decision("allowed", home.profile)
-    deny, early = home.settings.templates.mode == "deny", excessive(past)
-    return _judged(request, [] if past else found, policy, cluster, placer, home, deny=deny, early=early)
+    if past and found and all(exempt(_of_pods(request, template), template.pod, profile) for template in found):
+        return Decision("allowed", profile.name)
+    deny, early = profile.settings.templates.mode == "deny", excessive(past)
+    return _judged(request, [] if past else found, policy, cluster, placer, profile, deny=deny, early=early)
 
 
 def _judged(
@@ -91,7 +102,7 @@ def _judged(
     policy: Policy,
     cluster: Cluster,
     placer: Placer | None,
-    home: Home,
+    profile: NamespaceProfile,
     *,
     deny: bool,
     early: Sequence[Found] = (),
@@ -101,19 +112,19 @@ def _judged(
     changes: list[str | None] = []
     for template in found:
         asker = _of_pods(request, template)
-        if exempt(asker, template.pod, home):
+        if exempt(asker, template.pod, profile):
             continue
-        context = _context(asker, template, policy, cluster, placer, home)
+        context = _context(asker, template, policy, cluster, placer, profile)
         workload = context.workload.name
-        judged += [each for each in _findings(template, context, policy, home, changes) if each not in early]
+        judged += [each for each in _findings(template, context, policy, profile, changes) if each not in early]
     refusing = bool(denials(judged))
     if refusing and deny:
-        decision = refused(request, judged, policy, home, workload)
+        decision = refused(request, judged, policy, profile, workload)
     else:
         if not deny:
             judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
-        decision = Decision("allowed", home.profile, workload, findings=tuple(judged), unknown_profile=home.unknown)
-    warnings = (home.warning, *(() if refusing else changes))
+        decision = Decision("allowed", profile.name, workload, findings=tuple(judged), unknown_profile=profile.unknown)
+    warnings = (profile.warning, *(() if refusing else changes))
     return replace(decision, warnings=tuple([warning for warning in warnings if warning]))
 
 
@@ -123,9 +134,14 @@ def _of_pods(request: Request, template: Template) -> Request:
 
 
 def _context(
-    asker: Request, template: Template, policy: Policy, cluster: Cluster, placer: Placer | None, home: Home
+    asker: Request,
+    template: Template,
+    policy: Policy,
+    cluster: Cluster,
+    placer: Placer | None,
+    profile: NamespaceProfile,
 ) -> Context:
-    context = context_of(asker, template.pod, policy, cluster, home, placer)
+    context = context_of(asker, template.pod, policy, cluster, profile, placer)
     context.template, context.replicas = True, template.replicas
     context.template_of = asker.kind if asker.group == "apps" else ""
     return context
@@ -133,18 +149,18 @@ def _context(
 
 def _changed(
     request: Request, policy: Policy, cluster: Cluster
-) -> tuple[Home | None, list[Template], list[bounds.Excess]]:
+) -> tuple[NamespaceProfile | None, list[Template], list[bounds.Excess]]:
     """The templates of a new object, or those that an update changed; the home is None where none is to be looked at.
 
     With what is past a bound in them: then none of them may be walked.
     """
-    home = home_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
-    if home is None or home.settings.templates.mode == "off" or request.object is None or request.subresource:
+    profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
+    if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
         return None, [], []
     if past := bounds.of_size(request.size):  # then not even for templates is it looked through
         changed = request.old is None or request.old.get("spec") != request.object.get("spec")
-        return (home, [], past) if changed else (None, [], [])
-    settings = home.settings.templates
+        return (profile, [], past) if changed else (None, [], [])
+    settings = profile.settings.templates
     before = (
         [_looked_at(t) for t in templates(request.old, request.group, request.kind, settings)] if request.old else []
     )
@@ -160,7 +176,7 @@ def _changed(
         past.append(bounds.Excess("spec", len(found), "templates", most))
     for template in found if not past else ():
         check(template.pod)
-    return home, found, past
+    return profile, found, past
 
 
 def _looked_at(template: Template) -> tuple[Any, Any]:
@@ -169,7 +185,7 @@ def _looked_at(template: Template) -> tuple[Any, Any]:
 
 
 def _findings(
-    template: Template, context: Context, policy: Policy, home: Home, changes: list[str | None]
+    template: Template, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
 ) -> Iterator[Found]:
     """Findings of the rules on the pod as the injectors leave it.
 
@@ -179,7 +195,7 @@ def _findings(
     changes.append(context.workload.warning)
     if context.gpu_names:
         edit, done = Edit(pod), []
-        for name, injector in policy.injectors(home.profile):
+        for name, injector in policy.injectors(profile.name):
             before = len(edit.operations)
             changes.append(injector.inject(edit, context).warning)
             if len(edit.operations) > before:
@@ -187,7 +203,7 @@ def _findings(
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
-    for each in findings(pod, context, policy.rules(home.profile)):
+    for each in findings(pod, context, policy.rules(profile.name)):
         yield _moved(each, template)
 
 

@@ -78,7 +78,7 @@ class StateView:
         self.fresh = fresh
 
     @property
-    def facts(self) -> tuple[object, ...]:
+    def versions(self) -> tuple[object, ...]:
         """Changes when anything does that units read, but for what is free and used: that only placement reads, and what a
         unit asks it for makes an outcome that is not settled."""
         state = self._state

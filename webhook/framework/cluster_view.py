@@ -48,7 +48,7 @@ class Cluster(Protocol):
         """False while there is no state, or it is too old to choose a node by."""
 
     @property
-    def facts(self) -> tuple[object, ...]:
+    def versions(self) -> tuple[object, ...]:
         """Changes when anything does that units read here."""
 
     @property

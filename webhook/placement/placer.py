@@ -1,8 +1,8 @@
 """Filter, score, choose: the ranked nodes for one pod, and why.
 
-`ask_of` reads the pod, `Placer.answer` looks at the cluster, `Placer.place` does both. Equal pods have equal asks, so whoever
-knows that two pods are alike reads only the first. Nothing here changes the cluster state; a `Placer` keeps the scores of pod
-shapes, and brings them up to date by what changed.
+`placement_request` reads the pod, `Placer.answer` looks at the cluster, `Placer.place` does both. Equal pods have equal
+requests, so the replicas of a template share one. Nothing here changes the cluster state; a `Placer` caches the scores of
+each pod shape, and computes again only what changed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from webhook.placement.eligible import ineligible
 from webhook.placement.gangs import gang_size
 from webhook.placement.preferences import NO_PREFERENCES, preferences_of, resolved
 from webhook.placement.ranker import Ranker
-from webhook.placement.request import Ask, shape_key
+from webhook.placement.request import PlacementRequest, shape_key
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
 
-__all__ = ["Ask", "Placer", "ask_of", "demand_of"]
+__all__ = ["PlacementRequest", "Placer", "demand_of", "placement_request"]
 
 _RANKERS = 6
 
 
-def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = "") -> Ask | Placement:
+def placement_request(
+    pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+) -> PlacementRequest | Placement:
     """What `answer` needs of a pod, whatever the state of the cluster; a Placement where no node is to be chosen.
 
-    It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal asks.
+    It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal requests.
     `workload`: the class of the pod, for the preferences of the policy.
     """
     preferences = preferences_of(pod, settings.preferences, workload)
@@ -52,11 +54,11 @@ def ask_of(pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, wor
         return Placement((), strategy, "too many resources are asked for")
     stated, shape = shape_key(pod["spec"])
     key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
-    return Ask(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
+    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
 
 
 class Placer:
-    """Chooses nodes of one cluster. One beside each state, made by whoever wires the process: what it works out is kept here.
+    """Chooses nodes of one cluster. There is one for each state; it keeps the caches.
 
     `cluster` is what units see of that same state, at this moment. Same input, same answer.
     """
@@ -73,20 +75,20 @@ class Placer:
 
         Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
         """
-        ask = ask_of(pod, settings, strategy, gpus, workload)
-        return ask if isinstance(ask, Placement) else self.answer(ask, cluster, settings, gpus)
+        request = placement_request(pod, settings, strategy, gpus, workload)
+        return request if isinstance(request, Placement) else self.answer(request, cluster, settings, gpus)
 
-    def answer(self, ask: Ask, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
-        """Rank nodes for a pod with this ask. `settings` and `gpus`: those that the ask was made with."""
+    def answer(self, request: PlacementRequest, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
+        """Rank nodes for a pod with this request. `settings` and `gpus`: those that the request was made with."""
         preferences = NO_PREFERENCES
-        if ask.preferences is not None:
-            preferences = resolved(ask.preferences, self._state.nodes, cluster, gpus)
-        if ask.strategy not in STRATEGIES:
-            found = Placement((), ask.strategy, "the policy leaves it to the scheduler")
+        if request.preferences is not None:
+            preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
+        if request.strategy not in STRATEGIES:
+            found = Placement((), request.strategy, "the policy leaves it to the scheduler")
         elif not cluster.fresh:
-            found = Placement((), ask.strategy, "cluster state is stale")
+            found = Placement((), request.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(ask, preferences)
+            found = self._ranker(settings, gpus).place(request, preferences)
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name
@@ -108,7 +110,7 @@ class Placer:
         return self._ranker(settings, gpus).fits_empty(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
-        """The ranker of these settings: one for all profiles and policies that rank alike, a few of the policies before."""
+        """The ranker of these settings. Profiles with equal settings share one; a few of earlier policies are kept."""
         if self._last is not None and self._last[0] is settings and self._last[1] is gpus:
             return self._last[2]
         key = settings.ranking, gpus.names

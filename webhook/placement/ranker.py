@@ -19,7 +19,7 @@ from webhook.placement.node_scores import AVOIDED, NodeScores
 from webhook.placement.peers import SEVERAL, PeerOrder, best_apart
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
-from webhook.placement.request import Ask, Spec, shape_key, spec_of
+from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.whole import Whole, whole_nodes
@@ -53,20 +53,20 @@ class Ranker:
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
-    def place(self, ask: Ask, preferences: ResolvedPreferences = NO_PREFERENCES) -> Placement:
+    def place(self, request: PlacementRequest, preferences: ResolvedPreferences = NO_PREFERENCES) -> Placement:
         """Rank nodes for a pod whose node is ours to choose."""
         nodes = self._state.nodes
-        key = ask.key + preferences.key
-        scores = self._scores_of(key, ask, preferences)
+        key = request.key + preferences.key
+        scores = self._scores_of(key, request, preferences)
         if scores is None:
-            return Placement((), ask.strategy, "affinity or tolerations are too many to rank by")
+            return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view())
-        peers = self._state.usage.peers.get(ask.owner, _NO_PEERS)
-        rows = self._choose(key, ask, scores, peers)
+        peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
+        rows = self._choose(key, request, scores, peers)
         if not rows:
-            rejected = self._refusals.reasons(key, lambda: scores.filter, ask.demand)
-            return Placement((), ask.strategy, "no node fits", total=nodes.count, rejected=rejected)
-        return Placement(self._ranked(scores, rows, peers), ask.strategy, "", WEIGHTS, nodes.count)
+            rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
+            return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
+        return Placement(self._ranked(scores, rows, peers), request.strategy, "", WEIGHTS, nodes.count)
 
     def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
         """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
@@ -75,16 +75,16 @@ class Ranker:
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 
-    def _scores_of(self, key: bytes, ask: Ask, preferences: ResolvedPreferences) -> NodeScores | None:
+    def _scores_of(self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences) -> NodeScores | None:
         """Of this shape of pod; None where it states more than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(ask.stated, preferences)
+            static = self._filter(request.stated, preferences)
             if static is None:
                 return None
-            gpu = next(iter(self._gpus.among([name for name, _ in ask.demand.requests])), None)
-            size = _BYTES_PER_CHARACTER * len(ask.stated)
-            scores = NodeScores(static, ask.demand, STRATEGIES[ask.strategy], gpu, size)
+            gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
+            size = _BYTES_PER_CHARACTER * len(request.stated)
+            scores = NodeScores(static, request.demand, STRATEGIES[request.strategy], gpu, size)
             left = _BUDGET - sum([each.kept_bytes for each in self._scores.values()])
             while self._scores and (left < 0 or len(self._scores) >= _SHAPES):
                 left += self._scores.pop(next(iter(self._scores))).kept_bytes
@@ -108,20 +108,20 @@ class Ranker:
 
     # --- choose -------------------------------------------------------------------------------------------------------
 
-    def _choose(self, key: bytes, ask: Ask, scores: NodeScores, peers: Peers) -> list[int]:
+    def _choose(self, key: bytes, request: PlacementRequest, scores: NodeScores, peers: Peers) -> list[int]:
         """The best rows. What the pod's author prefers comes first, then what the policy prefers, then the domain of the pod's
         gang, then nodes that GPU metrics do not advise against, then whole nodes last where few are left, and fewest peers
         first, where the strategy says so, then the score."""
         nodes, count = self._state.nodes, self._settings.nodes
         near: list[Mask] = []
-        if ask.gang:
+        if request.gang:
             keys = self._settings.gangs.keys
-            near = homes(nodes, scores.score, ask.demand, peers, ask.gang, keys)
+            near = homes(nodes, scores.score, request.demand, peers, request.gang, keys)
         if not scores.strategy.peers_first:
             peers = _NO_PEERS
         whole = self._scarce(scores) if peers else []
         if not near and len(peers) > SEVERAL:
-            return self._order_of(key, ask.owner).best(nodes, scores, peers, whole, count)
+            return self._order_of(key, request.owner).best(nodes, scores, peers, whole, count)
         found: list[int] = []
         for among in _groups(scores, near):
             # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.

@@ -1,4 +1,4 @@
-"""What a ranking needs to know of a pod, apart from the cluster."""
+"""What placement needs to know of a pod, apart from the cluster."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Spec = Mapping[str, Any]
 _LONGEST = 512
 
 
-class Ask(NamedTuple):
-    """Equal for pods that are ranked alike: by the same settings they get the same nodes."""
+class PlacementRequest(NamedTuple):
+    """Equal for pods that get the same nodes under the same settings."""
 
     strategy: str
     demand: Demand
     stated: bytes
     """What decides where the pod may go, as JSON: see `spec_of`."""
     owner: str
-    """Whose pods are its peers; "" for a pod on its own."""
+    """The owner of its peers; "" for a pod without an owner."""
     gang: int
-    """How many pods the gang has, 1 where it does not say; 0 for a pod that is of none."""
+    """How many pods the gang has; 1 where that is not known; 0 for a pod that is in no gang."""
     key: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
     preferences: Preferences | None = None
@@ -40,6 +40,6 @@ def shape_key(spec: Spec) -> tuple[bytes, bytes]:
 
 
 def spec_of(stated: bytes) -> Spec:
-    """The other way round."""
+    """The spec that `shape_key` was made from, as far as it says where the pod may go."""
     selector, affinity, tolerations = orjson.loads(stated)
     return {"nodeSelector": selector, "affinity": {"nodeAffinity": affinity}, "tolerations": tolerations}
