@@ -22,7 +22,7 @@ from webhook.admission.decision_cache import LARGEST_KEY, DecisionCache
 from webhook.admission.reduced import key_of, reduced
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import DECISION
-from webhook.kube.review import parse
+from webhook.kube.review import parse_review
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 
@@ -69,12 +69,12 @@ def test_another_pod_has_another_key(obj: dict[str, Any], request_: dict[str, An
 
 
 def _key(body: bytes) -> bytes:
-    return key_of(reduced(parse(body)))
+    return key_of(reduced(parse_review(body)))
 
 
 def test_what_is_outside_the_key_cannot_be_read() -> None:
     """The reduced request has nothing that is not in its key."""
-    asked = reduced(parse(review(replica(7), uid="u-7", dryRun=True)))
+    asked = reduced(parse_review(review(replica(7), uid="u-7", dryRun=True)))
     assert orjson.loads(key_of(asked)) == orjson.loads(orjson.dumps([*asked]))
     assert (asked.uid, asked.dry_run, asked.old) == ("", False, None)
     assert set(asked.object or {}) == {"metadata", "spec"}
@@ -83,7 +83,7 @@ def test_what_is_outside_the_key_cannot_be_read() -> None:
 
 def test_a_volume_that_only_has_the_name_of_the_tokens_volume_keeps_it() -> None:
     for volume in ({"name": TOKEN["name"], "hostPath": {"path": "/dev"}}, TOKEN | {"name": "kube-api-access-x7k2p9"}):
-        asked = parse(review(pod(volumes=[volume])))
+        asked = parse_review(review(pod(volumes=[volume])))
         assert reduced(asked).object == {key: (asked.object or {})[key] for key in ("metadata", "spec")}
 
 
@@ -140,9 +140,9 @@ def test_a_change_of_policy_or_of_what_units_read_is_seen_at_once() -> None:
 def test_what_is_kept_is_bounded_in_bytes() -> None:
     cache, view = DecisionCache(100_000), cluster().view(100.0)
     for number in range(300):
-        cache.prepare(reduced(parse(review(replica(0, hostname=f"h{number}")))), POLICY, view, None)
+        cache.prepare(reduced(parse_review(review(replica(0, hostname=f"h{number}")))), POLICY, view, None)
     large = replica(0, hostname="x" * LARGEST_KEY)
-    cache.prepare(reduced(parse(review(large))), POLICY, view, None)
+    cache.prepare(reduced(parse_review(review(large))), POLICY, view, None)
     kept = sum(map(len, cache._kept))
     assert 50_000 < kept == cache._bytes <= 100_000
 

@@ -20,7 +20,7 @@ from webhook.admission.response import warnings_of
 from webhook.errors import BadPod
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
-from webhook.kube.review import Request, parse
+from webhook.kube.review import Request, parse_review
 from webhook.policy.model import Policy
 
 POLICY = Policy.load("""
@@ -249,7 +249,7 @@ def test_a_bad_quantity_is_refused_where_every_injector_is_off() -> None:
     ],
 )
 def test_a_refusal_begins_with_what_is_refused(kind: str, metadata: Any, begins: str) -> None:
-    asked = parse(review({"metadata": metadata}, kind={"kind": kind}, resource={"resource": f"{kind.lower()}s"}))
+    asked = parse_review(review({"metadata": metadata}, kind={"kind": kind}, resource={"resource": f"{kind.lower()}s"}))
     assert f"{subject_of(asked)}: 3".startswith(begins)
 
 

@@ -18,7 +18,7 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
 from webhook.feeds import dcgm, nvidia_smi
 from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
-from webhook.feeds.gpu_targets import Target, Targets, exporter, holder, watched
+from webhook.feeds.gpu_targets import Target, Targets, exporter, gpu_pod, watched
 from webhook.feeds.prometheus import Vector, series
 from webhook.kube.gpus import GpuName, Gpus
 
@@ -32,7 +32,7 @@ XIDS = SETTINGS.sick.xids
 def read(page: str, node: str = "a") -> Utilisation:
     """A page of an exporter, as one round."""
     into = Utilisation(SETTINGS)
-    for labels, reading, value in dcgm.parse(page, NAMES, into.ignored):
+    for labels, reading, value in dcgm.parse_page(page, NAMES, into.ignored):
         put(into, node, labels, reading, value, xids=XIDS)
     into.commit(0.0)
     return into
@@ -268,20 +268,20 @@ def test_one_series_without_an_end_is_not_collected_for_ever(monkeypatch: pytest
 )
 def test_output_that_says_nothing_is_counted_and_changes_nothing(text: str, ignored: dict[str, int]) -> None:
     counts = Counter[str]()
-    assert [r for r in nvidia_smi.parse(text, 8, counts) if r[1] is not SICK] == []
+    assert [r for r in nvidia_smi.parse_output(text, 8, counts) if r[1] is not SICK] == []
     assert counts == ignored
 
 
 def test_a_pod_speaks_for_as_many_gpus_as_it_holds() -> None:
     counts = Counter[str]()
-    found = list(nvidia_smi.parse("0, 0, 100, 30\n" * 1000, 2, counts))
+    found = list(nvidia_smi.parse_output("0, 0, 100, 30\n" * 1000, 2, counts))
     assert {index for index, *_ in found} == {0, 1}
     assert counts == {"more GPUs than the pod holds": nvidia_smi._MOST_GPUS - 2}
 
 
 @given(st.text(max_size=200))
 def test_no_output_raises(text: str) -> None:
-    list(nvidia_smi.parse(text, 8, Counter()))
+    list(nvidia_smi.parse_output(text, 8, Counter()))
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_no_output_raises(text: str) -> None:
 )
 def test_output_is_read(file: str, expected: NodeUse) -> None:
     into = Utilisation(GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["*"]}}))
-    for index, reading, value in nvidia_smi.parse((DATA / file).read_text(), 8, into.ignored):
+    for index, reading, value in nvidia_smi.parse_output((DATA / file).read_text(), 8, into.ignored):
         into.add("a", f"pod/{index}", reading, value)
     into.commit(0.0)
     assert into.node("a") == pytest.approx(expected, nan_ok=True)
@@ -390,7 +390,7 @@ GPU = {"nvidia.com/gpu": "2"}
 )
 def test_nvidia_smi_runs_only_in_running_pods_that_hold_a_gpu(found: dict[str, Any], gpus: int | None) -> None:
     settings = GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}})
-    target = holder(settings, GPUS)(found)
+    target = gpu_pod(settings, GPUS)(found)
     assert (target and (target.container, target.gpus)) == (gpus and ("main", gpus))
 
 

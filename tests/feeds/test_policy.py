@@ -14,7 +14,7 @@ import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook.feeds import policy
-from webhook.feeds.policy import ConfigMapSink, PolicyHolder, shipped_policy
+from webhook.feeds.policy import ConfigMapSink, CurrentPolicy, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
 from webhook.feeds.watch import Feed
 from webhook.policy.model import Policy
@@ -30,7 +30,7 @@ META = {"namespace": "gpu-admission"}
 @dataclass
 class Scene:
     api: FakeApi
-    holder: PolicyHolder
+    holder: CurrentPolicy
     metrics: Metrics
     log: io.BytesIO
 
@@ -55,7 +55,7 @@ async def scene(first: str | None = GOOD) -> AsyncIterator[Scene]:
     async with fake_api() as fake, client_of(fake) as api:
         log, metrics = io.BytesIO(), Metrics()
         logger = logs.configure(log)
-        holder = PolicyHolder(metrics, logger)
+        holder = CurrentPolicy(metrics, logger)
         sink = ConfigMapSink(holder, "gpu-admission", NAME)
         it = Scene(fake, holder, metrics, log)
         fake.put(MAPS, "another", metadata=META, data={"policy.yaml": "{"})

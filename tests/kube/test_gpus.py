@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.kube.gpus import GpuName, Gpus, Kind, vendor
+from webhook.kube.gpus import GpuKind, GpuName, Gpus, vendor
 
 GPUS = Gpus(
     (
@@ -45,7 +45,7 @@ def test_this_is_no_gpu(resource: str) -> None:
         pytest.param("amd.com/gpu", "whole", id="another vendor"),
     ],
 )
-def test_this_is_a_gpu(resource: str, kind: Kind) -> None:
+def test_this_is_a_gpu(resource: str, kind: GpuKind) -> None:
     assert GPUS.kind(resource) == kind
     assert GPUS.among(["cpu", resource, "memory"]) == [resource]
 

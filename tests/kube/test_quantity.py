@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import QuantityError
-from webhook.kube.quantity import milli, parse, thousandths, whole
+from webhook.kube.quantity import milli, parse_quantity, thousandths, whole
 
 REFUSED = [
     *("", " ", "Ki", "m", "e3", ".Ki", "+m"),
@@ -45,7 +45,7 @@ UPSTREAM = {
 @pytest.mark.parametrize("text", REFUSED, ids=repr)
 def test_what_kubernetes_refuses_and_what_has_no_digit_is_refused(text: str) -> None:
     with pytest.raises(QuantityError) as caught:
-        parse(text)
+        parse_quantity(text)
     assert str(caught.value).endswith(
         ' is not a quantity: wanted a number with an optional suffix, as "2", "500m" or "4Gi"'
     )
@@ -56,15 +56,15 @@ def test_what_kubernetes_refuses_and_what_has_no_digit_is_refused(text: str) -> 
 @pytest.mark.parametrize("text", UPSTREAM, ids=str)
 def test_values_are_those_of_upstream(text: str, sign: str) -> None:
     wanted = Fraction(Decimal(UPSTREAM[text]))
-    value = parse(sign + text)
+    value = parse_quantity(sign + text)
     assert value == (-wanted if sign == "-" else wanted)
     assert isinstance(value, int) == (wanted.denominator == 1), "whole values are ints"
 
 
 def test_a_decimal_value_beyond_64_bits_is_the_largest_one() -> None:
     """Upstream keeps the exact value and its Value() overflows to 0: more than everything must not look like nothing."""
-    assert parse("12E") == parse("1e40") == parse("1e9999999999") == 2**63 - 1
-    assert parse("-12E") == -(2**63 - 1)
+    assert parse_quantity("12E") == parse_quantity("1e40") == parse_quantity("1e9999999999") == 2**63 - 1
+    assert parse_quantity("-12E") == -(2**63 - 1)
     assert whole("12E") == 2**63 - 1
 
 
@@ -98,13 +98,13 @@ def test_thousandths_are_exact() -> None:
     ids=repr,
 )
 def test_json_numbers_are_taken_as_they_are_written(number: float, want: Fraction) -> None:
-    assert parse(number) == want
+    assert parse_quantity(number) == want
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan")], ids=["infinity", "not a number"])
 def test_numbers_that_json_cannot_write_are_refused(number: float) -> None:
     with pytest.raises(QuantityError):
-        parse(number)
+        parse_quantity(number)
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_numbers_that_json_cannot_write_are_refused(number: float) -> None:
 )
 def test_a_quantity_that_only_costs_time_is_refused(text: str) -> None:
     with pytest.raises(QuantityError):
-        parse(text)
+        parse_quantity(text)
 
 
 def test_64_digits_are_the_most() -> None:
-    assert parse("0" * 63 + "7") == 7
-    assert parse("9" * 64) == 2**63 - 1
+    assert parse_quantity("0" * 63 + "7") == 7
+    assert parse_quantity("9" * 64) == 2**63 - 1
 
 
 def test_a_huge_exponent_is_not_worked_out() -> None:
     """It would never end."""
-    assert parse("1e2147483647") == parse("1.000000001E9999999999") == 2**63 - 1
-    assert parse("1e-2147483647") == parse("1.000000001E-9999999999") == Fraction(1, 10**9)
+    assert parse_quantity("1e2147483647") == parse_quantity("1.000000001E9999999999") == 2**63 - 1
+    assert parse_quantity("1e-2147483647") == parse_quantity("1.000000001E-9999999999") == Fraction(1, 10**9)
 
 
 SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "m": Fraction(1, 1000), "e2": 100}
@@ -142,13 +142,13 @@ SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20,
 )
 def test_the_value_is_the_number_times_its_suffix(digits: int, decimals: int, suffix: str) -> None:
     exact = (digits + Fraction(decimals, 1000)) * SUFFIXES[suffix]
-    assert parse(f"{digits}.{decimals:03}{suffix}") == exact
+    assert parse_quantity(f"{digits}.{decimals:03}{suffix}") == exact
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_a_number_or_a_quantity_error(text: str) -> None:
     try:
-        value = parse(text)
+        value = parse_quantity(text)
     except QuantityError:
         return
     assert abs(value) < 2**63

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import BadReview
-from webhook.kube.review import Request, parse
+from webhook.kube.review import Request, parse_review
 
 HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
@@ -30,7 +30,7 @@ def body(**tweaks: Any) -> bytes:
 
 def test_a_review_is_read() -> None:
     sent = body(name="a", operation="UPDATE", subResource="ephemeralcontainers", oldObject={"x": 1}, dryRun=True)
-    assert parse(sent) == Request(
+    assert parse_review(sent) == Request(
         uid="u-1",
         kind="Pod",
         group="",
@@ -59,13 +59,13 @@ def test_a_review_is_read() -> None:
     ],
 )
 def test_fields_that_are_not_needed_do_no_harm(tweaks: dict[str, Any]) -> None:
-    assert parse(body(**tweaks)).uid == "u-1"
+    assert parse_review(body(**tweaks)).uid == "u-1"
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
 def test_an_old_object_counts_on_an_update_only(operation: str) -> None:
     """No API server sends one with a CREATE; whoever does must not have it compared."""
-    assert parse(body(operation=operation, oldObject={"metadata": {}})).old is None
+    assert parse_review(body(operation=operation, oldObject={"metadata": {}})).old is None
 
 
 POD, RESOURCE = {"group": "", "kind": "Pod"}, {"group": "", "resource": "pods"}
@@ -97,7 +97,7 @@ DEPLOYMENT = {"kind": {"group": "apps", "kind": "Deployment"}, "resource": {"gro
     ],
 )  # fmt: skip
 def test_what_belongs_together_is_read(tweaks: dict[str, Any]) -> None:
-    assert parse(body(**tweaks)).uid == "u-1"
+    assert parse_review(body(**tweaks)).uid == "u-1"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_belongs_together_is_read(tweaks: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_what_does_not_belong_together_is_a_bad_review(tweaks: dict[str, Any], message: str) -> None:
     with pytest.raises(BadReview) as caught:
-        parse(body(**tweaks))
+        parse_review(body(**tweaks))
     assert str(caught.value).startswith(message)
 
 
@@ -167,7 +167,7 @@ NOT_JSON = [
 )
 def test_what_is_not_json_is_refused(sent: bytes) -> None:
     with pytest.raises(BadReview) as caught:
-        parse(sent)
+        parse_review(sent)
     assert str(caught.value).startswith("the body is not JSON: ")
     assert str(caught.value).endswith(f"; {len(sent)} bytes were sent")
     assert len(str(caught.value)) < 200
@@ -203,7 +203,7 @@ ENVELOPE = 'wanted apiVersion "admission.k8s.io/v1", kind "AdmissionReview"; saw
 )
 def test_what_is_no_review_is_refused(sent: object, message: str) -> None:
     with pytest.raises(BadReview) as caught:
-        parse(orjson.dumps(sent))
+        parse_review(orjson.dumps(sent))
     assert str(caught.value) == message
 
 
@@ -237,7 +237,7 @@ def test_what_is_no_review_is_refused(sent: object, message: str) -> None:
 )
 def test_a_malformed_request_is_refused_by_the_name_of_its_field(tweaks: dict[str, Any], message: str) -> None:
     with pytest.raises(BadReview) as caught:
-        parse(body(**tweaks))
+        parse_review(body(**tweaks))
     assert str(caught.value) == message
 
 
@@ -264,7 +264,7 @@ REQUEST_KEYS = (
 
 def attempt(sent: bytes) -> None:
     try:
-        parse(sent)
+        parse_review(sent)
     except BadReview as error:
         said = str(error)
     else:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.kube.yaml import line_of, parse, to_yaml, unsafe
+from webhook.kube.yaml import line_of, parse_documents, to_yaml, unsafe
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from webhook.kube.yaml import line_of, parse, to_yaml, unsafe
     ],
 )
 def test_documents(text: bytes, want: list[Any]) -> None:
-    assert list(parse(text)) == want
+    assert list(parse_documents(text)) == want
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_documents(text: bytes, want: list[Any]) -> None:
     ],
 )
 def test_plain_words_are_read_as_kubectl_reads_them(value: str, want: object) -> None:
-    (found,) = parse(f"a: {value}\n".encode())
+    (found,) = parse_documents(f"a: {value}\n".encode())
     assert found == {"a": want}
 
 
@@ -79,7 +79,7 @@ def test_plain_words_are_read_as_kubectl_reads_them(value: str, want: object) ->
 )
 def test_what_is_neither_is_one_line_of_error(text: bytes, why: str) -> None:
     with pytest.raises(ValueError) as caught:
-        list(parse(text))
+        list(parse_documents(text))
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -103,7 +103,7 @@ LOOKS_LIKE_SOMETHING_ELSE = [
 def test_text_that_looks_like_something_else_stands_in_quotes(text: str) -> None:
     written = to_yaml({"a": text})
     assert written[len("a: ")] in "'\"|"
-    assert list(parse(written.encode())) == [{"a": text}]
+    assert list(parse_documents(written.encode())) == [{"a": text}]
 
 
 @pytest.mark.parametrize(
@@ -131,20 +131,20 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(TEXT, VALUES, min_size=1, max_size=3))
 def test_what_is_written_is_read_again(value: dict[str, Any]) -> None:
-    assert list(parse(to_yaml(value).encode())) == [value]
+    assert list(parse_documents(to_yaml(value).encode())) == [value]
 
 
 @given(
     st.lists(st.dictionaries(TEXT, VALUES, max_size=3), min_size=1, max_size=4), st.sampled_from([b"", b"\n", b" \t\n"])
 )
 def test_json_documents_one_after_another_are_read(values: list[dict[str, Any]], between: bytes) -> None:
-    assert list(parse(between.join(map(orjson.dumps, values)))) == values
+    assert list(parse_documents(between.join(map(orjson.dumps, values)))) == values
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_documents_or_a_value_error(text: bytes) -> None:
     try:
-        list(parse(text))
+        list(parse_documents(text))
     except ValueError as error:
         line = str(error)
     else:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from tests.builders import pod
 from webhook.cli.offline import load_policy
 from webhook.errors import PolicyError
-from webhook.feeds.policy import PolicyHolder
+from webhook.feeds.policy import CurrentPolicy
 from webhook.framework.cluster_view import Workload
 from webhook.kube.pod import Owner
 from webhook.policy.model import Policy, PolicyFile
@@ -136,7 +136,7 @@ class Silence:
 
 @pytest.mark.parametrize(("text", "problem"), BAD)
 def test_a_bad_policy_leaves_the_old_one_in_force(text: str, problem: str) -> None:
-    holder = PolicyHolder(Metrics(), Silence())  # type: ignore[arg-type]
+    holder = CurrentPolicy(Metrics(), Silence())  # type: ignore[arg-type]
     assert holder.load(SHIPPED)
     before = holder.current
     assert not holder.load(text)

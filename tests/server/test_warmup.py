@@ -15,7 +15,7 @@ from tests.cluster.objects import node, state
 from webhook.cli.offline import load_state
 from webhook.cluster.state import ClusterState
 from webhook.errors import PolicyError
-from webhook.feeds.policy import PolicyHolder
+from webhook.feeds.policy import CurrentPolicy
 from webhook.placement.placer import Placer
 from webhook.server.warmup import warm_up
 from webhook.telemetry.logs import configure
@@ -27,8 +27,8 @@ CLUSTER = Path(str(files("webhook.defaults").joinpath("cluster.yaml")))
 AMD: dict[str, Any] = {"amd.com/gpu": "8"}
 
 
-def policies(text: bytes = POLICY) -> PolicyHolder:
-    holder = PolicyHolder(Metrics(), configure())
+def policies(text: bytes = POLICY) -> CurrentPolicy:
+    holder = CurrentPolicy(Metrics(), configure())
     if not holder.load(text):
         raise PolicyError([str(holder.error)])
     return holder

@@ -38,7 +38,9 @@ def request(**changes: Any) -> review.Request:
         "object": POD,
         **changes,
     }
-    return review.parse(orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}))
+    return review.parse_review(
+        orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    )
 
 
 def line(decision: Decision, **changes: Any) -> Any:

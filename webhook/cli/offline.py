@@ -24,7 +24,7 @@ from webhook.feeds.file import fill
 from webhook.kube import review
 from webhook.kube.json_patch import apply
 from webhook.kube.pod_schema import check
-from webhook.kube.yaml import parse
+from webhook.kube.yaml import parse_documents
 from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
@@ -69,7 +69,7 @@ def _unwrapped(text: bytes) -> bytes:
     if b"ConfigMap" not in text:
         return text
     try:
-        found = list(parse(text))
+        found = list(parse_documents(text))
     except ValueError:
         return text
     if len(found) != 1 or not isinstance(found[0], dict) or found[0].get("kind") != "ConfigMap":
@@ -113,7 +113,7 @@ def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
 
 def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
     try:
-        yield from parse(text.encode() if isinstance(text, str) else text)
+        yield from parse_documents(text.encode() if isinstance(text, str) else text)
     except ValueError as error:
         raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
 
@@ -130,7 +130,7 @@ def _document(item: Any, where: str) -> Document:
     said = item.get("kind") if isinstance(item, dict) else None
     if said == _REVIEW:
         body = _json(item)
-        request = review.parse(body)
+        request = review.parse_review(body)
         return Document(where, request, _json(request.object))
     version = item.get("apiVersion") if isinstance(item, dict) else None
     version = version if isinstance(version, str) else ""
@@ -168,7 +168,7 @@ def _json(item: Any) -> bytes:
         raise BadReview(f"not JSON data: {error}") from None
 
 
-Decide = Callable[[Document, Policy, ClusterState, float], Decision]
+DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
@@ -198,7 +198,7 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
     return decision if decision is IGNORED else replace(decision, warnings=(*first.warnings, *decision.warnings))
 
 
-def run(document: Document, decide: Decide, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
+def run(document: Document, decide: DecideDocument, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
     """Decide for one document. Raises BadInput where it is not the pod that it says it is."""
     request = document.request
     try:

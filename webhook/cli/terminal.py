@@ -36,7 +36,7 @@ class Output(StrEnum):
 
 
 def decide_file(
-    file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.Decide
+    file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.DecideDocument
 ) -> None:
     """Decide for every document of a file, print each, and exit with the worst status that was met.
 

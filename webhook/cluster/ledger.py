@@ -29,7 +29,7 @@ from typing import Final, Literal, NamedTuple
 
 from webhook.cluster.pods import PodKey
 from webhook.cluster.reservation_limit import ReservationLimit
-from webhook.cluster.usage import Kind, Usage
+from webhook.cluster.usage import PodKind, Usage
 
 _NONE: Final[dict[str, list[_Reservation]]] = {}
 Bound = Literal["unreserved", "reserved", "counted"]
@@ -41,7 +41,7 @@ class _Reservation:
 
     __slots__ = ("kind", "node", "nodes", "pod", "reserved", "row", "until")
 
-    def __init__(self, pod: PodKey, node: str, row: int, kind: Kind, until: float) -> None:
+    def __init__(self, pod: PodKey, node: str, row: int, kind: PodKind, until: float) -> None:
         self.pod = pod
         self.node = node
         """The first of the ranked nodes."""
@@ -91,7 +91,7 @@ class Ledger:
         """Whether anything is reserved."""
         return bool(self._reserved)
 
-    def reserve(self, pod: PodKey, node: str, kind: Kind, now: float) -> None:
+    def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
         """Admitted here, with this node ranked first."""
         reservation = self._reserve(pod, node, kind, now + self.unseen_ttl)
         reservation.reserved = True
@@ -106,14 +106,14 @@ class Ledger:
         self._counts[0] += 1
         self.limit.opened(pod)
 
-    def release(self, pod: PodKey, node: str, kind: Kind) -> None:
+    def release(self, pod: PodKey, node: str, kind: PodKind) -> None:
         """Refused after it was admitted: the pod will not come."""
         reservation = self._take(pod, node, kind)
         if reservation is not None:
             self.ended["refused"] += 1
             self._give_back(reservation)
 
-    def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> bool:
+    def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> bool:
         """The pod exists and is not bound. False where that was known, or is what was reserved for."""
         if uid in self._seen:
             return False
@@ -142,7 +142,7 @@ class Ledger:
             self.ended["unschedulable"] += 1
             self._give_back(reservation)
 
-    def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, node: str) -> Bound:
+    def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, node: str) -> Bound:
         """The pod is on a node: what was held there counts as the pod's now, what was held elsewhere is given back."""
         reservation = self._seen.pop(uid, None)
         if reservation is not None:
@@ -187,7 +187,7 @@ class Ledger:
                 self.ended["expired"] += 1
                 self._give_back(reservation)
 
-    def holders(self) -> list[tuple[int, Kind]]:
+    def holders(self) -> list[tuple[int, PodKind]]:
         """Every row and kind that is held now."""
         reserved = [reservation for reservation in self._unseen if reservation.reserved]
         return [
@@ -200,11 +200,11 @@ class Ledger:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _reserve(self, pod: PodKey, node: str, kind: Kind, until: float) -> _Reservation:
+    def _reserve(self, pod: PodKey, node: str, kind: PodKind, until: float) -> _Reservation:
         row = self._usage.nodes.row(node)
         return _Reservation(pod, node, row, self._usage.take(row, kind), until)
 
-    def _becomes(self, reservation: _Reservation, kind: Kind) -> None:
+    def _becomes(self, reservation: _Reservation, kind: PodKind) -> None:
         """The pod asks for something else than was reserved."""
         if reservation.kind is not kind:
             before, reservation.kind = reservation.kind, self._usage.take(reservation.row, kind)
@@ -215,7 +215,7 @@ class Ledger:
             row, reservation.row = reservation.row, -1
             self._usage.give_back(row, reservation.kind)
 
-    def _take(self, pod: PodKey, node: str, kind: Kind) -> _Reservation | None:
+    def _take(self, pod: PodKey, node: str, kind: PodKind) -> _Reservation | None:
         """The oldest reservation for such a pod on this node, taken out of the reserved ones."""
         for reservation in self._reserved.get(pod, _NONE).get(node, ()):
             if reservation.kind.gpus == kind.gpus:

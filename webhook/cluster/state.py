@@ -34,7 +34,7 @@ from webhook.cluster.replicas import Replicas
 from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
-from webhook.cluster.usage import Kind, Usage
+from webhook.cluster.usage import PodKind, Usage
 from webhook.cluster.utilisation import NodeUse
 from webhook.framework.cluster_view import Placement
 from webhook.kube.pod import DECISION, annotations_of
@@ -132,7 +132,7 @@ class ClusterState:
     def pod_gone(self, pod: Object, now: float) -> None:
         self._forget(pod_id(pod["metadata"]))
 
-    def _put(self, uid: int | str, node: str, kind: Kind, *, counted: bool = False) -> None:
+    def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
         before = self._pods.get(uid)
         row = self.nodes.row(node)
         if before is not None:
@@ -154,12 +154,12 @@ class ClusterState:
     def _lift(self, packed: int) -> None:
         self.usage.give_back(packed >> _ROW_BITS, self._kind(packed))
 
-    def _kind(self, packed: int) -> Kind:
+    def _kind(self, packed: int) -> PodKind:
         kind = self.usage.kinds[packed & (1 << _ROW_BITS) - 1]
         assert kind is not None
         return kind
 
-    def _holders(self) -> Iterator[tuple[int, Kind]]:
+    def _holders(self) -> Iterator[tuple[int, PodKind]]:
         for packed in self._pods.values():
             yield packed >> _ROW_BITS, self._kind(packed)
         yield from self.ledger.holders()

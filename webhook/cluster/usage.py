@@ -8,7 +8,7 @@ from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 
 
-class Kind:
+class PodKind:
     """What equal pods share: demand and owner. Kept once, so that a pod costs two small numbers."""
 
     __slots__ = ("demand", "gpus", "held", "number", "owner")
@@ -32,16 +32,16 @@ class Usage:
         self.changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Pods by owner and row; only where there are some."""
-        self.kinds: list[Kind | None] = []
-        self._kind_of: dict[tuple[Demand, str], Kind] = {}
+        self.kinds: list[PodKind | None] = []
+        self._kind_of: dict[tuple[Demand, str], PodKind] = {}
         self._free_numbers: list[int] = []
 
-    def kind(self, demand: Demand, owner: str) -> Kind:
+    def kind(self, demand: Demand, owner: str) -> PodKind:
         """The one kind with this demand and owner. It lives while something is taken with it."""
         found = self._kind_of.get((demand, owner))
-        return Kind(demand, owner, -1) if found is None else found
+        return PodKind(demand, owner, -1) if found is None else found
 
-    def take(self, row: int, kind: Kind) -> Kind:
+    def take(self, row: int, kind: PodKind) -> PodKind:
         """One more pod of this kind on a row (bound or reserved). Returns the kind as it is kept."""
         kind = self._keep(kind) if kind.number < 0 else kind
         kind.held += 1
@@ -55,7 +55,7 @@ class Usage:
         self.changes.add(row)
         return kind
 
-    def give_back(self, row: int, kind: Kind) -> None:
+    def give_back(self, row: int, kind: PodKind) -> None:
         """One pod less."""
         free = self.nodes.columns.free_at
         for resource, amount in kind.demand.requests:
@@ -79,12 +79,12 @@ class Usage:
             kind.number = -1
         self.nodes.drop_if_unused(row)
 
-    def reserved_pod_seen(self, row: int, kind: Kind, *, this: bool) -> None:
+    def reserved_pod_seen(self, row: int, kind: PodKind, *, this: bool) -> None:
         """A pod of this kind is in the watch, and its row was reserved by this replica or by another."""
         if self.nodes.shares.several and row >= 0 and kind.gpus and self.nodes.shares.took(row, this=this):
             self.changes.add(row)
 
-    def recount(self, resource: str, holders: Iterable[tuple[int, Kind]]) -> None:
+    def recount(self, resource: str, holders: Iterable[tuple[int, PodKind]]) -> None:
         """Some node has a resource for the first time: take off what pods hold of it already."""
         free = self.nodes.columns.free[resource]
         for row, kind in holders:
@@ -93,7 +93,7 @@ class Usage:
                 free[row] -= amount
                 self.changes.add(row)
 
-    def _untouched(self, row: int, kind: Kind) -> bool:
+    def _untouched(self, row: int, kind: PodKind) -> bool:
         """Whether nobody has anything of the GPUs that this kind asks for."""
         columns = self.nodes.columns
         return bool(kind.gpus) and all(
@@ -104,7 +104,7 @@ class Usage:
             ]
         )
 
-    def _keep(self, kind: Kind) -> Kind:
+    def _keep(self, kind: PodKind) -> PodKind:
         known = self._kind_of.get((kind.demand, kind.owner))
         if known is not None:
             return known

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from webhook.export import devices
 from webhook.export.cel import ASKS, CLAIMS, all_of, any_of, counts, env, harmless, is_gpu, limits, literal, matches
 from webhook.export.check import Check
-from webhook.kube.gpus import Gpus, Kind
+from webhook.kube.gpus import GpuKind, Gpus
 from webhook.policy.model import Rules
 
 NOT_EXPORTED: Mapping[str, str] = {
@@ -129,5 +129,5 @@ THEFT = (
 """Rules that keep a pod from GPUs it did not ask for: they make sense in namespaces that did not opt in, too."""
 
 
-def _of_kinds(name: str, gpus: Gpus, kinds: tuple[Kind, ...]) -> str:
+def _of_kinds(name: str, gpus: Gpus, kinds: tuple[GpuKind, ...]) -> str:
     return matches(name, [gpu.name for gpu in gpus.names if gpu.kind in kinds])

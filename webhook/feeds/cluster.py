@@ -17,7 +17,7 @@ from webhook.telemetry.metrics import Metrics
 Clock = Callable[[], float]
 
 
-class _Kind(NamedTuple):
+class _Resource(NamedTuple):
     path: str
     page: int
     """How many objects the API server is asked for at once."""
@@ -25,15 +25,15 @@ class _Kind(NamedTuple):
 
 # Pods are large and many: a page of 250 takes some 10 ms to read, and reviews wait for no more than one page. Slices name
 # every device of a node.
-KINDS: Final[Mapping[ListKind, _Kind]] = {
-    "nodes": _Kind("/api/v1/nodes", 250),
-    "pods": _Kind("/api/v1/pods", 250),
-    "namespaces": _Kind("/api/v1/namespaces", 500),
-    "priorityclasses": _Kind("/apis/scheduling.k8s.io/v1/priorityclasses", 500),
-    "runtimeclasses": _Kind("/apis/node.k8s.io/v1/runtimeclasses", 500),
-    "resourceslices": _Kind("/apis/resource.k8s.io/v1/resourceslices", 100),
-    "poddisruptionbudgets": _Kind("/apis/policy/v1/poddisruptionbudgets", 500),
-    "horizontalpodautoscalers": _Kind("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
+KINDS: Final[Mapping[ListKind, _Resource]] = {
+    "nodes": _Resource("/api/v1/nodes", 250),
+    "pods": _Resource("/api/v1/pods", 250),
+    "namespaces": _Resource("/api/v1/namespaces", 500),
+    "priorityclasses": _Resource("/apis/scheduling.k8s.io/v1/priorityclasses", 500),
+    "runtimeclasses": _Resource("/apis/node.k8s.io/v1/runtimeclasses", 500),
+    "resourceslices": _Resource("/apis/resource.k8s.io/v1/resourceslices", 100),
+    "poddisruptionbudgets": _Resource("/apis/policy/v1/poddisruptionbudgets", 500),
+    "horizontalpodautoscalers": _Resource("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
 }
 
 

@@ -30,7 +30,7 @@ _LINES_AT_ONCE = 16
 Line = tuple[Mapping[str, str], Reading, float]
 
 
-def parse(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -> Iterator[Line]:
+def parse_page(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -> Iterator[Line]:
     """The samples of a page in the Prometheus text format that have one of these names: labels, reading, value."""
     for line in page.split("\n"):
         end = line.find("{")
@@ -86,7 +86,7 @@ class DcgmSource:
         # An idle connection would be closed before the next poll anyway, and there may be thousands.
         async with get(self._http, str(url), self._settings.timeout, headers={"Connection": "close"}) as response:
             page = (await read(response, MOST_BYTES)).decode(errors="replace")
-        for number, (labels, reading, value) in enumerate(parse(page, self._names, into.ignored), 1):
+        for number, (labels, reading, value) in enumerate(parse_page(page, self._names, into.ignored), 1):
             put(into, target.node, labels, reading, value, xids=self._settings.sick.xids)
             if not number % _LINES_AT_ONCE:
                 await asyncio.sleep(0)

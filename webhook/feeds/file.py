@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.errors import BadInput
-from webhook.kube.yaml import parse
+from webhook.kube.yaml import parse_documents
 from webhook.text import listed, quoted
 
 _KINDS: Final[Mapping[str, ListKind]] = {
@@ -58,7 +58,7 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
 
 def _documents(text: bytes, path: Path) -> list[Any]:
     try:
-        return list(parse(text))
+        return list(parse_documents(text))
     except ValueError as error:
         raise BadInput(f"{path}: neither JSON nor YAML: {error}") from None
 

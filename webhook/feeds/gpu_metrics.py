@@ -24,7 +24,7 @@ from webhook.feeds.access import Access
 from webhook.feeds.api import Api
 from webhook.feeds.dcgm import DcgmSource
 from webhook.feeds.gpu_source import Source, http_session
-from webhook.feeds.gpu_targets import Targets, exporter, holder, watched
+from webhook.feeds.gpu_targets import Targets, exporter, gpu_pod, watched
 from webhook.feeds.nvidia_smi import NvidiaSmiSource
 from webhook.feeds.prometheus import PrometheusSource
 from webhook.feeds.watch import Feed
@@ -40,7 +40,7 @@ _LOOK_SECONDS = 1.0
 """How soon a new policy is noticed."""
 
 
-class Plan(NamedTuple):
+class MetricsPolicy(NamedTuple):
     """What a policy says about GPU metrics."""
 
     settings: GpuMetricsSettings
@@ -91,26 +91,30 @@ class GpuMetrics:
         """For ever. Only a bug of ours ends it."""
         async with http_session(str(self._ca_file) if self._ca_file else None) as http:
             while True:
-                plan = self._plan()
-                self._sink.configure(plan.settings)
-                work = asyncio.create_task(self._follow(plan, http))
+                metrics_policy = self._metrics_policy()
+                self._sink.configure(metrics_policy.settings)
+                work = asyncio.create_task(self._follow(metrics_policy, http))
                 try:
-                    while self._plan() == plan and not work.done():  # noqa: ASYNC110  a policy does not tell
+                    while self._metrics_policy() == metrics_policy and not work.done():  # noqa: ASYNC110  a policy does not tell
                         await asyncio.sleep(_LOOK_SECONDS)
                 finally:
                     work.cancel()
                     with suppress(asyncio.CancelledError):
                         await work
 
-    def _plan(self) -> Plan:
+    def _metrics_policy(self) -> MetricsPolicy:
         policy = self._current()
-        return Plan(policy.file.gpu_metrics, policy.gpus.names) if policy else Plan(GpuMetricsSettings(), ())
+        return (
+            MetricsPolicy(policy.file.gpu_metrics, policy.gpus.names)
+            if policy
+            else MetricsPolicy(GpuMetricsSettings(), ())
+        )
 
-    async def _follow(self, plan: Plan, http: aiohttp.ClientSession) -> None:
+    async def _follow(self, metrics_policy: MetricsPolicy, http: aiohttp.ClientSession) -> None:
         """Watch the pods that are asked, and poll, until cancelled."""
-        settings = plan.settings
+        settings = metrics_policy.settings
         smi = settings.source == "nvidiaSmi"
-        targets = Targets(holder(settings, Gpus(plan.gpus)) if smi else exporter(settings))
+        targets = Targets(gpu_pod(settings, Gpus(metrics_policy.gpus)) if smi else exporter(settings))
         source = self._source(settings, http, targets)
         feed = GpuMetricsFeed(settings, source, self._sink, self._tell, self._polls, log=self._log, clock=self._clock)
         async with asyncio.TaskGroup() as group:

@@ -114,7 +114,7 @@ def exporter(settings: GpuMetricsSettings) -> Choose:
     return choose
 
 
-def holder(settings: GpuMetricsSettings, gpus: Gpus) -> Choose:
+def gpu_pod(settings: GpuMetricsSettings, gpus: Gpus) -> Choose:
     """Chooses the running pods that hold whole GPUs: one container each, which is asked for all that it sees."""
     namespaces = settings.nvidia_smi.namespaces
 

@@ -38,7 +38,7 @@ _PROTOCOL: Final = "v4.channel.k8s.io"
 _STDOUT, _STATUS = 1, 3
 
 
-def parse(text: str, gpus: int, ignored: Counter[str]) -> Iterator[tuple[int, Reading, float]]:
+def parse_output(text: str, gpus: int, ignored: Counter[str]) -> Iterator[tuple[int, Reading, float]]:
     """What `nvidia-smi` said about at most so many GPUs: index in the output, reading, value."""
     rows = csv.reader(text.splitlines()[:_MOST_GPUS], skipinitialspace=True)
     for index, row in enumerate(row for row in rows if row):
@@ -92,7 +92,7 @@ class NvidiaSmiSource:
         async def ask(target: Target) -> None:
             async with asyncio.timeout(self._settings.timeout):
                 text = await self._run(access, target)
-            for index, reading, value in parse(text, target.gpus, into.ignored):
+            for index, reading, value in parse_output(text, target.gpus, into.ignored):
                 into.add(target.node, f"{target.uid}/{index}", reading, value)
 
         errors = await ask_all(targets, ask, _AT_ONCE, self._settings.stale_after / 3)

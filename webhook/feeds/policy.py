@@ -25,7 +25,7 @@ EVENT_SECONDS: Final = 1.0
 """Between two Events, however often somebody changes the policy."""
 
 
-class PolicyHolder:
+class CurrentPolicy:
     """`current` is what decides; None until a first one was seen. `error` is why the newest one is not in force, and
     `shipped` whether the shipped one is in force instead, for want of one that was good."""
 
@@ -85,7 +85,7 @@ def shipped_policy() -> bytes:
 class ConfigMapSink:
     """The ConfigMap on its way into the holder. A bad one is reported where its author looks: as an Event on it."""
 
-    def __init__(self, holder: PolicyHolder, namespace: str, name: str) -> None:
+    def __init__(self, holder: CurrentPolicy, namespace: str, name: str) -> None:
         self._holder, self._namespace, self._name = holder, namespace, name
         self._reports: asyncio.Queue[Object] = asyncio.Queue(maxsize=8)
         self._last: tuple[str, str] | None = None

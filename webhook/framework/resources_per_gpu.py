@@ -42,7 +42,7 @@ CLASSES = {
 }
 
 
-def fed(found: Iterable[Container], gpus: Gpus) -> Iterator[tuple[Container, dict[str, int]]]:
+def containers_with_whole_gpus(found: Iterable[Container], gpus: Gpus) -> Iterator[tuple[Container, dict[str, int]]]:
     """The containers that run as long as the pod does and have whole GPUs, with the names and numbers of these."""
     for container in found:
         has = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}

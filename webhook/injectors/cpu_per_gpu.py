@@ -42,7 +42,7 @@ from pydantic import Field
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.resources_per_gpu import PerGpu, fed
+from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
 from webhook.kube.pod_requests import total_requests
@@ -123,7 +123,7 @@ def _out_of_reach(pod: Pod, context: Context) -> str:
 def _starved(pod: Pod, context: Context) -> list[tuple[Container, int, frozenset[str]]]:
     """The containers with whole GPUs that lack a request, how many they have, and what they lack."""
     found = []
-    for container, gpus in fed(containers(pod), context.gpus):
+    for container, gpus in containers_with_whole_gpus(containers(pod), context.gpus):
         if lacks := frozenset(("cpu", "memory")) - requests_of(container.spec).keys():
             found.append((container, sum(gpus.values()), lacks))
     return found

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from webhook.text import matches
 
-Kind = Literal["whole", "slice", "share"]
+GpuKind = Literal["whole", "slice", "share"]
 MODEL_LABELS = (
     "nvidia.com/gpu.product",
     "amd.com/gpu.product-name",
@@ -24,7 +24,7 @@ class GpuName(NamedTuple):
     """`name` exact or with a trailing `*`; `kind`: a whole GPU, a hardware slice of one (MIG), or a share of one."""
 
     name: str
-    kind: Kind
+    kind: GpuKind
 
 
 class Gpus:
@@ -33,7 +33,7 @@ class Gpus:
     def __init__(self, names: Iterable[GpuName]) -> None:
         self.names = tuple(names)
         self._known = _Kinds(self.names)
-        self.kind: Callable[[str], Kind | None] = self._known.__getitem__
+        self.kind: Callable[[str], GpuKind | None] = self._known.__getitem__
         """The kind of GPU that a resource names, or None where it is none (`cpu`, `nvidia.com/gpumem`)."""
 
     def among(self, resources: Iterable[str]) -> list[str]:
@@ -42,14 +42,14 @@ class Gpus:
         return [name for name in resources if kind(name) is not None]
 
 
-class _Kinds(dict[str, Kind | None]):
+class _Kinds(dict[str, GpuKind | None]):
     """What was asked for before is a look into a dictionary, without a call of ours: a review asks dozens of times."""
 
     def __init__(self, names: tuple[GpuName, ...]) -> None:
         super().__init__()
         self._names = names
 
-    def __missing__(self, resource: str) -> Kind | None:
+    def __missing__(self, resource: str) -> GpuKind | None:
         if len(self) >= _REMEMBERED:
             self.clear()
         if len(resource) > _LONGEST:  # the API server takes no such name: no GPU, and nothing that caches keep

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from webhook.errors import QuantityError
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Path
-from webhook.kube.quantity import parse, whole
+from webhook.kube.quantity import parse_quantity, whole
 
 Pod = dict[str, Any]
 
@@ -125,7 +125,7 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
 def _is_zero(quantity: Any) -> bool:
     try:
-        return parse(quantity) == 0
+        return parse_quantity(quantity) == 0
     except QuantityError:
         return False  # a rule says what is wrong with it
 
@@ -141,7 +141,7 @@ def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
 
 def _is_some(quantity: Any) -> bool:
     try:
-        return parse(quantity) > 0
+        return parse_quantity(quantity) > 0
     except QuantityError:
         return False
 

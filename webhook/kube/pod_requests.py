@@ -12,7 +12,7 @@ import orjson
 from webhook.errors import QuantityError
 from webhook.kube import bounds
 from webhook.kube.pod import Pod, requests_of
-from webhook.kube.quantity import Number, parse, thousandths
+from webhook.kube.quantity import Number, parse_quantity, thousandths
 
 _LONGEST = 2048
 """Bytes of what a pod states. Tenants write them: what is longer is not remembered."""
@@ -68,7 +68,7 @@ def _totalled(stated: bytes) -> Mapping[str, int]:
 
 def _add(total: dict[str, Number], asked: Mapping[str, Any]) -> dict[str, Number]:
     for name, quantity in asked.items():
-        total[name] = total.get(name, 0) + (thousandths(quantity) if name == "cpu" else parse(quantity))
+        total[name] = total.get(name, 0) + (thousandths(quantity) if name == "cpu" else parse_quantity(quantity))
     return total
 
 

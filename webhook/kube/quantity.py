@@ -27,7 +27,7 @@ _SCALE: dict[str, Number] = {
 
 
 @lru_cache(maxsize=8192)
-def parse(text: str | int | float) -> Number:
+def parse_quantity(text: str | int | float) -> Number:
     """The exact value of a quantity: an int where it is whole, else a Fraction.
 
     Numbers are taken as JSON would write them. Raises QuantityError where Kubernetes would refuse it.
@@ -50,13 +50,13 @@ def parse(text: str | int | float) -> Number:
 
 def whole(text: str | int | float) -> int:
     """In whole units, rounded up (Quantity.Value)."""
-    return -(-parse(text) // 1)
+    return -(-parse_quantity(text) // 1)
 
 
 @lru_cache(maxsize=8192)
 def thousandths(text: str | int | float) -> Number:
     """Exactly, in thousandths: the unit of CPU."""
-    value = parse(text) * 1000
+    value = parse_quantity(text) * 1000
     return value.numerator if value.denominator == 1 else value
 
 

@@ -42,7 +42,7 @@ class Request(NamedTuple):
     """Bytes of the review."""
 
 
-def parse(body: bytes) -> Request:
+def parse_review(body: bytes) -> Request:
     """Raises BadReview, with what was seen and what was wanted."""
     review = _decode(body)
     if review.get("apiVersion") != API_VERSION or review.get("kind") != "AdmissionReview":

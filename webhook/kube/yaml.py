@@ -15,7 +15,7 @@ _WRITER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _DEEPEST = 200
 
 
-def parse(text: bytes) -> Iterator[Any]:
+def parse_documents(text: bytes) -> Iterator[Any]:
     """Every document in `text`: JSON values one after another, or YAML. Empty documents are left out.
 
     Raises ValueError, in one line, where it is neither.

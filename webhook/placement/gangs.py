@@ -50,7 +50,7 @@ def size_of(pod: Pod) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() and 0 < len(text) <= 6 else 1
 
 
-def homes(
+def gang_domains(
     nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
 ) -> list[Mask]:
     """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
@@ -68,9 +68,9 @@ def homes(
         if column is None:
             continue
         size = nodes.columns.size
-        home = _most(column, rows, counts, size) if peers else _smallest(nodes, column, scores, demand, missing)
-        if home:
-            domain = column.padded(size)[:size] == home
+        code = _most(column, rows, counts, size) if peers else _smallest(nodes, column, scores, demand, missing)
+        if code:
+            domain = column.padded(size)[:size] == code
             if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
                 found.append(domain)
     return found

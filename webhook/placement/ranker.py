@@ -14,7 +14,7 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask, compiled
 from webhook.placement.filters import Filter
-from webhook.placement.gangs import homes
+from webhook.placement.gangs import gang_domains
 from webhook.placement.node_scores import AVOIDED, NodeScores
 from webhook.placement.peers import SEVERAL, PeerOrder, best_apart
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
@@ -116,7 +116,7 @@ class Ranker:
         near: list[Mask] = []
         if request.gang:
             keys = self._settings.gangs.keys
-            near = homes(nodes, scores.score, request.demand, peers, request.gang, keys)
+            near = gang_domains(nodes, scores.score, request.demand, peers, request.gang, keys)
         if not scores.strategy.peers_first:
             peers = _NO_PEERS
         whole = self._scarce(scores) if peers else []

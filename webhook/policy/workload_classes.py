@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webhook.framework.cluster_view import Workload
 from webhook.framework.interface import Settings
-from webhook.kube.gpus import Kind
+from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
 from webhook.text import matches_any, quoted
 
@@ -19,7 +19,7 @@ class GpuResource(Settings):
     """A resource name that counts as a GPU."""
 
     name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
-    kind: Kind = "whole"
+    kind: GpuKind = "whole"
 
 
 class ClassRule(Settings):

@@ -16,7 +16,7 @@ from typing import Any
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.framework.resources_per_gpu import CLASSES, PerGpu, fed
+from webhook.framework.resources_per_gpu import CLASSES, PerGpu, containers_with_whole_gpus
 from webhook.kube.pod import Container, Pod, requests_of
 from webhook.kube.quantity import milli, whole
 from webhook.text import plural, quoted
@@ -37,7 +37,7 @@ class CpuPerGpu(Rule):
         if per is None or not context.gpu_names:
             return
         of_pod = requests_of(pod["spec"]) if pod["spec"].get("resources") else {}
-        for container, gpus in fed(context.containers(pod), context.gpus):
+        for container, gpus in containers_with_whole_gpus(context.containers(pod), context.gpus):
             requests = {**of_pod, **requests_of(container.spec)}
             if finding := self._finding(container, requests, sum(gpus.values()), per, workload):
                 yield finding

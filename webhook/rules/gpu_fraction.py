@@ -21,7 +21,7 @@ from fractions import Fraction
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, annotations_of
-from webhook.kube.quantity import parse
+from webhook.kube.quantity import parse_quantity
 from webhook.text import bare, quoted
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
@@ -82,6 +82,6 @@ def _plain(text: str) -> int | Fraction | None:
     if not text.isascii() or any(c.isalpha() for c in text):
         return None
     try:
-        return parse(text)
+        return parse_quantity(text)
     except QuantityError:
         return None

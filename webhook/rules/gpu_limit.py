@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.gpus import Kind
+from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Pod
 from webhook.text import bare, plural, quoted
 
@@ -28,7 +28,7 @@ class GpuLimit(Rule):
     """The most GPUs of all containers of a pod together; null: no limit."""
     sizes: tuple[int, ...] = ()
     """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]. Empty: any."""
-    kinds: tuple[Kind, ...] = ("whole",)
+    kinds: tuple[GpuKind, ...] = ("whole",)
     """What is counted: whole GPUs, hardware slices (MIG), shares."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

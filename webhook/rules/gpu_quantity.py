@@ -22,7 +22,7 @@ from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod
-from webhook.kube.quantity import Number, parse
+from webhook.kube.quantity import Number, parse_quantity
 from webhook.text import bare, listed, quoted
 
 
@@ -95,7 +95,7 @@ def _resources(resources: dict[str, Any], field: str, where: str, context: Conte
 def _number(quantity: Any, path: str, where: str, name: str, context: Context) -> tuple[Number | None, Finding | None]:
     """The value of a good quantity, or what is wrong with it."""
     try:
-        value = parse(quantity)
+        value = parse_quantity(quantity)
     except QuantityError:
         return None, Finding(
             path, f"{quoted(quantity)}{where}", "a whole number of GPUs", "Write a number without a unit, as 1"

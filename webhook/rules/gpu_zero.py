@@ -19,7 +19,7 @@ from typing import Any
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod
-from webhook.kube.quantity import parse
+from webhook.kube.quantity import parse_quantity
 from webhook.text import bare, quoted
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -49,7 +49,7 @@ class GpuZero(Rule):
 
 def _is_zero(quantity: Any) -> bool:
     try:
-        return parse(quantity) == 0
+        return parse_quantity(quantity) == 0
     except QuantityError:
         return False
 

@@ -72,7 +72,7 @@ class Handlers:
         if policy is None:
             return 503, b"no policy is loaded yet: see the ConfigMap gpu-admission-policy"
         try:
-            request = review.parse(body)
+            request = review.parse_review(body)
             decision = self._decided(decide, request, policy)
         except BadReview as error:
             self._recorder.bad_review(hook, error)

@@ -13,7 +13,7 @@ from webhook.admission.decision import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
-from webhook.feeds.policy import PolicyHolder
+from webhook.feeds.policy import CurrentPolicy
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
@@ -63,7 +63,7 @@ class Process:
         self.settings = settings
         self.metrics = Metrics()
         self.log = logs.configure()
-        self.policies = PolicyHolder(self.metrics, self.log)
+        self.policies = CurrentPolicy(self.metrics, self.log)
         max_age = math.inf if offline else settings.max_age
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
         self.placer = Placer(self.state)
