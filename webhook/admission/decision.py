@@ -11,12 +11,12 @@ from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
 
 Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow", "gated"]
-"""`ignored`: none of our business. `shadow`: refused or changed, if the profile were not in shadow. `gated`: our own patch
-did not hold, so the pod is allowed without it."""
+"""`ignored`: not for us to decide. `shadow`: would be refused or changed if the profile were not in shadow. `gated`: our own
+patch does not apply, so the pod is allowed without it."""
 
 
 class Found(NamedTuple):
-    """A finding, the unit that found it, and what is done about it."""
+    """A finding, the unit that yielded it, and what is done about it."""
 
     unit: str
     action: str
@@ -39,7 +39,7 @@ class Decision:
     warnings: tuple[str, ...] = ()
     """What the caller is told besides findings."""
     record: str = ""
-    """The decision record: see `explain`."""
+    """The decision record: see `record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Found, ...] = ()
     placement: Placement | None = None

@@ -1,8 +1,8 @@
-"""The replicas of a template are prepared once: what the injectors did for the first holds for the next.
+"""Caches what the injectors did for the first replica of a template: it holds for the others.
 
-The key is the reduced request, whole, and the profile label of its namespace: all that `pods.prepare` is given besides the
-policy and the cluster. Whenever the policy changes, or a fact that units read of the cluster, all is forgotten. The node is
-chosen for each replica anew, and the validating hook remembers nothing.
+The key is the whole reduced request and the profile label of its namespace: all that `pods.prepare` reads besides the policy
+and the cluster. The cache is emptied when the policy changes, or what units read of the cluster. The node is chosen for each
+replica, and the validating hook caches nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from webhook.policy.model import Policy
 LARGEST_KEY: Final = 32 << 10
 """Bytes. Ten times an ordinary pod; a larger one is prepared each time."""
 MOST_BYTES: Final = 2 << 20
-"""Of all keys together. What is kept with a key takes about ten times its bytes."""
+"""Of all keys together. The value of a key takes about ten times the bytes of the key."""
 
 
 class DecisionCache:
-    """`prepare` is `pods.prepare`, remembered. `most`: bytes of keys; 0 remembers nothing."""
+    """`prepare` is `pods.prepare` with a cache. `most`: bytes of keys; 0 caches nothing."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most

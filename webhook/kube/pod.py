@@ -1,7 +1,7 @@
 """Reads a pod that stays a plain dict. Nothing here changes it, so fields that we do not know survive.
 
-The pod is written by a tenant: `pod_schema.check` proves the type of every field that is read here, once per review; the
-readers then trust it.
+A tenant wrote the pod, but the API server has decoded it, so the readers trust the type of every field. If one of them fails,
+`pod_schema.check` says whether the pod is malformed.
 """
 
 from __future__ import annotations

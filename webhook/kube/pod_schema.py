@@ -1,7 +1,11 @@
-"""Proves that an object has the shape of a pod, so that everything after it can read a plain dict without looking.
+"""Checks that an object has the types of a pod, in every field that this program reads.
 
-The shape is a table: field names and what stands there. Fields that are not in it, missing ones and nulls are never looked
-at. A field that some unit begins to read is one entry here.
+The API server decodes an object before it asks us, so the hooks do not check pods first: they check when a decision has
+failed, to tell a malformed pod (400) from a bug of ours (500). Templates of workloads are checked before they are read: a
+custom resource may have anything there. So are files on the command line.
+
+The schema is a table of field names and types. Missing fields, nulls, and fields that are not in the table are not looked at.
+A unit that reads another field adds one entry.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ Fields = dict[str, Checker]
 
 
 class _Misshapen(Exception):
-    """What was wanted and seen; the path to it grows on the way out, so that it costs nothing where all is well."""
+    """What was wanted and seen. The path is built only when something is wrong."""
 
     def __init__(self, wanted: str, value: object) -> None:
         super().__init__(f"wanted {wanted}, saw {kind(value)}")
@@ -28,8 +32,7 @@ class _Misshapen(Exception):
 def check(pod: object) -> Pod:
     """`pod` itself, if every field that this program reads has the type that the Kubernetes API gives it.
 
-    The API server has decoded the object before it asks us, so this only ever fails for other callers. Raises BadPod with
-    the path.
+    Raises BadPod with the path.
     """
     if not isinstance(pod, dict):
         raise BadPod(f"object: wanted a Pod, saw {kind(pod)}")

@@ -1,6 +1,6 @@
-"""How nodes are scored: `apart`, `spread` and `pack`, and the weights of the preferred terms.
+"""How nodes are scored: the strategies `apart`, `spread` and `pack`, and the weights of the preferred terms.
 
-A strategy follows `webhook.cluster.node_table.Strategy`: one score per row, from that row, the demand and the view alone.
+A strategy implements `webhook.cluster.node_table.Strategy`: one score per row, from that row, the demand and the view alone.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ one in twenty and none. The rest only falls: it keeps a burst on ranked nodes wh
 
 
 class Spread:
-    """For replicas that should not share a node.
+    """For replicas that should not share a node, on a cluster that needs no whole nodes for large pods: else see `Apart`.
 
-    The caller puts nodes with fewer pods of the same owner first. Then: most idle GPUs among those the pod can have (what
-    is not measured and not allocated counts as idle), then the lowest mean utilisation (the allocated part where there are
-    no metrics).
+    The caller puts nodes with fewer pods of the same owner first. Then: most idle GPUs (a GPU that is not measured and not
+    allocated counts as idle), then the lowest mean utilisation (without metrics, the allocated part).
     """
 
     peers_first = True
@@ -59,8 +58,8 @@ class Spread:
 
 
 class Pack:
-    """For everything else: the node that loses least for the demands seen lately (`fragmentation`), the fullest first
-    among equals. A whole node is worth something to large pods that were not seen yet, too (`whole`).
+    """For pods that may share a node: the node that loses least for the demands seen lately (`fragmentation`), the fullest
+    first among equals. A whole node keeps some worth for large pods that were not seen yet (`whole`).
 
     Fullest is by free GPUs, and by free CPU as so many GPUs as it is there for: best-fit, as FGD's authors compare with.
     A score is minus what the node would lose, in GPUs of an average pod.
