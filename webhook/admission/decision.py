@@ -37,7 +37,7 @@ class Decision:
     message: str = ""
     """Why it is refused, for the user; "" where it is not."""
     warnings: tuple[str, ...] = ()
-    """What the caller is told besides findings."""
+    """Warnings besides those of findings."""
     record: str = ""
     """The decision record: see `record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)

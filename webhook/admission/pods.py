@@ -202,7 +202,7 @@ def mutate(
     """Decide for a new pod. Nothing is changed in place.
 
     `prepare`: the function of that name, or one that remembers what it gave. Raises BadPod where there is no object, and
-    anything where it has not the shape of a pod.
+    anything where it is malformed.
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
@@ -215,7 +215,7 @@ def mutate(
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Check a pod. On an UPDATE only new violations count.
 
-    Raises BadPod where there is no object, and anything where it has not the shape of a pod.
+    Raises BadPod where there is no object, and anything where it is malformed.
     """
     if request.resource != "pods" or request.subresource not in ("", "ephemeralcontainers"):
         return IGNORED

@@ -68,11 +68,11 @@ def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
     if offered and not policy.gpus.among(offered):
         yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"
     elif offered:
-        told: dict[str, list[str]] = {}
+        by_text: dict[str, list[str]] = {}
         for name, profile in policy.file.profiles.items():
             for text in _unseen(profile, policy, cluster):
-                told.setdefault(text, []).append(name)
-        for text, names in told.items():
+                by_text.setdefault(text, []).append(name)
+        for text, names in by_text.items():
             yield f"{'profile' if len(names) == 1 else 'profiles'} {listed(map(bare, names), 3)}: {text}"
 
 

@@ -1,8 +1,8 @@
 """The reduced request: what a mutation is decided from, and nothing else.
 
-The thousand pods of a Job differ in a uid, some times and the name of a volume with a token. All that is left out here, before
-anything is decided, so that their requests are equal, and so that a decision that is used again cannot depend on what is not
-in its key: what is outside the reduced request cannot be read.
+The pods of one Job differ in their uids, in times, and in the name of the volume with the token. All that is left out before
+anything is decided, so that their requests are equal. What is outside the reduced request cannot be read, so a cached decision
+cannot depend on it.
 """
 
 from __future__ import annotations

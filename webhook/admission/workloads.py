@@ -39,7 +39,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a quantity of
     GPUs that the API server would refuse is refused here, with what every rule has to say.
 
-    Raises BadPod where a template has not the shape of a pod.
+    Raises BadPod where a template is malformed.
     """
     profile, found, past = _changed(request, policy, cluster)
     if profile is None or profile.settings.shadow or past:
@@ -50,7 +50,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         operations = [operation for edit in edits for operation in edit.operations]
         found = [template._replace(pod=edit.object) for template, edit in zip(found, edits, strict=True)]
     if is_workload(request.group, request.kind):
-        early = [told for template in found for told in _early(request, template, policy, cluster, profile)]
+        early = [finding for template in found for finding in _early(request, template, policy, cluster, profile)]
         if early:
             return _judged(request, found, policy, cluster, placer, profile, deny=True, early=early)
     if not operations:
@@ -85,7 +85,7 @@ def _early(
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """What the pod hook would refuse or change, said to the person at `kubectl apply`; refused under mode `deny`.
 
-    Raises BadPod where a template has not the shape of a pod.
+    Raises BadPod where a template is malformed.
     """
     profile, found, past = _changed(request, policy, cluster)
     if profile is None:

@@ -109,8 +109,8 @@ def _report(result: offline.Result) -> None:
     for unit, action, finding in decision.findings:
         if action == "foretold":
             console.print(f"{where}: its pods will be refused: {finding.message} [{unit}]", markup=False, style="red")
-    told = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action == "warn"]
-    for warning in (*decision.warnings, *told):
+    warned = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action == "warn"]
+    for warning in (*decision.warnings, *warned):
         console.print(f"{where}: warning: {warning}", markup=False, style="yellow")
 
 

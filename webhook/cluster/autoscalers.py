@@ -34,7 +34,7 @@ class Autoscalers:
         self._of: dict[_Target, set[Autoscaler]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """One is new, or has changed. Raises where it has not the shape of one: TypeError, LookupError, AttributeError."""
+        """One is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
         metadata, spec = obj["metadata"], obj["spec"]
         name, most, reference = metadata["name"], spec["maxReplicas"], spec["scaleTargetRef"]
         if not isinstance(most, int):

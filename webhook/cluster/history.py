@@ -10,7 +10,7 @@ _GROUPS = 1024
 _EXACT = 16
 _LONGEST = 2048
 """Characters of a demand and its models. Tenants write them: with _GROUPS all that is kept stays below a few MiB."""
-Alike = tuple[tuple[str, int], ...]
+GroupKey = tuple[tuple[str, int], ...]
 
 
 class _Group:
@@ -33,17 +33,17 @@ class History:
     def __init__(self) -> None:
         self.version = 0
         """Rises when the counts have changed enough to rank by them anew."""
-        self._groups: dict[tuple[Alike, tuple[str, ...] | None], _Group] = {}
+        self._groups: dict[tuple[GroupKey, tuple[str, ...] | None], _Group] = {}
         self._since_halved = 0
         self._since_version = 0
         self._total = 0.0
 
     def add(self, demand: Demand, models: tuple[str, ...] | None) -> None:
         """One more pod; one without GPUs does not count. `models`: the GPU models that it is confined to, None for any."""
-        alike = _alike(demand)
-        if not alike or len(repr((alike, models))) > _LONGEST:
+        of_demand = _group_key(demand)
+        if not of_demand or len(repr((of_demand, models))) > _LONGEST:
             return
-        groups, key = self._groups, (alike, models)
+        groups, key = self._groups, (of_demand, models)
         group = groups.get(key)
         if group is None:
             group = groups[key] = _Group(len(demand.requests))
@@ -75,17 +75,17 @@ class History:
                 Demand(
                     tuple(
                         (name, max(1, round(amount / group.count)))
-                        for (name, _), amount in zip(alike, group.amounts, strict=True)
+                        for (name, _), amount in zip(key, group.amounts, strict=True)
                     )
                 ),
                 None if names is None else tuple(sorted(models[name] for name in names if name in models)),
                 group.count / self._total,
             )
-            for (alike, names), group in ranked
+            for (key, names), group in ranked
         )
 
 
-def _alike(demand: Demand) -> Alike:
+def _group_key(demand: Demand) -> GroupKey:
     """The same for demands that count as one: few GPUs exactly, all else to a factor of two. () for one without GPUs."""
     if not any("/" in name for name, _ in demand.requests):
         return ()

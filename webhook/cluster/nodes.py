@@ -47,7 +47,7 @@ class Nodes:
         """Who goes first among equals: by name."""
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
-        """Names of nodes whose GPUs are told by ResourceSlices."""
+        """Names of nodes whose GPUs are listed in ResourceSlices."""
         self.reordered = 0
         """Rises when rows that did not change got another place in `order`, or another owner."""
         self.avoided = 0

@@ -1,15 +1,14 @@
-"""Whose a node is to fill, where several replicas choose at once.
+"""Which replica of this program fills which node, so that two of them do not choose the same one at the same moment.
 
-A replica learns of another's choice when the pod is in the watch, a tenth of a second later, and in a burst both fill the
-same best node meanwhile: a pod that finds it full takes the reserved GPUs of another, and so on. So replicas share the
-nodes out without a word to each other, by a hash of both names (rendezvous: all come to the same answer, and one that comes
-or goes moves no more nodes than it must). Each fills its own, and takes one of another's where that is better by far, or its
-own are full: the one with most room first, for the other fills the fullest first, and of equal ones the one that the other
-fills last. Such a node is from then on the taker's to fill, if the pod that it went there with is the first in the watch,
-where all replicas see the same order; and again its owner's when its GPUs are free.
+A replica learns of another's choice when the pod is in the watch, a tenth of a second later. In a burst, both would fill the
+same best node meanwhile. So each node belongs to one replica, by a hash of both names (rendezvous hashing: all replicas
+compute the same, and a replica that comes or goes moves as few nodes as possible). A replica fills its own nodes first. It
+takes a node of another replica if that is much better, or if its own are full: the emptiest first, since the other fills
+the fullest first; of equal ones the one that the other fills last. If its pod is the first on that node in the watch, whose
+order is the same for all replicas, the node belongs to it until all GPUs there are free again.
 
-Nobody has to believe this. A share is a preference: the ledger and the scheduler see to the rest, and a tenant who pretends
-to be a replica gains that a node is filled a little later.
+A share is only a preference: the ledger and the scheduler decide what fits. A tenant who pretends to be a replica only
+delays when some nodes are filled.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _SHIFT: Final = np.uint64(31)
 
 
 class Shares:
-    """The shares of all rows, as one replica sees them."""
+    """For each row, whether this replica fills it."""
 
     def __init__(self, replica: str, size: int) -> None:
         self.several = False
-        """Whether there is more than one replica. While there is not, all of this costs nothing."""
+        """Whether there is more than one replica."""
         self.penalty: Floats = np.zeros(size)
         """By row, what is taken off its score for this replica: below OTHERS where it is this one's to fill."""
         self._replica = _hash(replica)

@@ -12,10 +12,10 @@ LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
 
 
 class Replicas:
-    """Fed by the watch of pods. A replica counts while the Service sends reviews to it: ready, and not on its way out.
+    """Kept by the watch of pods. A replica counts while the Service sends reviews to it: ready, and not terminating.
 
-    `name`: of this one, which always counts; "" where it has none: then there are no others either. `changed` is called with
-    the names of all, in order, when these are others than before.
+    `name`: this replica's, which always counts; "" where it has none: then no other counts. `changed` is called with all
+    names, sorted, when they change.
     """
 
     def __init__(self, name: str, namespace: str, changed: Callable[[tuple[str, ...]], None]) -> None:
@@ -39,7 +39,7 @@ class Replicas:
             self.gone(uid)
 
     def gone(self, uid: int | str) -> None:
-        """The pod is no more. Nothing where it was no replica."""
+        """The pod is deleted. Nothing happens if it was no replica."""
         if self._named.pop(uid, None) is not None:
             self._count()
 

@@ -191,7 +191,7 @@ class ClusterState:
     # --- any kind -----------------------------------------------------------------------------------------------------
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
-        """Something of a kind is new, or has changed. Raises where it has not the shape of its kind."""
+        """Something of a kind is new, or has changed. Raises where it is malformed."""
         if kind == "pods":
             self.pod_seen(obj, now)
         elif kind == "nodes":

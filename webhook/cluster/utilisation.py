@@ -79,7 +79,7 @@ class Utilisation:
         self._bucket = 0
         self._newest: float | None = None
         self._table = np.empty((0, len(UNKNOWN)), np.float32)
-        self._told = self._table
+        self._reported = self._table
         self._gone: list[str] = []
         self.ignored: Counter[str] = Counter()
         """Numbers that were not used, by a constant reason."""
@@ -175,12 +175,12 @@ class Utilisation:
         names = self._rows.node_names
         changed = [(name, UNKNOWN) for name in self._gone]
         self._gone.clear()
-        told = np.full_like(self._table, UNKNOWN)
-        told[: len(self._told)] = self._told
-        same = (told == self._table) | (np.isnan(told) & np.isnan(self._table))
+        reported = np.full_like(self._table, UNKNOWN)
+        reported[: len(self._reported)] = self._reported
+        same = (reported == self._table) | (np.isnan(reported) & np.isnan(self._table))
         for at in np.flatnonzero(~same.all(axis=1)).tolist():
             changed.append((names[at], _use(self._table[at].tolist())))
-        self._told = self._table.copy()
+        self._reported = self._table.copy()
         return changed
 
     def status(self, now: float) -> Status:
@@ -194,9 +194,9 @@ class Utilisation:
 
     def _forget(self, rows: NDArray[np.intp]) -> None:
         for at in self._rows.release(rows.tolist()):
-            if at < len(self._told) and not np.array_equal(self._told[at], UNKNOWN, equal_nan=True):
+            if at < len(self._reported) and not np.array_equal(self._reported[at], UNKNOWN, equal_nan=True):
                 self._gone.append(self._rows.node_names[at])
-                self._told[at] = UNKNOWN
+                self._reported[at] = UNKNOWN
 
     def _advance(self, now: float) -> None:
         """Empty the stretches of time that have passed since. One more than the window has: it is covered whole."""

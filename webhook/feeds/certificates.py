@@ -71,7 +71,7 @@ class ConfigurationSink:
             self._woken.set()
 
     def gone(self, obj: Object) -> None:
-        """Nobody calls us by it any more."""
+        """A deleted configuration needs no bundle."""
 
     def heard(self) -> None:
         """A round asks again in any case."""

@@ -33,8 +33,8 @@ from webhook.policy.model import Policy
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
-Tell = Callable[[str, NodeUse], None]
-_TOLD_AT_ONCE = 200
+ReportUse = Callable[[str, NodeUse], None]
+_REPORTED_AT_ONCE = 200
 """Between two turns of the event loop."""
 _LOOK_SECONDS = 1.0
 """How soon a new policy is noticed."""
@@ -48,7 +48,7 @@ class MetricsPolicy(NamedTuple):
 
 
 class GpuMetrics:
-    """Begins anew when `gpuMetrics` of the policy changes. `tell` gets what `GpuMetricsFeed` tells.
+    """Begins anew when `gpuMetrics` of the policy changes. `report_use` gets what `GpuMetricsFeed` tells.
 
     `ca_file` and `token_file` are for Prometheus; the token is read at each poll.
     """
@@ -57,7 +57,7 @@ class GpuMetrics:
         self,
         current: Callable[[], Policy | None],
         sink: Utilisation,
-        tell: Tell,
+        report_use: ReportUse,
         api: Api,
         access: Callable[[], Awaitable[Access]],
         metrics: Metrics,
@@ -68,7 +68,7 @@ class GpuMetrics:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._current = current
-        self._sink, self._tell = sink, tell
+        self._sink, self._report_use = sink, report_use
         self._api, self._access = api, access
         self._metrics, self._log = metrics, log
         self._ca_file, self._token_file = ca_file, token_file
@@ -116,7 +116,9 @@ class GpuMetrics:
         smi = settings.source == "nvidiaSmi"
         targets = Targets(gpu_pod(settings, Gpus(metrics_policy.gpus)) if smi else exporter(settings))
         source = self._source(settings, http, targets)
-        feed = GpuMetricsFeed(settings, source, self._sink, self._tell, self._polls, log=self._log, clock=self._clock)
+        feed = GpuMetricsFeed(
+            settings, source, self._sink, self._report_use, self._polls, log=self._log, clock=self._clock
+        )
         async with asyncio.TaskGroup() as group:
             if (which := watched(settings)) is not None:
                 path, labels, fields = which
@@ -140,7 +142,7 @@ class GpuMetrics:
 
 
 class GpuMetricsFeed:
-    """The loop over one source. `tell` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
+    """The loop over one source. `report_use` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
 
     Not told: how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
     """
@@ -150,7 +152,7 @@ class GpuMetricsFeed:
         settings: GpuMetricsSettings,
         source: Source | None,
         sink: Utilisation,
-        tell: Tell,
+        report_use: ReportUse,
         polls: dict[str, int],
         *,
         log: Logger | None = None,
@@ -161,7 +163,7 @@ class GpuMetricsFeed:
         self._settings = settings
         self._source = source
         self._sink = sink
-        self._tell = tell
+        self._report_use = report_use
         self._polls = polls
         self._log: Logger = log or structlog.get_logger()
         self._clock = clock
@@ -222,6 +224,6 @@ class GpuMetricsFeed:
 
     async def _publish(self) -> None:
         for number, (name, use) in enumerate(self._sink.changes(), 1):
-            self._tell(name, use)
-            if not number % _TOLD_AT_ONCE:
+            self._report_use(name, use)
+            if not number % _REPORTED_AT_ONCE:
                 await asyncio.sleep(0)

@@ -62,7 +62,7 @@ class CurrentPolicy:
 
     @property
     def remark(self) -> str:
-        """What whoever asks whether we are ready is told besides; empty where all is well."""
+        """What /readyz adds to "ok"; empty where all is well."""
         if self.current is None or self.error is None:
             return ""
         return f"{self._stand_in}: {' '.join(self.error.split())}"[:1000]

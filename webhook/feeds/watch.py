@@ -44,7 +44,7 @@ class Pages(Protocol):
 
 
 class Sink(Protocol):
-    """Who is told. Nothing here awaits: what is seen together is seen by the next review together."""
+    """Receives the objects. Nothing here awaits, so the next review sees all of a batch."""
 
     def listing(self) -> Pages: ...
 
@@ -60,7 +60,7 @@ class Sink(Protocol):
 class Feed:
     """One kind of object, or some objects of it. `fields`, `labels`: selectors.
 
-    `refused`: given for a kind that we can do without. It is told when the API server does not serve the kind or does not
+    `refused`: given for a kind that we can do without. It is called when the API server does not serve the kind or does not
     let us: what was seen is no longer known. Then the server is seldom asked, and no error is counted.
     """
 
@@ -122,7 +122,7 @@ class Feed:
             metadata = found.get("metadata") or {}
             if not (more := metadata.get("continue")):
                 pages.done()
-                if self._refused is None:  # who may list and not watch is told of once, and not at every list
+                if self._refused is None:  # a missing right to watch is logged once, and not at every list
                     self._works()
                 return str(metadata.get("resourceVersion") or "")
             query["continue"] = more

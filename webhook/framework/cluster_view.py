@@ -1,4 +1,4 @@
-"""What units are told: of the pod's workload, of the cluster at this moment, and of the nodes found for the pod.
+"""What units may read: the workload of the pod, the cluster at this moment, and the nodes ranked for the pod.
 
 Plain values without behaviour. `cluster` and `placement` fill them, `interface.Context` carries them, units read them.
 """

@@ -74,7 +74,7 @@ class Filter:
         return mask
 
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
-        """Each reason with the rows that it does not apply to. Pressure is told by taints, as the scheduler sees it."""
+        """Each reason with the rows that it does not apply to. Node pressure is read from taints, as the scheduler does."""
         yield "not ready", self._ready.of(nodes.conditions)[nodes.condition[rows]]
         if not self._tolerate_cordon:
             yield "cordoned", ~nodes.cordoned[rows]

@@ -166,8 +166,8 @@ def _models_like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, l
             return key, [name]
     part = name.casefold()
     for key, known in values.items():
-        if alike := [value for value in known if part in value.casefold()]:
-            return key, alike
+        if matching := [value for value in known if part in value.casefold()]:
+            return key, matching
     return None
 
 

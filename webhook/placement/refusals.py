@@ -79,7 +79,7 @@ class Refusals:
             yield reason, offered[resource][rows] >= amount if resource in offered else np.zeros(len(has), bool)
 
     def _claimed(self) -> Mask:
-        """Which rows are nodes whose GPUs are told by ResourceSlices."""
+        """Which rows are nodes whose GPUs are listed in ResourceSlices."""
         nodes = self._state.nodes
         mask = np.zeros(nodes.columns.rows, bool)
         mask[[row for name in nodes.dra if (row := nodes.row_of.get(name)) is not None]] = True

@@ -1,10 +1,10 @@
-"""What a node is worth less because it is another replica's to fill (`webhook.cluster.replica_shares`).
+"""What is taken off the score of a node that another replica fills (`webhook.cluster.replica_shares`).
 
 The other replica fills the fullest node that a pod fits, and what it put there in the last tenth of a second is not known.
-So a node of another replica is worth less the less room there is: each pod like this one that would no longer fit beside it
-counts, up to `_ENOUGH`. With two replicas in a burst 81 % of the pods went to their first choice before, and all but a few
-in a thousand do now; in the model (`python -m bench.placement --burst 256 --replicas 2`) a tenth of the 8-GPU pods was
-refused, and now it is as with one replica.
+So the less room a node has, the more is taken off: each pod like this one that would no longer fit counts, up to `_ENOUGH`.
+With two replicas in a burst 81 % of the pods went to their first choice before, and all but a few in a thousand do now. In
+the model (`python -m bench.placement --burst 256 --replicas 2`) a tenth of the 8-GPU pods was refused; now it is as with one
+replica.
 """
 
 from __future__ import annotations

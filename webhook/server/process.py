@@ -37,7 +37,7 @@ MOST_BAD_REVIEWS: Final = 10
 
 
 class Recorder:
-    """What becomes of a decision: counters, and one line unless the pod is none of our business."""
+    """What becomes of a decision: metrics, and one log line unless it was ignored."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics

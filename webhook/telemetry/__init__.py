@@ -1,1 +1,1 @@
-"""What is told about decisions. Called from the edges only."""
+"""Metrics and logs. Called from the edges only."""
