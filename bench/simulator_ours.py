@@ -126,7 +126,7 @@ def _shares(columns: Columns, replicas: int, replica: int) -> Shares:
     shares = Shares(names[replica], columns.size)
     for row, name in enumerate(columns.name):
         shares.named(row, name)
-    shares.among(names)
+    shares.share_among(names)
     return shares
 
 

@@ -52,7 +52,7 @@ def _changed(**metadata: Any) -> dict[str, Any]:
     return made | {"metadata": made["metadata"] | metadata}
 
 
-OTHERS = [
+OTHER_REPLICA = [
     pytest.param(_changed(name="Bad_Name"), {}, id="a name of its own"),
     pytest.param(_changed(labels={"app": "other"}), {}, id="another label"),
     pytest.param(_changed(annotations={"note": "x"}), {}, id="an annotation"),
@@ -63,7 +63,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("obj", "request_"), OTHERS)
+@pytest.mark.parametrize(("obj", "request_"), OTHER_REPLICA)
 def test_another_pod_has_another_key(obj: dict[str, Any], request_: dict[str, Any]) -> None:
     assert _key(review(obj, **request_)) != _key(review(replica()))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import admitted, node, pod, state
-from webhook.cluster.replica_shares import OTHERS
+from webhook.cluster.replica_shares import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -32,7 +32,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 def own(of: ClusterState) -> set[str]:
     """The nodes that are this replica's to fill."""
-    return {name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] < OTHERS}
+    return {name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] < OTHER_REPLICA}
 
 
 def everything() -> set[str]:

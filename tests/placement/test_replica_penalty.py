@@ -13,7 +13,7 @@ from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.pods import HOSTNAME
-from webhook.cluster.replica_shares import OTHERS
+from webhook.cluster.replica_shares import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.placement.constraints import compiled
@@ -68,7 +68,7 @@ def test_replicas_that_have_not_heard_of_each_other_fill_different_nodes(strateg
 def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None:
     nodes = [node(f"gpu-{i}") for i in range(12)]
     (of, _) = replicas(nodes, "a", "b")
-    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] >= OTHERS)
+    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] >= OTHER_REPLICA)
     others = others[:6]
     for name in of.nodes.row_of.keys() - set(others):
         of.pod_seen(pod(f"full-{name}", 8, on=name), 0)
@@ -84,18 +84,18 @@ def test_of_equal_nodes_a_replica_takes_first_what_their_owner_fills_last() -> N
     one, other = replicas(nodes, "a", "b")
     theirs = [name for name in names(placed(other, pod("p", 8))) if _own(other, name)]
     for name, row in one.nodes.row_of.items():
-        if one.nodes.shares.penalty[row] < OTHERS:
+        if one.nodes.shares.penalty[row] < OTHER_REPLICA:
             one.pod_seen(pod(f"full-{name}", 8, on=name), 0)
     assert names(placed(one, pod("p", 8))) == theirs[::-1]
 
 
 def _own(of: ClusterState, name: str) -> bool:
-    return bool(of.nodes.shares.penalty[of.nodes.row_of[name]] < OTHERS)
+    return bool(of.nodes.shares.penalty[of.nodes.row_of[name]] < OTHER_REPLICA)
 
 
 def test_a_wish_and_the_fewest_peers_come_before_whose_a_node_is() -> None:
     (of, _) = replicas([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
-    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] >= OTHERS)
+    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] >= OTHER_REPLICA)
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [other]}]}}
     wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
     assert names(placed(of, pod("p", affinity=wish)))[0] == other

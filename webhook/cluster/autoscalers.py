@@ -31,7 +31,7 @@ class Autoscalers:
         self.version = 0
         """Rises when it changes what is scaled, and how far: a status, which follows the load, does not."""
         self._found: dict[str, tuple[_Target, Autoscaler]] = {}
-        self._of: dict[_Target, set[Autoscaler]] = {}
+        self._by_target: dict[_Target, set[Autoscaler]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """One is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
@@ -49,7 +49,7 @@ class Autoscalers:
         if ours:
             self.version += 1
             self._found[key] = found
-            self._of.setdefault(target, set()).add(found[1])
+            self._by_target.setdefault(target, set()).add(found[1])
 
     def gone(self, name: str) -> None:
         """`name`: with its namespace, `team-a/chat`."""
@@ -58,17 +58,17 @@ class Autoscalers:
             return
         target, autoscaler = found
         self.version += 1
-        self._of[target].discard(autoscaler)
-        if not self._of[target]:
-            del self._of[target]
+        self._by_target[target].discard(autoscaler)
+        if not self._by_target[target]:
+            del self._by_target[target]
 
     def __iter__(self) -> Iterator[str]:
         """Their names, with the namespace."""
         return iter(self._found)
 
-    def of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
+    def scaling(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The one that scales a workload furthest, ties by name. None where there is none, or too many to look at."""
-        found = self._of.get(_Target(namespace, kind, name))
+        found = self._by_target.get(_Target(namespace, kind, name))
         if not found or len(found) > _MOST:
             return None
         return min(found, key=lambda autoscaler: (-autoscaler.max_replicas, autoscaler.name))

@@ -149,7 +149,7 @@ class Nodes:
 
     def share(self, replicas: Sequence[str]) -> None:
         """Other replicas than before share the nodes: all rows are to be looked at anew."""
-        self.shares.among(replicas)
+        self.shares.share_among(replicas)
         self.reordered += 1
         self.columns.changes.add(0)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Floats
 
 Hashes = NDArray[np.uint64]
-OTHERS: Final = 1.0
+OTHER_REPLICA: Final = 1.0
 """What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has. As much as a
 whole node is worth to pods that were not seen (`placement/whole.py`): a replica breaks its own before it takes another's."""
 _BETWEEN_EQUALS: Final = 1e-3
@@ -41,7 +41,7 @@ class Shares:
         self.penalty: Floats = np.zeros(size)
         """By row, what is taken off its score for this replica: below OTHERS where it is this one's to fill."""
         self._replica = _hash(replica)
-        self._among: list[np.uint64] = []
+        self._hashes: list[np.uint64] = []
         self._names: Hashes = np.zeros(size, np.uint64)
         self._by_hash: Floats = np.zeros(size)
         """`penalty` of a row that nobody took."""
@@ -55,10 +55,10 @@ class Shares:
             self._names[row] = _hash(name)
             self._share(slice(row, row + 1))
 
-    def among(self, replicas: Sequence[str]) -> None:
+    def share_among(self, replicas: Sequence[str]) -> None:
         """These share the nodes from now on. Who took which from whom is forgotten."""
         self.several = len(replicas) > 1
-        self._among = [_hash(name) for name in replicas]
+        self._hashes = [_hash(name) for name in replicas]
         self._share(slice(0, len(self.penalty)))
 
     def took(self, row: int, *, this: bool) -> bool:
@@ -66,7 +66,7 @@ class Shares:
         if self._taken[row]:
             return False
         self._taken[row] = True
-        self.penalty[row] = self._order[row] if this else OTHERS + _BETWEEN_EQUALS - self._order[row]
+        self.penalty[row] = self._order[row] if this else OTHER_REPLICA + _BETWEEN_EQUALS - self._order[row]
         return True
 
     def emptied(self, row: int) -> None:
@@ -87,10 +87,10 @@ class Shares:
             self.penalty[rows] = 0.0
             return
         names = self._names[rows]
-        this, most = _mixed(names, self._replica), np.max([_mixed(names, other) for other in self._among], axis=0)
+        this, most = _mixed(names, self._replica), np.max([_mixed(names, other) for other in self._hashes], axis=0)
         order = names * (_BETWEEN_EQUALS / 2.0**64)
         self._order[rows] = order
-        self._by_hash[rows] = np.where(this == most, order, OTHERS + _BETWEEN_EQUALS - order)
+        self._by_hash[rows] = np.where(this == most, order, OTHER_REPLICA + _BETWEEN_EQUALS - order)
         self.penalty[rows] = self._by_hash[rows]
 
 

@@ -113,7 +113,7 @@ class StateView:
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         known = self.fresh and "horizontalpodautoscalers" in self._state.listed
-        return self._state.autoscalers.of(namespace, kind, name) if known else None
+        return self._state.autoscalers.scaling(namespace, kind, name) if known else None
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:

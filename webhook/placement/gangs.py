@@ -61,7 +61,7 @@ def gang_domains(
     missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
         return []
-    found, rows = [], np.fromiter(peers, np.intp, len(peers))
+    domains, rows = [], np.fromiter(peers, np.intp, len(peers))
     counts = np.fromiter(peers.values(), float, len(peers))
     for key in keys:
         column = nodes.labels.column(key)
@@ -72,8 +72,8 @@ def gang_domains(
         if code:
             domain = column.padded(size)[:size] == code
             if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
-                found.append(domain)
-    return found
+                domains.append(domain)
+    return domains
 
 
 def _holds(nodes: Nodes, rows: NDArray[np.intp], scores: Floats, demand: Demand, missing: int) -> bool:

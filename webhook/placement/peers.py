@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.replica_shares import OTHERS
+from webhook.cluster.replica_shares import OTHER_REPLICA
 from webhook.placement.constraints import Mask
 from webhook.placement.node_scores import AVOIDED, NodeScores
 from webhook.placement.top import Place, Top
@@ -61,7 +61,7 @@ class Order:
         for kind in self.spared:
             last |= nodes.columns.free_at[kind.gpu][row] >= kind.size
         if self.spared and nodes.shares.several:  # another replica fills its own at this moment
-            last += 2 * (nodes.shares.penalty.item(row) >= OTHERS)
+            last += 2 * (nodes.shares.penalty.item(row) >= OTHER_REPLICA)
         return preferred, score > AVOIDED / 2, last, self._peers.get(row, 0), score, order, row
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from webhook.cluster.node_table import Columns, Demand, Floats, Rows
-from webhook.cluster.replica_shares import OTHERS, Shares
+from webhook.cluster.replica_shares import OTHER_REPLICA, Shares
 
 _ENOUGH: Final = 6
 """Pods like this one that still fit beside it: with so many there is no hurry."""
@@ -26,4 +26,4 @@ def replica_penalty(shares: Shares, columns: Columns, rows: Rows, demand: Demand
     if gpu not in columns.free:
         return penalty
     missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-    return np.where(penalty >= OTHERS, penalty + np.maximum(missing, 0), penalty)
+    return np.where(penalty >= OTHER_REPLICA, penalty + np.maximum(missing, 0), penalty)
