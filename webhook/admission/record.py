@@ -22,7 +22,7 @@ from webhook.framework.interface import Finding, Outcome
 from webhook.kube.pod import DECISION, Pod, annotations_of
 
 LARGEST_RECORD = 2048
-"""Bytes. Annotations are copied into every list and watch of pods: small is kind."""
+"""Bytes. Annotations are copied into every list and watch of pods, so it is kept small."""
 MOST_WARNINGS = 5
 LONGEST_WARNING = 120
 """The API server drops warnings with control characters and cuts all of them once they are many (warning.go)."""

@@ -1,7 +1,7 @@
-"""Decides about workloads (Deployments, Jobs, …) what will become of their pods. No I/O, no clock, no randomness.
+"""Decides about the pod templates of workloads (Deployments, Jobs, …). No I/O, no clock, no randomness.
 
-A template is looked at when it comes or changes, never on an update of other fields: a controller that writes status or
-scales must not be stopped by what was admitted before.
+A template is checked when it is created or changed, never on an update of other fields: a controller that writes status or
+scales must not be refused for what was admitted before.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _early(
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """What the pod hook would refuse or change, said to the person at `kubectl apply`; refused under mode `deny`.
+    """Warn at `kubectl apply` of what the pod hook would refuse or change; under mode `deny`, refuse.
 
     Raises BadPod where a template is malformed.
     """
@@ -129,7 +129,7 @@ def _judged(
 
 
 def _of_pods(request: Request, template: Template) -> Request:
-    """The request that will come for the pods: their controller asks for them, and not who applies the template."""
+    """The request that will come for the pods: from their controller, not from the user who applies the template."""
     return request._replace(operation="CREATE", user=template.maker, groups=())
 
 
@@ -180,7 +180,7 @@ def _changed(
 
 
 def _looked_at(template: Template) -> tuple[Any, Any]:
-    """Not the annotations: `kubectl rollout restart` writes one."""
+    """What a change is looked for in. Not the annotations: `kubectl rollout restart` writes one."""
     return template.pod["spec"], template.pod["metadata"].get("labels")
 
 

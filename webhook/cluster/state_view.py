@@ -1,4 +1,4 @@
-"""The cluster as units see it: their questions, answered from the state."""
+"""The cluster as units see it: implements `cluster_view.Cluster` on the state."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _MOST_ANSWERS = 256
 
 
 class Answers:
-    """Answers that are kept until a node changes. One beside each state."""
+    """A cache of answers, emptied when a node changes. One for each state."""
 
     def __init__(self) -> None:
         self._version = -1
         self._known: dict[tuple[object, ...], Any] = {}
 
     def get(self, version: int, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        """What was answered before, while nodes are of this `version`; else what `answer` says."""
+        """The cached answer to a question, or that of `answer`. `version`: of the nodes."""
         if version != self._version or len(self._known) > _MOST_ANSWERS:
             self._version, self._known = version, {}
         if question not in self._known:
@@ -67,8 +67,8 @@ class State(Protocol):
 
 
 class StateView:
-    """Implements `cluster_view.Cluster`. It is live: what it says is what the state says when it is asked. Only `fresh` is of the
-    moment when it was made. Nothing awaits while a review is answered, so within one review it does not change.
+    """It is live: it reads the state when it is asked. Only `fresh` is of the moment when it was made. Nothing awaits while a
+    review is answered, so within one review it does not change.
     """
 
     __slots__ = ("_state", "fresh")
@@ -79,8 +79,8 @@ class StateView:
 
     @property
     def versions(self) -> tuple[object, ...]:
-        """Changes when anything does that units read, but for what is free and used: that only placement reads, and what a
-        unit asks it for makes an outcome that is not settled."""
+        """Changes when anything changes that units read. Free resources are not part of it: only placement reads them, and a
+        unit that depends on placement returns an outcome that is not `settled`."""
         state = self._state
         return (
             state.nodes.version,

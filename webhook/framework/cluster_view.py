@@ -142,4 +142,4 @@ class Placement(NamedTuple):
     preferred: tuple[Preferred, ...] = ()
     """What else is preferred in a node, by the policy and by annotations of the pod, whether or not one was chosen."""
     warning: str | None = None
-    """What the pod's author wished for and cannot have."""
+    """What the pod's author prefers and no node offers."""
