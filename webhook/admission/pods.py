@@ -102,7 +102,6 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
     if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
         return refusal
     to_place = _earlier_choice(edit, context)
-    chosen_before = to_place is not None
     return Prepared(
         source=as_json(pod),
         edit=edit,
@@ -111,7 +110,7 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
         outcomes=outcomes,
         warnings=(profile.warning, context.workload.warning, *[outcome.warning for outcome in outcomes.values()]),
         to_place=to_place or placement_request(edit.object, settings, context.strategy, policy.gpus, workload),
-        chosen_before=chosen_before,
+        chosen_before=to_place is not None,
         remaining=injectors[first:],
     )
 
@@ -119,10 +118,7 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
 def _refused_early(
     request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
-    """A refusal of what the API server would refuse before it calls the validating hook; None for all other pods.
-
-    It lists the findings of all rules on the pod as the injectors would leave it.
-    """
+    """A refusal, by all rules, where the API server would refuse the pod before it calls the validating hook; else None."""
     early = findings(edit.object, context, policy.early_rules(profile.name))
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
