@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission import decision
+from webhook.admission import context
 from webhook.export import PROFILE_LABEL, export, export_yaml, mutating, validating
 from webhook.export.cel import literal, matches
 from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
@@ -56,7 +56,7 @@ def test_every_injector_is_exported_or_says_why_not() -> None:
 
 
 def test_names_agree_with_the_webhook() -> None:
-    assert PROFILE_LABEL == decision.PROFILE_LABEL
+    assert PROFILE_LABEL == context.PROFILE_LABEL
     for binding in (each for each in export(DEFAULT) if each["kind"].endswith("Binding")):
         selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         (system,) = [each for each in selector if each["key"] == "kubernetes.io/metadata.name"]

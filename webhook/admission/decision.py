@@ -39,7 +39,7 @@ class Decision:
     warnings: tuple[str, ...] = ()
     """What the caller is told besides findings."""
     record: str = ""
-    """The decision record: see `explain`."""
+    """The decision record: see `admission.record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Found, ...] = ()
     placement: Placement | None = None
