@@ -110,7 +110,7 @@ def measure(count: int, choices: int) -> Object:
     fresh = _resident()
     found = fill(state, count)
     for kind in REQUIRED:
-        state.replace(kind, [], 0.0) if kind not in state.listed else state.heard(kind, 0.0)
+        state.replace(kind, [], 0.0) if kind not in state.news.listed else state.heard(kind, 0.0)
     gc.collect()
     gc.freeze()
     found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)

@@ -238,11 +238,6 @@ class ClusterState:
         """The watch of this kind is alive: an event or a bookmark came."""
         self.news.heard(kind, now)
 
-    @property
-    def listed(self) -> frozenset[ListKind]:
-        """The kinds that are known."""
-        return self.news.listed
-
     def fresh(self, now: float) -> bool:
         """Whether nodes may be chosen."""
         return self.news.fresh(now)
