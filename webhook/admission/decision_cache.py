@@ -22,7 +22,7 @@ from webhook.policy.model import Policy
 LARGEST_KEY: Final = 32 << 10
 """Bytes. Ten times an ordinary pod; a larger one is prepared each time."""
 MOST_BYTES: Final = 2 << 20
-"""Of all keys together. What is kept with a key takes ten times its bytes, and fifty times where somebody means to hurt: 100 MiB."""
+"""Of all keys together. What is kept with a key takes ten times its bytes; at worst fifty times, 100 MiB."""
 
 
 class DecisionCache:
