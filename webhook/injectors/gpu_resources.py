@@ -16,7 +16,7 @@ from webhook.kube.pod import containers
 
 
 class GpuResources(Injector):
-    """Requests and limits of GPU resources are made equal."""
+    """GPU requests are made equal to GPU limits, in containers, init containers and sidecars."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         filled = 0

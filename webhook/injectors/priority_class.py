@@ -20,16 +20,16 @@ _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priorit
 
 
 class PriorityClassName(Injector):
-    """A priority class is set by class of workload."""
+    """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
 
     classes: dict[str, str] = {
         "inference": "gpu-inference",
         "training": "gpu-training",
         "development": "gpu-development",
     }
-    """Class of workload to name of a PriorityClass. A class that is not named here, or as "", gets none."""
+    """Class of workload: name of a PriorityClass (50-priority-classes.yaml). A class that is not here, or as "", gets none."""
     override_global_default: bool = True
-    """Whether the globalDefault PriorityClass counts as not chosen."""
+    """The cluster's globalDefault class counts as not chosen."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         wanted = self.classes.get(context.workload.name)

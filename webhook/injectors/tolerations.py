@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
@@ -38,10 +38,11 @@ class PolicyTaint(Settings):
 
     key: LabelKey
     value: LabelValue | None = None
-    """Tolerate only this value; any, where it is missing."""
+    """tolerate this value only; left out: any"""
     effect: Effect = "NoSchedule"
+    """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
     vendor: str | None = None
-    """Only for pods that ask for a GPU of this vendor ("nvidia.com"); for all GPU pods, where it is missing."""
+    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
 
     @field_validator("key", mode="before")
     @classmethod
@@ -64,8 +65,9 @@ class AllowedTaint(Settings):
     """A taint that may be tolerated where nodes with GPUs carry it."""
 
     key: str
-    """Exact, or with a trailing `*`."""
+    """a name pattern"""
     value: str | None = None
+    """only this value; left out: any"""
 
     @field_validator("key", mode="before")
     @classmethod
@@ -77,7 +79,7 @@ class AllowedTaint(Settings):
 
 
 class Tolerations(Injector):
-    """Tolerations for the taints of GPU nodes are added."""
+    """Tolerations for the taints of GPU nodes. Never one without a key: that tolerates control planes too."""
 
     taints: tuple[PolicyTaint, ...] = (
         PolicyTaint(key="nvidia.com/gpu", vendor="nvidia.com"),
@@ -86,18 +88,18 @@ class Tolerations(Injector):
         PolicyTaint(key="gpu.intel.com/xe", vendor="gpu.intel.com"),
         PolicyTaint(key="habana.ai/gaudi", vendor="habana.ai"),
     )
-    allowed: tuple[AllowedTaint, ...] = Field(
-        default=(
-            AllowedTaint(key="nvidia.com/gpu"),
-            AllowedTaint(key="nvidia.com/mig*"),
-            AllowedTaint(key="amd.com/gpu"),
-            AllowedTaint(key="gpu.intel.com/*"),
-            AllowedTaint(key="habana.ai/gaudi"),
-            AllowedTaint(key="sku", value="gpu"),
-            AllowedTaint(key="gpu"),
-            AllowedTaint(key="dedicated", value="gpu"),
-        )
+    """Added without looking at nodes."""
+    allowed: tuple[AllowedTaint, ...] = (
+        AllowedTaint(key="nvidia.com/gpu"),
+        AllowedTaint(key="nvidia.com/mig*"),
+        AllowedTaint(key="amd.com/gpu"),
+        AllowedTaint(key="gpu.intel.com/*"),
+        AllowedTaint(key="habana.ai/gaudi"),
+        AllowedTaint(key="sku", value="gpu"),
+        AllowedTaint(key="gpu"),
+        AllowedTaint(key="dedicated", value="gpu"),
     )
+    """Added where nodes with GPUs carry the taint now, and it is one of these."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []

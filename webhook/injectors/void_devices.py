@@ -25,11 +25,14 @@ from webhook.kube.pod import containers, gpu_counts
 
 
 class VoidDevices(Injector):
-    """Containers without a GPU are given none by their image either."""
+    """Containers without a GPU are given none by their image either: CUDA images carry NVIDIA_VISIBLE_DEVICES=all, which some
+    nodes obey. A container that sets the variable itself is left alone; the rule deviceEnv judges it."""
 
     variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     value: str = "void"
     all_pods: bool = Field(default=False, alias="everyPod")
+    """In pods without any GPU too. Wants the component manifests/components/every-pod: without it the API server does not ask
+    about these pods."""
 
     @property
     def every_pod(self) -> bool:

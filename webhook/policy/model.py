@@ -89,6 +89,7 @@ class Rules(Settings):
     """In run order, which is the order of findings: what cannot run, what takes more than it asks for, what runs badly."""
 
     gpu_quantity: GpuQuantity = GpuQuantity()
+    """--- What cannot run"""
     gpu_zero: GpuZero = GpuZero()
     gpu_mixing: GpuMixing = GpuMixing()
     gpu_names: GpuNames = GpuNames()
@@ -98,6 +99,7 @@ class Rules(Settings):
     gpu_fits: GpuFits = GpuFits()
     priority_class: PriorityClassAllowed = PriorityClassAllowed()
     device_env: DeviceEnv = DeviceEnv()
+    """--- What takes more than it asks for"""
     device_env_from: DeviceEnvFrom = DeviceEnvFrom()
     device_mounts: DeviceMounts = DeviceMounts()
     device_annotations: DeviceAnnotations = DeviceAnnotations()
@@ -109,6 +111,7 @@ class Rules(Settings):
     node_name: NodeName = NodeName()
     ld_preload: LdPreload = LdPreload()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
+    """--- What runs badly"""
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
     restart_policy: RestartPolicy = RestartPolicy()
@@ -120,10 +123,15 @@ class Profile(Settings):
     """One complete set of units with their settings; a namespace's label names its profile."""
 
     shadow: bool = False
-    """Decide and record, but change and refuse nothing."""
+    """true: decide and record, but change and refuse nothing. A way to try a policy on real pods."""
     injectors: Injectors = Injectors()
+    """What is added to a pod, in the order in which it happens. `enabled: false` leaves one out."""
     placement: PlacementSettings = PlacementSettings()
+    """Which nodes are chosen."""
     rules: Rules = Rules()
+    """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author is told) | off.
+
+    The order is the order of the findings."""
     exempt: tuple[Exemption, ...] = (
         Exemption(
             namespaces=(
@@ -132,16 +140,45 @@ class Profile(Settings):
             )
         ),
     )
+    """Who is not asked to keep the rules: operators, exporters, debuggers of the platform team. An entry fits where every list
+    that it has fits (name patterns).
+
+    As [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
+        {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
+
+    The default is where the vendors' operators live: their device plugins and drivers need what tenants must not have."""
     templates: Templates = Templates()
+    """Deployments, Jobs and the other objects that pods are made from."""
 
 
 class PolicyFile(Settings):
-    """The document as it is written."""
+    """The policy of GPU admission, complete: every key there is, with its default. Leave a key out and it has the value it has
+    here.
+
+    It is the key policy.yaml of the ConfigMap gpu-admission-policy; a change takes effect within seconds, without a restart.
+
+    A policy with a mistake takes no effect: the last good one stays, and the ConfigMap's Events say what is wrong and where.
+
+    Check one before: `gpu-admission lint policy.yaml`.
+
+    A name pattern is exact, or ends in `*` for "begins with".
+    """
 
     gpus: tuple[GpuResource, ...] = GPUS
+    """--- What a GPU is"""
     classes: tuple[ClassRule, ...] = CLASSES
+    """--- What kind of workload a pod is
+
+    The first entry that fits gives the class; profiles say what a class means. A class is any name of your own."""
     gpu_metrics: GpuMetricsSettings = GpuMetricsSettings()
+    """--- How busy GPUs are
+
+    Nodes with idle GPUs are ranked first. Without metrics nodes are ranked by allocation alone, and every record says so."""
     profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
+    """--- Profiles
+
+    A namespace opts in by the label gpu-admission.io/profile: its value is the name of a profile. `default` is complete;
+    another profile states only what differs from it. A label that names no profile here means `default`."""
 
 
 class _Units(NamedTuple):
@@ -155,8 +192,8 @@ class _Units(NamedTuple):
 
     @classmethod
     def of(cls, profile: Profile) -> _Units:
-        injectors = tuple([(n, u) for n, u in _named(profile.injectors) if isinstance(u, Injector) and u.enabled])
-        rules = tuple([(n, u) for n, u in _named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
+        injectors = tuple([(n, u) for n, u in named(profile.injectors) if isinstance(u, Injector) and u.enabled])
+        rules = tuple([(n, u) for n, u in named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
         placed = profile.placement.every_pod  # then a node is chosen for pods without GPUs too
         every = [(n, u) for n, u in injectors if u.every_pod or (placed and u.needs_placement)]
         claims = [(n, u) for n, u in injectors if u.claims or (n, u) in every]
@@ -234,6 +271,7 @@ def _completed(profile: Profile, classes: tuple[ClassRule, ...]) -> Profile:
     return profile.model_copy(update={"injectors": injectors, "rules": rules})
 
 
-def _named(section: Settings) -> Iterator[tuple[str, Any]]:
+def named(section: Settings) -> Iterator[tuple[str, Any]]:
+    """What a section has, by its names in a policy."""
     for name, info in type(section).model_fields.items():
         yield info.alias or name, getattr(section, name)

@@ -19,7 +19,9 @@ class GpuResource(Settings):
     """A resource name that counts as a GPU."""
 
     name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
+    """of an extended resource, a name pattern. `nvidia.com/*` would be wrong: nvidia.com/gpumem is no GPU."""
     kind: Kind = "whole"
+    """whole | slice (a part in hardware, MIG) | share (time-slicing, MPS)"""
 
 
 class ClassRule(Settings):
@@ -27,9 +29,13 @@ class ClassRule(Settings):
 
     name: str = Field(alias="class")
     labels: dict[str, tuple[str, ...]] = {}
+    """the pod has one of these labels with one of these values; left out: any pod"""
     owner_kinds: tuple[str, ...] = ()
+    """and the object that made the pod is of one of these kinds; left out: any, or none"""
     namespaces: tuple[str, ...] = _EVERYWHERE
-    """Who is entitled to it: exact, or with a trailing `*`."""
+    """and its namespace is entitled to the class (name patterns). A label is written by the pod's author: where classes differ
+    in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author is told. The rule
+    priorityClass keeps the PriorityClass of the class for these namespaces too."""
 
 
 GPUS = (

@@ -22,13 +22,12 @@ from webhook.text import quoted
 
 
 class Capabilities(Rule):
-    """No container gets a capability that opens devices."""
+    """No container gets one of these capabilities, written without CAP_."""
 
     denied: tuple[str, ...] = (
         *("ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT"),
         *("DAC_READ_SEARCH", "BPF", "PERFMON"),
     )
-    """Names without CAP_."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):

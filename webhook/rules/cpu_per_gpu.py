@@ -25,11 +25,10 @@ _GI = 2**30
 
 
 class CpuPerGpu(Rule):
-    """Containers with GPUs request CPU and memory in proportion."""
+    """Containers with GPUs request CPU and memory to feed them: [the least, what is usual at most] per GPU, by class."""
 
     action: Action = "warn"
     classes: dict[str, PerGpu] = CLASSES
-    """By class of workload."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name

@@ -23,11 +23,10 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
 class CudaVisibleDevices(Rule):
-    """Containers use the GPUs that they are given."""
+    """No container narrows or widens by hand the GPUs that it was given."""
 
     action: Action = "warn"
     names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-    """Variables by which a GPU library chooses among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.variables(pod).isdisjoint(self.names):

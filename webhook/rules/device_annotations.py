@@ -27,10 +27,10 @@ from webhook.text import bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
-    """No annotation asks a container runtime for devices."""
+    """Nor by annotations, which are compared in small letters."""
 
     domains: tuple[str, ...] = ("cdi.k8s.io", "nri.io", "noderesource.dev", "nri.containerd.io", "crio.io", "cri-o.io")
-    """Domains whose annotations container runtimes read, with all domains below them."""
+    """Domains whose annotations container runtimes and their plugins read, with all domains below them."""
     keys: tuple[str, ...] = (
         "io.kubernetes.cri-o.*",
         "io.kubernetes.cri.*",
@@ -41,7 +41,7 @@ class DeviceAnnotations(Rule):
         "io.containers.*",
         "dev.gvisor.flag.*",
     )
-    """Others, in small letters, exact or with a trailing `*`."""
+    """Others (name patterns)."""
     harmless: tuple[str, ...] = (
         "required-plugins.noderesource.dev*",
         "tolerate-missing-nri-plugins.noderesource.dev*",
@@ -66,9 +66,9 @@ class DeviceAnnotations(Rule):
         "io.kubernetes.cri.blockio-class",
         "run.oci.keep_original_groups",
     )
-    """What these take that is no device: CPU, interrupts, shared memory. In small letters, exact or with a trailing `*`."""
+    """What these take that is no device (name patterns)."""
     beside_gpu: tuple[str, ...] = ("devices.gke.io*",)
-    """Keys that pods with GPUs need: GKE's fast networking (TCPX, TCPXO) gives its daemon the GPUs by name."""
+    """Refused in a pod without a GPU, warned about in one with (name patterns): GKE's fast networking needs this one."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():

@@ -35,7 +35,7 @@ _SUFFIX = "_VISIBLE_DEVICES"
 
 
 class DeviceEnv(Rule):
-    """No container chooses its devices by environment variable."""
+    """No container chooses its devices by environment: it comes after what the device plugin says, and wins."""
 
     names: tuple[str, ...] = Field(
         min_length=1,
@@ -63,8 +63,8 @@ class DeviceEnv(Rule):
             "AWS_NEURON_VISIBLE_DEVICES",
         ),
     )
-    """Variables by which a container runtime hands out devices, exact or with a trailing `*`. Linux tells upper from lower case.
-    The first is NVIDIA's. What else ends in _VISIBLE_DEVICES counts as one of them."""
+    """Variables that hand out devices (name patterns, case and all). The first is NVIDIA's. What else ends in _VISIBLE_DEVICES
+    counts as one of them: every vendor has a variable of his own."""
     programs: tuple[str, ...] = (
         "CUDA_VISIBLE_DEVICES",
         "HIP_VISIBLE_DEVICES",
@@ -82,15 +82,15 @@ class DeviceEnv(Rule):
         "RAY_*",
         "VLLM_*",
     )
-    """Variables that end in _VISIBLE_DEVICES and that only programs in the container read, exact or with a trailing `*`."""
+    """Those that end in _VISIBLE_DEVICES and that only programs in the container read: they hand out nothing (name patterns)."""
     harmless: tuple[str, ...] = ("", "void", "none")
     """Values that take no device."""
     legacy: tuple[str, ...] = ("CUDA_VERSION",)
-    """Variables that mean «all GPUs» where there is no GPU limit and the first of `names` is not set."""
+    """Variables that mean «all GPUs» in a container without a GPU limit and without the first of `names`."""
     beside_gpu: tuple[str, ...] = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
-    """Variables that hand out devices which containers with GPUs need: for storage, RDMA and copies between them."""
+    """Variables that hand out devices which containers with GPUs need: refused in one without, warned about beside one."""
     advised: tuple[str, ...] = ("NVIDIA_DISABLE_REQUIRE",)
-    """Variables that are warned about."""
+    """Variables that their author is told about: this one switches off the check of the driver."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not any([self._matters(name or "") for name in context.variables(pod)]):

@@ -23,13 +23,12 @@ from webhook.text import quoted
 
 
 class DeviceEnvFrom(Rule):
-    """No container takes variables that hand out devices from elsewhere."""
+    """Nor by a ConfigMap or a Secret."""
 
     names: tuple[str, ...] | None = None
-    """Variables by which a container runtime hands out devices, exact or with a trailing `*`. None: those of `deviceEnv`,
-    which the policy puts here."""
+    """null: those of deviceEnv; or others, in the same form."""
     unknown: Action = "warn"
-    """What is done about a source that may bring any variable to a container with a GPU limit."""
+    """What is done about a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         names = self.names or ("NVIDIA_VISIBLE_DEVICES",)

@@ -22,7 +22,7 @@ _ROOT = "/run/nvidia-container-devices"
 
 
 class DeviceMounts(Rule):
-    """No container forges the mounts that name its devices."""
+    """Nor by mounts under /var/run/nvidia-container-devices."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):

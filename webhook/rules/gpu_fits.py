@@ -26,10 +26,10 @@ _KNOWN_SCHEDULERS = (None, "", "default-scheduler")
 
 
 class GpuFits(Rule):
-    """Some node could take the pod if it were empty."""
+    """Some node could take the pod if that node were empty."""
 
     autoscaler: bool | None = None
-    """Whether larger nodes may come. Null: told from the labels of the nodes that are there."""
+    """As in gpuNames."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         cluster = context.cluster

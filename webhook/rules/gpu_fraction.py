@@ -28,10 +28,10 @@ _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-d
 
 
 class GpuFraction(Rule):
-    """Annotations for parts of a GPU are consistent."""
+    """Annotations that ask for a part of a GPU (gpu-fraction, gpu-memory) agree with the resources."""
 
     schedulers: tuple[str, ...] = ("kai-scheduler", "runai-scheduler")
-    """The schedulers that read these annotations."""
+    """The schedulers that read these annotations; with another one the author is told."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         annotations = annotations_of(pod)

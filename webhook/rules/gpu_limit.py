@@ -20,16 +20,14 @@ from webhook.text import bare, plural, quoted
 
 
 class GpuLimit(Rule):
-    """No more GPUs than allowed per container and per pod; none of the sizes that strand GPUs."""
+    """No more GPUs than this; null is no limit."""
 
     per_container: int | None = Field(default=16, ge=1)
-    """The most GPUs of one container. No server in wide use has more than 16; null: no limit."""
     per_pod: int | None = Field(default=16, ge=1)
-    """The most GPUs of all containers of a pod together; null: no limit."""
     sizes: tuple[int, ...] = ()
-    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]. Empty: any."""
+    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]: a pod of 3 strands GPUs of a node of 8. [] is any."""
     kinds: tuple[Kind, ...] = ("whole",)
-    """What is counted: whole GPUs, hardware slices (MIG), shares."""
+    """What is counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:

@@ -20,7 +20,7 @@ from webhook.text import bare, listed, quoted
 
 
 class GpuMixing(Rule):
-    """No container mixes GPUs of two vendors, or whole GPUs with parts of GPUs."""
+    """One container asks for GPUs of one vendor, and not for whole GPUs beside parts of GPUs."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         kind = context.gpus.kind

@@ -27,13 +27,12 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class GpuNames(Rule):
-    """GPU resources and GPU models that are asked for exist on some node."""
+    """The GPU resource and the GPU model that a pod asks for exist in this cluster."""
 
     autoscaler: bool | None = None
-    """Whether nodes that do not exist yet may come. Null: told from the labels of the nodes that are there."""
+    """Whether nodes may come that do not exist yet, which makes it a warning: true | false | null (told from the nodes)."""
     extra: tuple[str, ...] = ()
-    """Resources that exist although no node names them, exact or with a trailing `*`: served by DRA
-    (`extendedResourceName`), or by pools scaled down to nothing."""
+    """Resources that exist although no node names them (name patterns): served by DRA, or by pools that are empty now."""
     model_labels: tuple[str, ...] = MODEL_LABELS
     """Node labels whose value is a model of GPU."""
 

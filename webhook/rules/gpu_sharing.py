@@ -28,7 +28,7 @@ _SHARED = ("time-slicing", "mps")
 
 
 class GpuSharing(Rule):
-    """No container asks for more than one share of a shared GPU."""
+    """No container asks for more than one share of a shared GPU: two shares may be of the same GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:

@@ -27,7 +27,7 @@ _HARMLESS = ("", "void", "none")
 
 
 class GpuZero(Rule):
-    """No container asks for 0 GPUs without being kept from the GPUs of the node."""
+    """`nvidia.com/gpu: 0` is not «no GPU»: where the runtime listens to images, it is every GPU of the node."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):

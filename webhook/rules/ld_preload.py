@@ -19,11 +19,10 @@ from webhook.text import quoted
 
 
 class LdPreload(Rule):
-    """No container sets LD_PRELOAD."""
+    """No container loads code into every process. Off: there are good reasons for it, and images can do it unseen."""
 
     action: Action = "off"
     names: tuple[str, ...] = ("LD_PRELOAD", "LD_AUDIT")
-    """Variables that load code into every process."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.variables(pod).isdisjoint(self.names):

@@ -21,10 +21,9 @@ from webhook.text import quoted
 
 
 class NodeName(Rule):
-    """Nobody but a kubelet names the node of a new pod."""
+    """Nobody but kubelets names the node of a new pod: then no scheduler counts its GPUs, and no taint keeps it away."""
 
     groups: tuple[str, ...] = ("system:nodes",)
-    """Who may."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("nodeName")

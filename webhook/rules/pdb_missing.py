@@ -23,11 +23,10 @@ _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 class PdbMissing(Rule):
-    """Workloads of critical classes have a PodDisruptionBudget."""
+    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget; told of their templates."""
 
     action: Action = "warn"
     classes: tuple[str, ...] = ("inference",)
-    """The critical classes of workload."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         owner = context.owner

@@ -29,11 +29,12 @@ _OTHERWISE = "Choose one of those, or remove the line"
 
 
 class PriorityClassAllowed(Rule):
-    """The priority class exists, and the namespace is entitled to it."""
+    """The priority class exists, and this namespace may use it. One that the injector gives to a class of workload may be
+    named in the namespaces that `classes` entitles to that class, and nowhere else."""
 
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
-    """Priority class to the namespaces that may use it, both exact or with a trailing `*`. The first entry that
-    matches a class decides; a class that no entry matches is free for all, or goes by `classes` of the policy."""
+    """Others, and exceptions. Priority class: the namespaces that may use it (name patterns both). The first entry that fits
+    decides; a class that none fits, and no class of workload has, is free for all. kube-system is never asked about."""
     _entitled: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
     def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> PriorityClassAllowed:

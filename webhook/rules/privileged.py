@@ -25,7 +25,7 @@ _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU"
 
 
 class Privileged(Rule):
-    """No container is privileged."""
+    """No container is privileged, or a hostProcess of Windows: it would see every device."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if _host_process(pod["spec"].get("securityContext")):

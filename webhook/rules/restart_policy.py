@@ -20,11 +20,10 @@ _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
 
 class RestartPolicy(Rule):
-    """Training pods are not restarted when they are done."""
+    """Pods of these classes, which come to an end, are not started again."""
 
     action: Action = "warn"
     classes: tuple[str, ...] = ("training",)
-    """Classes of workload that come to an end."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.workload.name not in self.classes or pod["spec"].get("restartPolicy", "Always") != "Always":

@@ -20,13 +20,13 @@ from webhook.text import matches_any, quoted
 
 
 class RuntimeClass(Rule):
-    """The GPU runtime is for pods that ask for a GPU."""
+    """The GPU runtime is for pods that ask for a GPU: under it a CUDA image alone asks for all. By the name of a RuntimeClass
+    or by its handler (name patterns)."""
 
     classes: tuple[str, ...] = (
         *("nvidia*", "amd*", "habana*", "ascend*", "mthreads*", "cambricon*", "metax*", "iluvatar*", "hygon*", "dtk*"),
         *("enflame*", "neuron*"),
     )
-    """GPU runtimes, by the name or the handler of their RuntimeClass: exact, or with a trailing `*`."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("runtimeClassName")

@@ -31,11 +31,11 @@ _KINDS = ("ReplicaSet", "StatefulSet")
 
 
 class SpreadMissing(Rule):
-    """Workloads with many replicas are spread over nodes."""
+    """Workloads with this many replicas or more are spread over nodes: those they ask for, or those that a
+    HorizontalPodAutoscaler may ask for. Where topologySpread is on there is nothing to find."""
 
     action: Action = "warn"
     replicas: int = Field(default=2, ge=1)
-    """How many replicas are many: those that are asked for, or those that a HorizontalPodAutoscaler may ask for."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         owner, spec = context.owner, pod["spec"]
