@@ -50,7 +50,8 @@ def _reference(rules: Rules) -> Iterator[str]:
         yield from ("", f"### {name}", "")
         yield from _markdown(_text(rule))
         yield from _settings(rule)
-        yield from ("", f"[{_file(rule)}](../{_file(rule)}), action `{rule.action}`.")
+        exported = f"not exported: {rule.not_exported}" if rule.not_exported else "exported as CEL"
+        yield from ("", f"[{_file(rule)}](../{_file(rule)}), action `{rule.action}`, {exported}.")
     yield ""
 
 

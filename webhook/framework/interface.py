@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from webhook.framework.cluster_view import Cluster, Placement, Rejected, Workload
+from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
@@ -144,6 +145,8 @@ class Injector(Settings):
     enabled: bool = True
     needs_placement: ClassVar[bool] = False
     """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses."""
+    not_exported: ClassVar[str] = ""
+    """Why the API server cannot do the same by itself; empty where `exported` says it in CEL."""
 
     @property
     def every_pod(self) -> bool:
@@ -159,6 +162,15 @@ class Injector(Settings):
     def inject(self, edit: Edit, context: Context) -> Outcome:
         """Change `edit.object` through `edit`, and say what was done."""
 
+    def variables(self) -> Iterable[tuple[str, str]]:
+        """Name and expression of what `exported` reads, besides `containers`, `gpuContainers` and `class`."""
+        return ()
+
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        """The same in CEL, as far as it can be done without the cluster: each is a list of JSONPatch, and idempotent, since it
+        is asked again when another hook changed the pod."""
+        return ()
+
 
 class Rule(Settings):
     """Finds violations. `action`: `deny` refuses the pod, `warn` tells the caller, `off` does not look."""
@@ -166,7 +178,15 @@ class Rule(Settings):
     action: Action = "deny"
     early: ClassVar[bool] = False
     """Asked in the mutating hook too, after the injectors: the API server would refuse the pod before it validates."""
+    not_exported: ClassVar[str] = ""
+    """Why the API server cannot check the same by itself; empty where `exported` says it in CEL."""
+    everywhere: ClassVar[bool] = False
+    """It keeps a pod from GPUs that it did not ask for: it may be exported for namespaces that have not opted in."""
 
     @abstractmethod
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         """Every violation in `pod`, in field order."""
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        """The same in CEL, as far as it can be told from the pod alone."""
+        return ()

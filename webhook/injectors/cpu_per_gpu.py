@@ -37,6 +37,7 @@ for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -60,6 +61,8 @@ class CpuPerGpuRequests(Injector):
     requests.cpu and requests.memory count what is filled in, and so does a LimitRange of type Pod with max. No pod is kept
     from a node that has room for it now; but one that waits for GPUs may find them free before its share of the CPU is, and
     waits for that."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     enabled: bool = False
     classes: dict[str, PerGpu] | None = None

@@ -37,6 +37,7 @@ class NodeAffinity(Injector):
     """The chosen nodes go into the pod's node affinity."""
 
     needs_placement: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     mode: Literal["preferred", "required"] = "preferred"
     """preferred (the scheduler may take another node) | required (only the first one: a pod may wait if it fills up; a pod

@@ -11,7 +11,7 @@ plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,7 +19,8 @@ from pydantic import field_validator
 
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
-from webhook.kube.gpus import vendor
+from webhook.kube import cel
+from webhook.kube.gpus import Gpus, vendor
 from webhook.kube.json_patch import Edit
 from webhook.text import matches
 
@@ -109,6 +110,24 @@ class Tolerations(Injector):
         edit.extend(("spec", "tolerations"), added)
         return Outcome("added", [one["key"] for one in added])
 
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        if not self.taints:
+            return
+        parts = ['(has(object.spec.tolerations) ? [] : [JSONPatch{op: "add", path: "/spec/tolerations", value: []}])']
+        for taint in self.taints:
+            mine = [g.name for g in gpus.names if taint.vendor is None or vendor(g.name) == taint.vendor]
+            k = cel.matches("k", mine)
+            wanted = f"variables.containers.exists(c, {cel.limits('c')}.exists(k, {k}) || {cel.requests('c')}.exists(k, {k}))"
+            value = f", value: {cel.literal(taint.value)}" if taint.value is not None else ""
+            operator = "Equal" if taint.value is not None else "Exists"
+            toleration = (
+                f"Object.spec.tolerations{{key: {cel.literal(taint.key)}, operator: {cel.literal(operator)}"
+                f"{value}, effect: {cel.literal(taint.effect)}}}"
+            )
+            patch = f'[JSONPatch{{op: "add", path: "/spec/tolerations/-", value: {toleration}}}]'
+            parts.append(f"({wanted} && !{_tolerated(taint)} ? {patch} : [])")
+        yield " +\n".join(parts)
+
     @cached_property
     def _wanted(self) -> dict[tuple[frozenset[str], tuple[Taint, ...]], list[dict[str, Any]]]:
         """What was worked out for the GPUs that a pod names and the taints of that moment."""
@@ -173,3 +192,18 @@ def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if operator in ("Equal", ""):
         return other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
     return operator == "Exists"
+
+
+def _tolerated(taint: PolicyTaint) -> str:
+    """`covers` in CEL: whether the pod tolerates the taint already."""
+    key, effect = 't.?key.orValue("")', 't.?effect.orValue("")'
+    same = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
+    exists = 't.?operator.orValue("") == "Exists"'
+    fits = exists
+    if taint.value is not None:
+        fits = f'({exists} || t.?value.orValue("") == {cel.literal(taint.value)})'
+    everything = cel.all_of([f'{key} == ""', exists, same[1]])
+    return (
+        "object.spec.?tolerations.orValue([]).exists(t, "
+        f"!has(t.tolerationSeconds) && ({everything} || {cel.all_of([*same, fits])}))"
+    )

@@ -70,6 +70,7 @@ class TopologySpread(Injector):
     """Replicas of one owner are spread over hosts and zones, unless the pod says itself how it is spread over them."""
 
     needs_placement: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "must agree with the chosen node"
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""

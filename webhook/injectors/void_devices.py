@@ -17,9 +17,13 @@ internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from webhook.framework.interface import Context, Injector, Outcome
+from webhook.kube import cel
+from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import containers, gpu_counts
 
@@ -52,3 +56,14 @@ class VoidDevices(Injector):
             edit.extend((*container.path, "env"), [{"name": self.variable, "value": self.value}])
             count += 1
         return Outcome("added", count) if count else Outcome("none")
+
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        for kind in cel.LISTS:
+            exists = f"{cel.field('c', 'env')}.exists(e, e.name == {cel.literal(self.variable)})"
+            path = f'"/spec/{kind}/" + string(i) + "/env"'
+            entry = f"Object.spec.{kind}.env{{name: {cel.literal(self.variable)}, value: {cel.literal(self.value)}}}"
+            patch = (
+                f'(has(c.env) ? [] : [JSONPatch{{op: "add", path: {path}, value: []}}]) + '
+                f'[JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}}]'
+            )
+            yield cel.each(kind, f"!{cel.ASKS} && !{exists}", patch)

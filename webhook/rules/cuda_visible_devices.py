@@ -12,7 +12,7 @@ Not for DRA:   how many devices a claim brings is not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
@@ -25,8 +25,11 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 class CudaVisibleDevices(Rule):
     """No container narrows or widens by hand the GPUs that it was given."""
 
+    not_exported: ClassVar[str] = "compares a list with the number of GPUs"
+
     action: Action = "warn"
     names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    """Variables by which a GPU library chooses among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.variables(pod).isdisjoint(self.names):

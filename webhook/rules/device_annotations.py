@@ -20,14 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, annotations_of
 from webhook.text import bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
     """Nor by annotations, which are compared in small letters."""
+
+    everywhere: ClassVar[bool] = True
 
     domains: tuple[str, ...] = ("cdi.k8s.io", "nri.io", "noderesource.dev", "nri.containerd.io", "crio.io", "cri-o.io")
     """Domains whose annotations container runtimes and their plugins read, with all domains below them."""
@@ -85,6 +91,20 @@ class DeviceAnnotations(Rule):
                 fix="Remove it, and ask for GPUs in the limits of a container",
                 only_warn=only_warn,
             )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        small, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'
+        asks = cel.any_of(
+            [cel.matches(small, self.keys), *[f"{head}.contains({cel.literal(f'.{d}.')})" for d in self.domains]]
+        )
+        beside = cel.matches(small, self.beside_gpu)
+        alone = f"{asks} && !{cel.matches(small, self.harmless)} && !{beside}"
+        wanted = "no annotation that asks the container runtime for devices"
+        annotations = "object.metadata.?annotations.orValue({})"
+        yield Check("pod", f"{annotations}.exists(k, {alone})", wanted)
+        needed = f"{annotations}.exists(k, {beside})"
+        yield Check("pod", cel.all_of([needed, "!variables.asksForGpu"]), wanted)
+        yield Check("pod", cel.all_of([needed, "variables.asksForGpu"]), wanted, only_warn=True)
 
     def _asks(self, key: str) -> bool:
         """`key` is in small letters. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""

@@ -16,14 +16,20 @@ Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env wil
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 
 class DeviceEnvFrom(Rule):
     """Nor by a ConfigMap or a Secret."""
+
+    everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] | None = None
     """null: those of deviceEnv; or others, in the same form."""
@@ -51,6 +57,18 @@ class DeviceEnvFrom(Rule):
                         fix="List the variables under env with valueFrom, or give the source a prefix",
                         only_warn=self.unknown == "warn",
                     )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        prefix, names = 's.?prefix.orValue("")', self.names or ()
+        longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
+        begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
+        completed = f'{prefix} != "" && ({begins} || {longer})'
+        wanted = "a prefix that cannot make the name of a variable that hands out devices"
+        yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {completed})", wanted)
+        if self.unknown != "off":
+            open_ended = cel.all_of([f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "")', cel.ASKS])
+            wanted = "variables by name, or a prefix: a source without one may hand out devices past the GPU limit"
+            yield Check("container", open_ended, wanted, only_warn=self.unknown == "warn")
 
 
 def _begins(prefix: str, name: str) -> bool:

@@ -14,6 +14,7 @@ Not for DRA:   what a claim needs is not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
@@ -27,6 +28,8 @@ _KNOWN_SCHEDULERS = (None, "", "default-scheduler")
 
 class GpuFits(Rule):
     """Some node could take the pod if that node were empty."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     autoscaler: bool | None = None
     """As in gpuNames."""

@@ -15,7 +15,7 @@ Not for DRA:   device classes; `deviceclass.resource.kubernetes.io/*` and the na
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import MODEL_LABELS, vendor
@@ -28,6 +28,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 class GpuNames(Rule):
     """The GPU resource and the GPU model that a pod asks for exist in this cluster."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     autoscaler: bool | None = None
     """Whether nodes may come that do not exist yet, which makes it a warning: true | false | null (told from the nodes)."""

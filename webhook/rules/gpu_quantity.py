@@ -30,6 +30,8 @@ class GpuQuantity(Rule):
     """A GPU quantity is a whole number, not negative, and the same as request and as limit. The API server refuses another in
     any case; this says what to write, and what else is wrong."""
 
+    not_exported: ClassVar[str] = "the API server refuses the same by itself"
+
     early: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

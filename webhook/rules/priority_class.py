@@ -22,6 +22,9 @@ from collections.abc import Iterable, Mapping
 from pydantic import Field, PrivateAttr
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import Hint, listed, matches, matches_any, quoted
 
@@ -70,6 +73,14 @@ class PriorityClassAllowed(Rule):
             wanted=f"another class: this one is {whose}",
             fix=f"Use {listed(free)}, or remove the line" if free else "Remove the line",
         )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        name = 'object.spec.?priorityClassName.orValue("")'
+        bad = "false"
+        for pattern, namespaces in reversed(self.kept):
+            entitled = cel.matches("request.namespace", namespaces)
+            bad = f"({cel.matches(name, [pattern])} ? !{entitled} : {bad})"
+        yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
     def _kept_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """The namespaces that a class is kept for where this is none of them; None where it may be used."""

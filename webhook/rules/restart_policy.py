@@ -12,6 +12,7 @@ DRA:           the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
@@ -22,8 +23,11 @@ _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 class RestartPolicy(Rule):
     """Pods of these classes, which come to an end, are not started again."""
 
+    not_exported: ClassVar[str] = "is advice by class of workload"
+
     action: Action = "warn"
     classes: tuple[str, ...] = ("training",)
+    """Classes of workload that come to an end."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.workload.name not in self.classes or pod["spec"].get("restartPolicy", "Always") != "Always":
