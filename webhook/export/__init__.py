@@ -20,7 +20,8 @@ from webhook.framework.interface import Action
 from webhook.kube.cel import CLAIMS, Check, all_of, asking, asks_for_gpu, literal, matches, names_gpu
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
-from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile, named
+from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.units import named
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 PROFILE_LABEL = "gpu-admission.io/profile"

@@ -8,9 +8,9 @@ clock, no randomness, no logging.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -139,14 +139,33 @@ class Context:
         return claims_devices(pod) or self.asks_for_gpu(pod)
 
 
-class Injector(Settings):
+class ProfileView(NamedTuple):
+    """The profile that a unit stands in, as it is written: for a setting that is written elsewhere in it."""
+
+    injectors: Mapping[str, Any]
+    """By their names in the policy; so are the rules."""
+    rules: Mapping[str, Any]
+    entitled: Mapping[str, tuple[str, ...]]
+    """Class of workload to the namespaces that are entitled to it (name patterns)."""
+
+
+class Unit(Settings):
+    """An injector or a rule: its docstring and those of its fields are the comments of `manifests/policy.yaml`."""
+
+    not_exported: ClassVar[str] = ""
+    """Why the API server cannot do the same by itself; empty where `exported` says it in CEL."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        """The same unit, with the settings that it takes from elsewhere in the profile."""
+        return self
+
+
+class Injector(Unit):
     """Changes a pod. Applied twice it equals applied once; it touches only its own paths."""
 
     enabled: bool = True
     needs_placement: ClassVar[bool] = False
     """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses."""
-    not_exported: ClassVar[str] = ""
-    """Why the API server cannot do the same by itself; empty where `exported` says it in CEL."""
 
     @property
     def every_pod(self) -> bool:
@@ -172,14 +191,12 @@ class Injector(Settings):
         return ()
 
 
-class Rule(Settings):
+class Rule(Unit):
     """Finds violations. `action`: `deny` refuses the pod, `warn` tells the caller, `off` does not look."""
 
     action: Action = "deny"
     early: ClassVar[bool] = False
     """Asked in the mutating hook too, after the injectors: the API server would refuse the pod before it validates."""
-    not_exported: ClassVar[str] = ""
-    """Why the API server cannot check the same by itself; empty where `exported` says it in CEL."""
     everywhere: ClassVar[bool] = False
     """It keeps a pod from GPUs that it did not ask for: it may be exported for namespaces that have not opted in."""
 

@@ -37,12 +37,12 @@ for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome, ProfileView
 from webhook.framework.resources_per_gpu import PerGpu, fed
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
@@ -69,6 +69,11 @@ class CpuPerGpuRequests(Injector):
     """null: the numbers of the rule cpuPerGpu, below; or others, in the same form."""
     node_share: int = Field(default=80, ge=1, le=100)
     """Percent of its share of a node that a pod gets at most: pods of DaemonSets, and who asks for more, live there too."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        if self.classes is not None:
+            return self
+        return self.model_copy(update={"classes": profile.rules["cpuPerGpu"].classes})
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)

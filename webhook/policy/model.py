@@ -8,15 +8,14 @@ the wrong type is refused with its path, its line and the nearest known key: a b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from pydantic import model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
-from webhook.framework.interface import Injector, Rule, Settings
+from webhook.framework.interface import Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -30,6 +29,7 @@ from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
+from webhook.policy.units import Units, completed, named
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -181,26 +181,6 @@ class PolicyFile(Settings):
     another profile states only what differs from it. A label that names no profile here means `default`."""
 
 
-class _Units(NamedTuple):
-    """The units of one profile that are not off, by name, in run order: sorted out once, not at each request."""
-
-    injectors: tuple[tuple[str, Injector], ...]
-    for_every_pod: tuple[tuple[str, Injector], ...]
-    for_claims: tuple[tuple[str, Injector], ...]
-    rules: tuple[tuple[str, Rule], ...]
-    early: tuple[tuple[str, Rule], ...]
-
-    @classmethod
-    def of(cls, profile: Profile) -> _Units:
-        injectors = tuple([(n, u) for n, u in named(profile.injectors) if isinstance(u, Injector) and u.enabled])
-        rules = tuple([(n, u) for n, u in named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
-        placed = profile.placement.every_pod  # then a node is chosen for pods without GPUs too
-        every = [(n, u) for n, u in injectors if u.every_pod or (placed and u.needs_placement)]
-        claims = [(n, u) for n, u in injectors if u.claims or (n, u) in every]
-        early = [(n, u) for n, u in rules if u.early]
-        return cls(injectors, tuple(every), tuple(claims), rules, tuple(early))
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A parsed policy, ready to decide by: immutable, swapped whole. `hash` stands in every decision record."""
@@ -209,7 +189,7 @@ class Policy:
     gpus: Gpus
     file: PolicyFile
     _profiles: dict[str, Profile] = field(repr=False)
-    _units: dict[str, _Units] = field(repr=False)
+    _units: dict[str, Units] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
@@ -220,13 +200,16 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        profiles = {name: _completed(profile, file.classes) for name, profile in file.profiles.items()}
+        profiles = {name: _completed(profile, entitled(file.classes)) for name, profile in file.profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
             file=file,
             _profiles=profiles,
-            _units={name: _Units.of(profile) for name, profile in profiles.items()},
+            _units={
+                name: Units.of(profile.injectors, profile.rules, placed=profile.placement.every_pod)
+                for name, profile in profiles.items()
+            },
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -257,21 +240,8 @@ class Policy:
         return classify(self.file.classes, pod, owner, namespace)
 
 
-def _completed(profile: Profile, classes: tuple[ClassRule, ...]) -> Profile:
+def _completed(profile: Profile, entitled: Mapping[str, tuple[str, ...]]) -> Profile:
     """What one unit leaves to another, or to the classes of workload, is taken from there: it is written once."""
-    injectors, rules = profile.injectors, profile.rules
-    cpu, env_from = injectors.cpu_per_gpu, rules.device_env_from
-    if cpu.classes is None:
-        cpu = cpu.model_copy(update={"classes": rules.cpu_per_gpu.classes})
-    if env_from.names is None:
-        env_from = env_from.model_copy(update={"names": rules.device_env.names})
-    priority = rules.priority_class.entitling(entitled(classes, injectors.priority_class.classes))
-    injectors = injectors.model_copy(update={"cpu_per_gpu": cpu})
-    rules = rules.model_copy(update={"device_env_from": env_from, "priority_class": priority})
-    return profile.model_copy(update={"injectors": injectors, "rules": rules})
-
-
-def named(section: Settings) -> Iterator[tuple[str, Any]]:
-    """What a section has, by its names in a policy."""
-    for name, info in type(section).model_fields.items():
-        yield info.alias or name, getattr(section, name)
+    view = ProfileView(dict(named(profile.injectors)), dict(named(profile.rules)), entitled)
+    sections = {"injectors": completed(profile.injectors, view), "rules": completed(profile.rules, view)}
+    return profile.model_copy(update=sections)

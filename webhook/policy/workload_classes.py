@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pydantic import Field
 
 from webhook.framework.cluster_view import Workload
@@ -83,11 +81,9 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
     return Workload("none", warning)
 
 
-def entitled(rules: tuple[ClassRule, ...], priorities: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """PriorityClass to the namespaces that are entitled to a class of workload which has it (`priorities`: class to
-    PriorityClass). One that any namespace may have is left out, and so is one whose class no rule gives."""
+def entitled(rules: tuple[ClassRule, ...]) -> dict[str, tuple[str, ...]]:
+    """Class of workload to the namespaces that are entitled to it."""
     found: dict[str, tuple[str, ...]] = {}
     for rule in rules:
-        if priority := priorities.get(rule.name):
-            found[priority] = (*found.get(priority, ()), *rule.namespaces)
-    return {name: tuple(dict.fromkeys(namespaces)) for name, namespaces in found.items() if "*" not in namespaces}
+        found[rule.name] = (*found.get(rule.name, ()), *rule.namespaces)
+    return found

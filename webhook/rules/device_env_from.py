@@ -16,9 +16,9 @@ Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env wil
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, ProfileView, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
@@ -35,6 +35,11 @@ class DeviceEnvFrom(Rule):
     """null: those of deviceEnv; or others, in the same form."""
     unknown: Action = "warn"
     """What is done about a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        if self.names is not None:
+            return self
+        return self.model_copy(update={"names": profile.rules["deviceEnv"].names})
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         names = self.names or ("NVIDIA_VISIBLE_DEVICES",)

@@ -18,10 +18,11 @@ DRA:           the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 from pydantic import Field, PrivateAttr
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, ProfileView, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
@@ -40,11 +41,19 @@ class PriorityClassAllowed(Rule):
     decides; a class that none fits, and no class of workload has, is free for all. kube-system is never asked about."""
     _entitled: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
-    def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> PriorityClassAllowed:
+    def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> Self:
         """The same rule, which knows too whom the policy entitles to the class of workload that has a PriorityClass."""
         made = self.model_copy()
         made._entitled = dict(entitled)
         return made
+
+    def completed(self, profile: ProfileView) -> Self:
+        """A PriorityClass of which every namespace is entitled to the class of workload is left out."""
+        priorities, found = profile.injectors["priorityClass"].classes, dict[str, tuple[str, ...]]()
+        for workload, namespaces in profile.entitled.items():
+            if priority := priorities.get(workload):
+                found[priority] = (*found.get(priority, ()), *namespaces)
+        return self.entitling({name: tuple(dict.fromkeys(every)) for name, every in found.items() if "*" not in every})
 
     @property
     def kept(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
