@@ -1,4 +1,4 @@
-"""Covers policy.units, policy.workload_classes."""
+"""Covers policy.workload_classes."""
 
 from __future__ import annotations
 
