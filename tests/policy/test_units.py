@@ -8,16 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.admission.test_pods import request
-from tests.builders import TWO_NODES, ClusterFacts, case, container, pod
+from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
+from tests.cluster import objects
+from tests.cluster.objects import node, placer, state
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
 from tests.toys.image_tag import ImageTag
+from tests.toys.most_cpu import MostCpu
 from tests.toys.team_label import TeamLabel
 from webhook.admission.pods import mutate, validate
 from webhook.cli import reference
 from webhook.cli.units import documented
 from webhook.errors import PolicyError
 from webhook.export import export_yaml
+from webhook.placement.strategies import STRATEGIES
 from webhook.policy.document import document
 from webhook.policy.loader import read
 from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules
@@ -106,8 +110,27 @@ def test_it_keeps_what_all_units_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed["metadata"]["labels"] == {"team": "team-a"}
 
 
-@pytest.mark.parametrize("kind", ["a rule", "an injector"])
+@pytest.mark.parametrize("kind", ["a rule", "an injector", "a placement strategy"])
 def test_contributing_shows_three_steps(kind: str) -> None:
     text = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text()
     section = text.partition(f"## Add {kind}\n")[2].partition("\n## ")[0]
     assert re.findall(r"^(\d)\.", section, re.MULTILINE) == ["1", "2", "3"]
+
+
+def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "profiles: {default: {placement: {otherwise: mostCpu}}}"
+    with pytest.raises(PolicyError, match="saw \"mostCpu\"; wanted 'pack', 'apart', 'spread' or 'off'"):
+        Policy.load(text)
+    monkeypatch.setitem(STRATEGIES, "mostCpu", MostCpu())
+    settings = Policy.load(text).file.profiles["default"].placement
+    of = state([node("a", cpu="16"), node("b", cpu="64"), node("c", cpu="32")])
+    placement = placer(of).place(
+        objects.pod("p"), of.view(0), settings, settings.strategy("training"), GPUS, "training"
+    )
+    assert [ranked.node for ranked in placement.nodes] == ["b", "c", "a"]
+    assert placement.strategy == "mostCpu"
+
+
+def test_every_strategy_is_explained_in_the_policy() -> None:
+    written = re.sub(r"\s*\n\s*# ", " ", document(PolicyFile()))
+    assert [name for name, strategy in STRATEGIES.items() if f"{name} ({strategy.meaning})" not in written] == []

@@ -6,14 +6,23 @@ import re
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from webhook.framework.cluster_view import Expression, Preferred
 from webhook.framework.interface import LabelKey, LabelValue, Settings
+from webhook.placement.strategies import STRATEGIES
 from webhook.text import listed, quoted
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
-StrategyName = Literal["apart", "spread", "pack", "off"]
+
+
+def _known(name: str) -> str:
+    if name not in (*STRATEGIES, "off"):
+        raise ValueError(f"wanted {', '.join(map(repr, STRATEGIES))} or 'off'")
+    return name
+
+
+StrategyName = Annotated[str, AfterValidator(_known)]
 
 
 class Health(Settings):
@@ -109,10 +118,12 @@ class Preference(Settings):
 class PlacementSettings(Settings):
     """The `placement` of a profile."""
 
-    strategies: dict[str, StrategyName] = Field(default={"inference": "apart"})
-    """Class of workload: pack (fill nodes, so that large pods find room) | apart (away from the owner's other pods, else as
-    pack; for that alone it does not break the last whole nodes, one in twenty of the largest) | spread (away from the
-    owner's other pods, to the emptiest and idlest node) | off (leave it to the scheduler)"""
+    strategies: dict[str, StrategyName] = Field(
+        default={"inference": "apart"},
+        description="Class of workload: "
+        + " | ".join(f"{name} ({strategy.meaning})" for name, strategy in STRATEGIES.items())
+        + " | off (leave it to the scheduler)",
+    )
     otherwise: StrategyName = "pack"
     """For every other class. `spread` costs large pods dearly: they find no node with enough free GPUs."""
     nodes: int = Field(default=10, ge=1, le=10)
