@@ -34,11 +34,14 @@ REQUIRED = (*_NODE, _REQUIRED_TERMS, "nodeSelectorTerms")
 
 
 class NodeAffinity(Injector):
-    """The chosen nodes are preferred, or the first of them is required."""
+    """The chosen nodes go into the pod's node affinity."""
 
     needs_placement: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     mode: Literal["preferred", "required"] = "preferred"
+    """preferred (the scheduler may take another node) | required (only the first one: a pod may wait if it fills up; a pod
+    with volume claims, host ports or rules about other pods is not pinned, for the node might not be able to take it)"""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         placement = context.placement

@@ -63,17 +63,20 @@ class Constraint(Settings):
     key: LabelKey
     max_skew: int = Field(default=1, ge=1, le=_LARGEST_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
+    """ScheduleAnyway (a wish) | DoNotSchedule (pods may wait for ever; not with nodeAffinity required)"""
 
 
 class TopologySpread(Injector):
-    """Pods of one owner are spread over hosts and zones."""
+    """Replicas of one owner are spread over hosts and zones, unless the pod says itself how it is spread over them."""
 
     needs_placement: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "must agree with the chosen node"
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
+    """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
     constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
     agreeing_skew: int = Field(default=100, ge=1, le=_LARGEST_SKEW)
-    """maxSkew where a node was chosen: so large that the scheduler's count does not fight the ranking."""
+    """maxSkew where a node was chosen too: so large that the scheduler's own counting does not work against the choice."""
 
     @field_validator("constraints")
     @classmethod
