@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
-from webhook import listen, server
+from webhook import http_response, listen, server
 from webhook.listen import Listener
 from webhook.metrics import Metrics
 from webhook.server import ops
@@ -123,7 +123,7 @@ async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(it
 
 
 async def test_an_endless_body_is_cut_off_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listen, "LINGER_SECONDS", 0.5)
+    monkeypatch.setattr(http_response, "LINGER_SECONDS", 0.5)
     tracemalloc.start()
     async with running() as it:
         reader, writer = await it.open()

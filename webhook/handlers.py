@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Protocol
 
 from webhook import admission, bounds, policy_guard, review, workloads
-from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
 from webhook.decision import Decision
 from webhook.decision_cache import MOST_BYTES, DecisionCache
@@ -111,9 +110,4 @@ class Handlers:
             return policy_guard.validate(request, snapshot)
         if request.resource != "pods":
             return workloads.validate(request, policy, snapshot, self._placer)
-        decision = admission.validate(request, policy, snapshot, self._placer)
-        if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
-            promise = None if bounds.of_pod(request.object) else promise_of(request.object or {})
-            if promise is not None:
-                self._state.release(promise)
-        return decision
+        return admission.validate(request, policy, snapshot, self._placer)

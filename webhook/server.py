@@ -17,6 +17,7 @@ import orjson
 from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from webhook import bounds
 from webhook.http_response import CLOSE, JSON, TEXT, Answer
 from webhook.load import Busy, Bytes, Queue, Slow, cost
 from webhook.logs import Few, Logger, cause
@@ -55,6 +56,8 @@ class Edge:
         self._failures = Few(log, "failed handlers", MOST_FAILURES)
         self.queue = Queue()
         self.bytes = Bytes(monotonic)
+        self.large = Bytes(monotonic, 2 * LARGEST_BODY)
+        """Bodies whose object is not looked at anyway: two at once."""
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -86,7 +89,7 @@ class Edge:
             path = request.rel_url.raw_path
             self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
         status, answer = job.answer
-        extra = CLOSE if self.draining else b""
+        extra = CLOSE if self.draining or status == HTTPStatus.BAD_REQUEST else b""  # no API server sends a bad review
         if status == HTTPStatus.OK:
             return Answer(200, answer, JSON, extra, self.bytes)
         self._metrics.refused.add(str(status))
@@ -119,6 +122,7 @@ class Edge:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body, time = bytearray(), asyncio.get_running_loop().time
         limit = asyncio.timeout(BODY_SECONDS)
+        held = self.large if size > bounds.LARGEST else self.bytes
         slow: Slow | None = None
         dropped = False
 
@@ -129,10 +133,10 @@ class Edge:
 
         try:
             async with limit:
-                slow = self.bytes.begin(peer, size, drop)
+                slow = held.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
-                    self.bytes.moved(slow, len(chunk))
+                    held.moved(slow, len(chunk))
                     if len(body) > LARGEST_BODY:
                         raise _Refused(413, f"saw more than {LARGEST_BODY} bytes of body, wanted at most that")
         except TimeoutError:
@@ -144,7 +148,7 @@ class Edge:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
             if slow is not None:
-                self.bytes.end(slow)
+                held.end(slow)
         return bytes(body)
 
 
