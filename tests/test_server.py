@@ -8,7 +8,7 @@ import io
 import re
 import tracemalloc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -273,10 +273,11 @@ async def test_a_client_that_wants_to_close_is_closed(it: Running) -> None:
     assert b"\r\nConnection: close\r\n" in found
 
 
-async def test_requests_that_come_in_one_piece_are_answered_in_order(it: Running) -> None:
-    last = post(headers="Content-Type: application/json\r\nConnection: close")
-    found = await it.raw((post() + b"{}") * 3 + last + b"{}")
-    assert found.count(ANSWER) == 4
+async def test_who_sends_requests_ahead_of_answers_is_cut(it: Running) -> None:
+    """No API server does; and what comes in one piece could make work for hundreds."""
+    with suppress(ConnectionError):
+        assert await it.raw((post() + b"{}") * 3) == b""
+    assert len(it.bodies) <= 1
 
 
 async def test_a_new_certificate_is_shown_to_new_connections_and_the_old_ones_go_on(it: Running) -> None:
