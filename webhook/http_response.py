@@ -59,6 +59,7 @@ class Answer(web.StreamResponse):
         if not self._keep and self._status >= HTTPStatus.BAD_REQUEST:
             transport.pause_reading()
             await asyncio.sleep(LINGER_SECONDS)
+            transport.abort()  # to close it would be to read, in TLS, all that still comes
 
     async def _send(self, request: web.BaseRequest, transport: asyncio.Transport, rest: memoryview) -> None:
         """The rest, as fast as it is read. Transports would take it at once, and not tell how much they keep."""
