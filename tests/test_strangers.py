@@ -17,10 +17,9 @@ import trustme
 from tests.edge import ANSWER, CA, LEAF, NOW, TRUST, Running, post, running, until
 from tests.served import NOW as NOW_SERVED
 from tests.served import Server, after, plain_pod, review
-from webhook import http_response, protocol, server
+from webhook import handshakes, http_response, protocol, server
 from webhook.cluster.credit import FIRST
 from webhook.cluster.ledger import Counts
-from webhook.handshakes import BURST
 from webhook.load import MOST_BYTES, Queue
 from webhook.tls.serve import LiveContext
 
@@ -229,18 +228,21 @@ async def test_answers_that_nobody_reads_are_bounded_in_bytes(monkeypatch: pytes
         assert await asked(ours, b"{large}") == 200
 
 
-async def test_a_stranger_that_dials_without_end_is_cut_before_the_handshake_and_others_are_not() -> None:
+async def test_who_dials_without_end_is_cut_before_the_handshake_and_others_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handshakes, "BURST", 20)
     async with running(silent=60) as it, streams() as opened:
         opened.append(ours := await dial(it))
         assert await asked(ours) == 200
-        for _ in range(2 * BURST):
+        for _ in range(100):
             opened.append(await dial(it, "127.0.0.2", None))
-        fresh = [await dial(it) for _ in range(5)]
+        fresh = [await dial(it) for _ in range(30)]
         opened.extend(fresh)
-        assert [await asked(stream) for stream in fresh] == [200] * 5
+        assert [await asked(stream) for stream in fresh] == [200] * 30
         refused = it.count('connections_cut_total{stage="refused"}')
-        assert BURST / 2 < refused <= BURST
-        assert it.listener.connections <= 2 * BURST - refused + 6
+        assert 20 < refused <= 80
+        assert it.listener.connections == 100 - refused + 31
 
 
 async def test_connections_that_say_nothing_have_no_handshake_and_wait_for_none() -> None:

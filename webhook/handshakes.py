@@ -16,8 +16,9 @@ from typing import Final, TypeVar
 
 from webhook.connections import Connection
 
-BURST: Final = 256
-"""Connections that a peer may make before its first review is answered."""
+BURST: Final = 1024
+"""Connections that a peer may make before its first review is answered: as many as there may be. An API server that finds a new
+replica may have hundreds of calls waiting."""
 PER_SECOND: Final = 16.0
 """Of a peer of which no review was answered in the last GOOD_SECONDS."""
 GOOD_SECONDS: Final = 60.0
