@@ -2,7 +2,7 @@
 
 Time in one loop, admitted and refused pods in turns: replicas of 500 workloads that go through both hooks. Those that are
 admitted are bound, and seen in the watch, which uses up what was promised to them; those that are refused, for the commonest
-theft, give it back in the validating hook. Their bodies are of the same length.
+theft, never come, and what was promised to them ends with its time. Their bodies are of the same length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rich.table import Table
 from bench.output import stdout
 from bench.samples import admitted, as_stored, cluster, pod, refused, review
 from webhook.cli.offline import load_policy, load_state
-from webhook.cluster.pods import first_promised
+from webhook.cluster.pods import promised_nodes
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
@@ -35,7 +35,7 @@ from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
-_AGAIN = "validate once more, nothing is promised"
+_AGAIN = "validate once more"
 Object = dict[str, Any]
 
 
@@ -67,12 +67,13 @@ class Program:
         self._timed(_SEEN, partial(self.state.pod_seen, now=0.0), bound)
         for obj in bound:
             self.state.pod_gone(obj, 0.0)
-        assert not self.state.ledger.reserving, "what was promised is used up, or given back"
+        self.state.expire(self.state.ledger.unseen_ttl)  # what was promised to those that were refused
+        assert not self.state.ledger.reserving, "what was promised is used up, or its time is over"
         self._timed(_AGAIN, self._hooks.validate, bodies)
 
     @staticmethod
     def _bound(obj: Object) -> Object:
-        return obj | {"spec": obj["spec"] | {"nodeName": first_promised(obj)}, "status": {"phase": "Running"}}
+        return obj | {"spec": obj["spec"] | {"nodeName": promised_nodes(obj)[0]}, "status": {"phase": "Running"}}
 
     def _timed(self, step: str, do: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         if not items:

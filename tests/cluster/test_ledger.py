@@ -8,7 +8,6 @@ import pytest
 
 from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
-from webhook.cluster.pods import promise_of
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -181,25 +180,6 @@ def test_a_snapshot_gives_back_what_expired() -> None:
     of = reserved(pod("p"), A)
     of.view(31.0)
     assert gpus(of) == (8, 8, 8)
-
-
-def release(of: ClusterState, refused: dict[str, Any]) -> None:
-    promise = promise_of(refused)
-    assert promise is not None
-    of.release(promise)
-
-
-def test_a_pod_that_is_refused_after_all_gives_back_its_reservation_and_no_other() -> None:
-    made = pod("p", owner="o", promised=[A])
-    of = reserved(made, A)
-    of.reserve(admitted(pod("q", owner="r")), chosen(A), 0)
-    metadata = {**admitted(made)["metadata"], "annotations": made["metadata"]["annotations"]}
-    refused = {"metadata": metadata, "spec": made["spec"]}
-    release(of, refused)
-    assert of.ledger.counts == Counts(1, 0)
-    assert gpus(of) == (7, 8, 8)
-    release(of, made)
-    assert of.ledger.counts == Counts(1, 0)
 
 
 # --- reserved -> seen -------------------------------------------------------------------------------------------------

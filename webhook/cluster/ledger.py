@@ -8,7 +8,6 @@
      └──────────┘ ─────────► └────────┘  gone    deleted or finished before it was bound
          │   seen bound at once   │ ───────►
          │ expire                 │ expire       its time is over, or the scheduler said that it fits nowhere
-         │ release                │              our own validating hook refused the pod
          ▼                        ▼
       nothing                  nothing held; remembered until bound or gone
 
@@ -18,9 +17,10 @@ which a webhook after ours may add to with a sidecar. Reservations with the same
 up the oldest, and from then on its own demand is held. A pod that another replica admitted is recognised by its
 decision annotation in the same way, without a reservation.
 
-A pod that is stored is in the watch within moments. One that is not seen soon was refused (by quota, by another hook),
-and a controller that is refused tries again and again: so a reservation lives for a shorter time than a pod may wait to
-be bound. And anybody who reaches the port can ask: how many may be open to an owner is `Credit`'s to say.
+A pod that is stored is in the watch within moments. One that is not seen soon was refused (by our own validating hook, by
+quota, by another hook), and a controller that is refused tries again and again: so a reservation lives for a shorter time than
+a pod may wait to be bound. No review gives one back: it may be forged. And anybody who reaches the port can ask: how many may be
+open to an owner is `Credit`'s to say.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Ledger:
         """Seconds within which a pod must be seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a promise were bound: on their first choice, on another of their ranked nodes, elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
         """How promises ended."""
         self.credit = Credit()
         self._usage = usage
@@ -106,13 +106,6 @@ class Ledger:
             nodes[node] = [held]  # a deque takes ten times as much, and most hold one
         self._counts[0] += 1
         self.credit.opened(pod)
-
-    def release(self, pod: PodKey, node: str, kind: Kind) -> None:
-        """Refused after it was admitted: the pod will not come."""
-        held = self._use_up(pod, node, kind)
-        if held is not None:
-            self.ended["refused"] += 1
-            self._let_go(held)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: Kind, now: float) -> bool:
         """The pod exists and is not bound. False where that was known, or is what was reserved for."""

@@ -102,23 +102,6 @@ def claim_of(pod: Pod) -> Claim:
     return Claim(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
 
 
-class Promise(NamedTuple):
-    """What is held for a pod that was admitted."""
-
-    claim: Claim
-    node: str
-
-
-def promise_of(pod: Pod) -> Promise | None:
-    """What `pod` says that it was promised; None where it says nothing that we would believe, or its quantities cannot be
-    read.
-    """
-    try:
-        return Promise(claim_of(pod), node) if (node := first_promised(pod)) else None
-    except QuantityError:
-        return None
-
-
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
@@ -154,16 +137,6 @@ def promised_nodes(pod: Pod) -> tuple[str, ...]:
         return ()
     known = {*preferred, *required}
     return tuple([name for name in names if name in known])
-
-
-def first_promised(pod: Pod) -> str | None:
-    """The first of `promised_nodes`, for a part of its cost."""
-    if not (names := _recorded(pod)):
-        return None
-    terms = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(PREFERRED)
-    if terms and _names_in(max(terms, key=_weight).get("preference") or {})[:1] == names[:1]:
-        return names[0]
-    return next(iter(promised_nodes(pod)), None)
 
 
 def _recorded(pod: Pod) -> list[str]:

@@ -19,7 +19,6 @@ from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
     Claim,
-    Promise,
     claim_of,
     counted_demand,
     is_gpu_like,
@@ -179,11 +178,6 @@ class ClusterState:
         if placement.nodes and self.ledger.credit.allows(claim.key, len(self.nodes.row_of)):
             kind = self.usage.kind(claim.demand, claim.owner)
             self.ledger.reserve(claim.key, placement.nodes[0].node, kind, now)
-
-    def release(self, promise: Promise) -> None:
-        """Give back what `hold` held for a pod that was refused after all. Nothing where nothing is held."""
-        claim, node = promise
-        self.ledger.release(claim.key, node, self.usage.kind(claim.demand, claim.owner))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
