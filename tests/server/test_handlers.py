@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
-from tests.served import POLICY, Server, after, plain_pod, review
+from tests.served import NOW, POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook.admission.context import PROFILE_LABEL
 from webhook.framework import interface
@@ -263,12 +263,15 @@ def test_an_empty_label_is_an_opt_in_to_default() -> None:
     assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 
-def test_a_refused_pod_gives_its_promise_back() -> None:
+def test_the_promise_to_a_pod_that_is_refused_ends_with_its_time() -> None:
+    """A refusal does not end it: anybody may have asked for that."""
     server = Server()
     before = facts(server.state)
     obj = plain_pod(hostPID=True)
     stored = after(server.mutate(obj), obj)
-    assert facts(server.state)["free"] != before["free"]
-    response = server.validate(stored)
-    assert not response["allowed"], "hostPID"
+    promised = facts(server.state)
+    assert promised["free"] != before["free"]
+    assert not server.validate(stored)["allowed"], "hostPID"
+    assert facts(server.state) == promised
+    server.state.expire(NOW + server.state.ledger.unseen_ttl)
     assert facts(server.state)["free"] == before["free"]
