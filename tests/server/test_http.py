@@ -1,6 +1,6 @@
 """The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends.
 
-Covers server.listener.
+Covers server.listener, server.protocol.
 """
 
 from __future__ import annotations
