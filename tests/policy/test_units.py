@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,14 +16,19 @@ from tests.cluster import objects
 from tests.cluster.objects import node, placer, state
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
+from tests.toys import fixed_load
 from tests.toys.image_tag import ImageTag
 from tests.toys.most_cpu import MostCpu
 from tests.toys.team_label import TeamLabel
 from webhook.admission.pods import mutate, validate
 from webhook.cli import reference
 from webhook.cli.units import documented
+from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
+from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import PolicyError
 from webhook.export import export_yaml
+from webhook.feeds.gpu_metrics import GpuMetrics
+from webhook.feeds.gpu_source import module_of
 from webhook.placement.strategies import STRATEGIES
 from webhook.policy.document import document
 from webhook.policy.loader import read
@@ -110,7 +118,7 @@ def test_it_keeps_what_all_units_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     assert changed["metadata"]["labels"] == {"team": "team-a"}
 
 
-@pytest.mark.parametrize("kind", ["a rule", "an injector", "a placement strategy"])
+@pytest.mark.parametrize("kind", ["a rule", "an injector", "a placement strategy", "a source of GPU metrics"])
 def test_contributing_shows_three_steps(kind: str) -> None:
     text = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text()
     section = text.partition(f"## Add {kind}\n")[2].partition("\n## ")[0]
@@ -134,3 +142,40 @@ def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypa
 def test_every_strategy_is_explained_in_the_policy() -> None:
     written = re.sub(r"\s*\n\s*# ", " ", document(PolicyFile()))
     assert [name for name, strategy in STRATEGIES.items() if f"{name} ({strategy.meaning})" not in written] == []
+
+
+async def test_a_source_of_gpu_metrics_that_is_registered_is_known_to_policies_and_polled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "gpuMetrics: {source: fixedLoad}"
+    with pytest.raises(PolicyError, match="saw \"fixedLoad\"; wanted 'off', 'prometheus', 'dcgm' or 'nvidiaSmi'"):
+        Policy.load(text)
+    monkeypatch.setitem(SOURCES, "fixedLoad", "says always the same")
+    monkeypatch.setitem(sys.modules, "webhook.feeds.fixed_load", fixed_load)
+    policy, told = Policy.load(text), asyncio.Queue[tuple[str, NodeUse]]()
+    unused: Any = None
+    follow = GpuMetrics(
+        lambda: policy,
+        Utilisation(GpuMetricsSettings()),
+        lambda *use: told.put_nowait(use),
+        unused,
+        unused,
+        Metrics(),
+        unused,
+    )
+    task = asyncio.create_task(follow.run())
+    async with asyncio.timeout(10):
+        name, use = await told.get()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (name, use.measured, use.idle) == ("gpu-a-0", 1, 0)
+
+
+def test_every_source_of_gpu_metrics_has_its_module_and_is_explained_in_the_policy() -> None:
+    assert [name for name in SOURCES if module_of(name) is None] == []
+    assert [
+        name
+        for name, does in SOURCES.items()
+        if f"| {name}{f' ({does})' if does else ''}" not in document(PolicyFile())
+    ] == []

@@ -25,6 +25,7 @@ from webhook.kube.json_patch import Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import Ask, Placer, ask_of
+from webhook.placement.strategies import keeps_apart
 from webhook.policy.model import Policy
 
 _MOST_GPU_NAMES = 64
@@ -77,6 +78,7 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
         return _refused_early(request, Edit(pod), context, policy, home, ()) or IGNORED
     settings, workload = home.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
+    context.keeps_apart = keeps_apart(context.strategy)
     if placer is not None:
         context.place = partial(
             placer.place,

@@ -7,15 +7,20 @@ have them sent to any address.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from webhook.framework.interface import Settings
 from webhook.text import quoted
 
-Source = Literal["off", "prometheus", "dcgm", "nvidiaSmi"]
+SOURCES: Final[dict[str, str]] = {
+    "prometheus": "",
+    "dcgm": "asks the DCGM exporters",
+    "nvidiaSmi": "runs nvidia-smi in pods that hold a GPU",
+}
+"""By its name in the policy, what a source does: a new one is one line here, and `webhook/feeds/` has a module of its name."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
@@ -31,6 +36,14 @@ def _seconds(value: Any) -> Any:
     return float(match[1]) * _UNITS[match[2]]
 
 
+def _known(name: str) -> str:
+    if name not in ("off", *SOURCES):
+        *first, last = map(repr, ("off", *SOURCES))
+        raise ValueError(f"wanted {', '.join(first)} or {last}")
+    return name
+
+
+Source = Annotated[str, AfterValidator(_known)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(allow_inf_nan=False)]
 Percent = Annotated[int, Field(ge=1, le=100, strict=True)]
 Query = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
@@ -103,8 +116,10 @@ class Sick(Settings):
 class GpuMetricsSettings(Settings):
     """The `gpuMetrics` of a policy."""
 
-    source: Source = "off"
-    """off | prometheus | dcgm (asks the DCGM exporters) | nvidiaSmi (runs nvidia-smi in pods that hold a GPU)"""
+    source: Source = Field(
+        default="off",
+        description=" | ".join(["off", *(f"{name} ({does})" if does else name for name, does in SOURCES.items())]),
+    )
     url: str = ""
     """For prometheus: the base of its HTTP API (Thanos, Mimir and VictoriaMetrics too), as http://prometheus.monitoring:9090.
 

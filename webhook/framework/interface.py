@@ -108,7 +108,9 @@ class Context:
     template_of: str = ""
     """The kind of that workload, where it is of the group apps; `owner` has its name."""
     strategy: str = "off"
-    """How the node is chosen: `apart`, `spread`, `pack` or `off`."""
+    """How the node is chosen, by its name in the policy."""
+    keeps_apart: bool = False
+    """Whether that keeps the pods of one owner apart."""
     place: Callable[[Pod], Placement] | None = None
     """What placement would find for a pod in place of this one, now. None where nobody can tell."""
     placement: Placement | None = None

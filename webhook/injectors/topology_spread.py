@@ -3,14 +3,14 @@
 Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. Three cases:
 
 - No node was chosen (no state, strategy `off`): constraints with `maxSkew` as in the policy. The scheduler spreads.
-- Strategy `spread` or `apart` and a node was chosen: the ranking has already counted the owner's pods on every node, those
-  on their way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on a node is worth up to
-  200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone gives 4/4).
-  The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
+- A node was chosen by a strategy that keeps the owner's pods apart (`spread`, `apart`): the ranking has already counted these
+  on every node, those on their way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on
+  a node is worth up to 200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone
+  gives 4/4). The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
   (pkg/scheduler/framework/plugins/podtopologyspread/scoring.go): a large maxSkew weighs every node nearly alike. The same
   constraint with `agreeingSkew` therefore still selects and documents, and leaves the order to the ranking.
-- Strategy `pack` and a node was chosen: one constraint over hosts that selects nothing. A pod without any constraint gets
-  the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
+- A node was chosen by another strategy (`pack`): one constraint over hosts that selects nothing. A pod without any constraint
+  gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
   own switches them off.
 
 Always ScheduleAnyway by default: a constraint of ours never makes a pod wait. The selector is made of the pod's labels but
@@ -90,7 +90,7 @@ class TopologySpread(Injector):
         if edit.object["spec"].get("nodeName") or (context.owner and context.owner.kind in _ON_ITS_NODE):
             return Outcome("nodeIsFixed")
         chosen = bool(context.placement and context.placement.nodes)
-        if chosen and context.strategy == "pack":
+        if chosen and not context.keeps_apart:
             return self._neutral(edit)
         if context.owner is None:
             return Outcome("noOwner")

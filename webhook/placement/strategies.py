@@ -103,6 +103,11 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 """By their names in the policy: a new one is a file with its class, and one line here."""
 
 
+def keeps_apart(name: str) -> bool:
+    """Whether a strategy, or `off`, keeps the pods of one owner apart."""
+    return name in STRATEGIES and STRATEGIES[name].peers_first
+
+
 def _gpus(columns: Columns, rows: Rows, demand: Demand, view: View) -> tuple[Floats | Integers, Floats | Integers]:
     """Free and allocatable GPUs of the resources that the demand asks for."""
     names = _counted(columns, demand, view)

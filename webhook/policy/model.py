@@ -1,7 +1,7 @@
 """The policy: every unit with its settings, in run order. The parsed policy is the registry.
 
 A new injector or rule is one line here: a field of `Injectors` or `Rules`. Field order is run order. The document is YAML
-with camelCase keys; `manifests/policy.yaml` is the shipped one and documents every key. Anything unknown, misspelt or of
+with camelCase keys; `manifests/policy.yaml` is generated from these models and their docstrings. Anything unknown, misspelt or of
 the wrong type is refused with its path, its line and the nearest known key: a bad policy never takes effect.
 """
 
