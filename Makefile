@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests compiled bench requirements clean
+.PHONY: help demo test test-unit up check format certs manifests rendered compiled bench requirements clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -51,7 +51,10 @@ format: $(READY) ## Format the code and mend what the linter can
 certs: $(READY) ## Write a development CA and certificate into certs/
 	@$(BIN)/gpu-admission certs certs
 
-manifests: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
+manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md, from the settings and their docstrings
+	@$(BIN)/python -m webhook.cli.reference
+
+rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
 	@$(BIN)/python -c "from tests.controlplane.programs import find; from subprocess import run; run([find().path(\"kubectl\"), \"kustomize\", \"manifests\"], check=True)"
 
 compiled: $(COMPILED)/.ready ## Build the package as the image has it, its innermost modules compiled, into build/compiled

@@ -110,7 +110,7 @@ def measure(count: int, choices: int) -> Object:
     fresh = _resident()
     found = fill(state, count)
     for kind in REQUIRED:
-        state.replace(kind, [], 0.0) if kind not in state.listed else state.heard(kind, 0.0)
+        state.replace(kind, [], 0.0) if kind not in state.news.listed else state.heard(kind, 0.0)
     gc.collect()
     gc.freeze()
     found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)
@@ -159,7 +159,7 @@ def _admit(
 
 
 def _promise(made: Object, placement: Placement) -> None:
-    """What admission writes into the pod, by which its promise is known again."""
+    """What admission writes into the pod, by which its reservation is known again."""
     nodes = [ranked.node for ranked in placement.nodes]
     made["metadata"]["annotations"] = {DECISION: json.dumps({"nodes": nodes})}
     affinity = made["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})

@@ -16,7 +16,7 @@ from webhook.server.handlers import Handlers
 
 
 def node(number: int) -> dict[str, Any]:
-    """A node with so many GPUs that a thousand of them do not fill up within the ten seconds that a promise lasts."""
+    """A node with so many GPUs that a thousand of them do not fill up within the ten seconds that a reservation lasts."""
     name = f"gpu-{number:05d}"
     amount = {"cpu": "2048", "memory": "16Ti", "pods": "1000", "nvidia.com/gpu": "128"}
     labels = {

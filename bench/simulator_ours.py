@@ -63,14 +63,14 @@ class Ranking:
         return rows[order[: self.count]]
 
     def seen(self, number: int) -> None:
-        """A pod with GPUs that was promised a node, or was bound, has come by the watch."""
+        """A pod with GPUs that has a reservation on a node, or was bound, has come by the watch."""
         shape = self.shapes[number]
         if shape.gpus:
             self.history.add(self.demands[number], shape.models or None)
             if self.history.version != self.view.version:
                 self.view = View(self.history.version, self.view.gpus, self.history.popular(self.models))
 
-    def promise(self, row: int, number: int) -> None:
+    def reserve(self, row: int, number: int) -> None:
         """Enter a pick into the ledger: one of this replica, or what is heard of another's."""
         self._take(row, number, 1)
 
@@ -147,7 +147,7 @@ class Ours:
         here = self.rankings[int(self.scheduler.rng.integers(len(self.rankings)))] if several else self.rankings[0]
         ranked = here.rank(number)
         if len(ranked):
-            here.promise(int(ranked[0]), number)
+            here.reserve(int(ranked[0]), number)
             here.seen(number)
             self._told.append((here, int(ranked[0]), number))
         self._tell(self.unseen)
@@ -159,7 +159,7 @@ class Ours:
             where, row, number = self._told.popleft()
             for ranking in self.rankings:
                 if ranking is not where:
-                    ranking.promise(row, number)
+                    ranking.reserve(row, number)
                     ranking.seen(number)
                 ranking.claimed(row, number, this=ranking is where)
 

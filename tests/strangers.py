@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -133,17 +135,35 @@ ATTACKS: dict[str, Callable[[Stranger], Awaitable[None]]] = {
 
 
 @asynccontextmanager
-async def attacked(port: int, attack: str, address: str) -> AsyncIterator[Stranger]:
-    """Meanwhile a stranger does this, and has begun to."""
-    stranger = Stranger(port, address)
-    task = asyncio.ensure_future(ATTACKS[attack](stranger))
+async def attacked(port: int, attack: str, address: str) -> AsyncIterator[None]:
+    """Meanwhile a stranger does this, and has begun to: in a process of its own, so that it delays no one but the server."""
+    command = [sys.executable, "-m", "tests.strangers", str(port), attack, address]
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         async with asyncio.timeout(60):
-            await stranger.began.wait()
-        yield stranger
+            assert await process.stdout.readline() == b"began\n"
+        yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError, OSError):
-            await task
-        stranger.close()
+        process.stdin.close()
+        await process.wait()
         await asyncio.sleep(0.1)
+
+
+async def attack_until_told(port: int, attack: str, address: str) -> None:
+    """Until standard input ends."""
+    stranger = Stranger(port, address)
+    task = asyncio.ensure_future(ATTACKS[attack](stranger))
+    await stranger.began.wait()
+    print("began", flush=True)
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin, ended.set)
+    await ended.wait()
+    task.cancel()
+    stranger.close()
+
+
+if __name__ == "__main__":
+    with suppress(asyncio.CancelledError):
+        asyncio.run(attack_until_told(int(sys.argv[1]), sys.argv[2], sys.argv[3]))

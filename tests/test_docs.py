@@ -1,29 +1,41 @@
-"""docs/rules.md says of every rule what the rule says of itself; what docs/preferences.md shows is a policy that works."""
+"""docs/rules.md and manifests/policy.yaml are generated from the models; docs/preferences.md shows a policy that works.
+
+Covers cli.reference, policy.document.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
+from webhook.cli import reference
 from webhook.placement.settings import PlacementSettings, Preference
-from webhook.policy.model import Policy, Rules
+from webhook.policy.document import document
+from webhook.policy.model import Policy, PolicyFile, Rules
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
-def test_the_page_of_rules_has_every_rule_in_order_with_its_action_and_its_first_line() -> None:
-    rules, expected = Rules(), []
-    for name, field in Rules.model_fields.items():
-        rule = getattr(rules, name)
-        first, *_ = (sys.modules[type(rule).__module__].__doc__ or "").splitlines()
-        expected.append(f"| [{field.alias}](../webhook/rules/{name}.py) | {rule.action} | {first.rstrip('.')} |")
-    lines = (DOCS / "rules.md").read_text().splitlines()
-    assert [line for line in lines if line.startswith("| [")] == expected
+@pytest.mark.parametrize(
+    ("file", "generated"),
+    [
+        pytest.param(reference.POLICY, lambda _: document(PolicyFile()), id="the policy"),
+        pytest.param(reference.PAGE, lambda written: reference.page(written, Rules()), id="the page of rules"),
+    ],
+)
+def test_what_is_generated_from_the_models_is_current(file: Path, generated: Callable[[str], str]) -> None:
+    written = file.read_text()
+    assert written == generated(written), "run `make manifests`"
+
+
+def test_a_page_without_a_place_for_what_is_generated_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"docs/rules\.md: wanted the lines <!-- generated .* put them back"):
+        reference.page("# Rules\n", Rules())
 
 
 PREFERENCES = (DOCS / "preferences.md").read_text()

@@ -63,11 +63,11 @@ def test_invariants_of_mutation(before: Pod, namespace: str) -> None:
     if operations:
         assert 0 < len(stored["metadata"]["annotations"][DECISION]) <= 2048
 
-    promised = facts(server.state)["free"]
+    reserved = facts(server.state)["free"]
     second = server.mutate(stored, namespace=namespace, uid="u-2")
     assert second["allowed"]
     assert patch_of(second) == [], "twice is once"
-    assert facts(server.state)["free"] == promised, "nothing is promised twice"
+    assert facts(server.state)["free"] == reserved, "nothing is reserved twice"
 
     assert Server().mutate(before, namespace=namespace) == first, "the same input, the same answer"
 

@@ -191,7 +191,7 @@ def test_a_server_that_has_seen_all_others_and_a_fresh_one_answer_alike() -> Non
         fresh = _handlers(cold_state, clock)
         answers = [_answer(getattr(handlers, hook), body) for handlers in (warm, fresh)]
         assert answers[0] == answers[1], body
-        if seen % 50 == 0:  # promises end, so that the nodes stay roomy
+        if seen % 50 == 0:  # reservations end, so that the nodes stay roomy
             for of in (warm_state, cold_state):
                 of.expire(clock[0] + 1e6)
     assert seen >= MANY

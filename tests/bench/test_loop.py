@@ -1,4 +1,4 @@
-"""The benchmark of one pod runs, and what it promises is used up or given back in each round (it asserts that)."""
+"""The benchmark of one pod runs, and every reservation ends in each round (it asserts that)."""
 
 from __future__ import annotations
 

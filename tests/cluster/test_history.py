@@ -88,11 +88,11 @@ def test_the_version_rises_often_at_first_and_seldom_later() -> None:
     assert versions[-1] > versions[3000]
 
 
-@pytest.mark.parametrize("promised", [True, False], ids=["a pod that was promised a node", "a pod that was not"])
-def test_every_pod_with_gpus_counts_once(promised: bool) -> None:
+@pytest.mark.parametrize("ranked", [True, False], ids=["a pod with ranked nodes", "a pod without"])
+def test_every_pod_with_gpus_counts_once(ranked: bool) -> None:
     of = state([node("a")])
-    nodes = ["a"] if promised else []
-    if promised:
+    nodes = ["a"] if ranked else []
+    if ranked:
         of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     for made in (
         pod("p", ranked=nodes),

@@ -8,7 +8,6 @@ import pytest
 
 from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
-from webhook.cluster.pods import reservation_of
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -24,7 +23,7 @@ def chosen(*names: str) -> Placement:
 
 
 def reserved(made: dict[str, Any], *names: str) -> ClusterState:
-    """A pod was admitted and promised these nodes."""
+    """A pod was admitted with these ranked nodes."""
     of = three()
     of.reserve_pod(admitted(made), chosen(*names), 0)
     return of
@@ -181,25 +180,6 @@ def test_a_snapshot_gives_back_what_expired() -> None:
     of = reserved(pod("p"), A)
     of.view(31.0)
     assert gpus(of) == (8, 8, 8)
-
-
-def release(of: ClusterState, refused: dict[str, Any]) -> None:
-    reservation = reservation_of(refused)
-    assert reservation is not None
-    of.release(reservation)
-
-
-def test_a_pod_that_is_refused_after_all_gives_back_its_reservation_and_no_other() -> None:
-    made = pod("p", owner="o", ranked=[A])
-    of = reserved(made, A)
-    of.reserve_pod(admitted(pod("q", owner="r")), chosen(A), 0)
-    metadata = {**admitted(made)["metadata"], "annotations": made["metadata"]["annotations"]}
-    refused = {"metadata": metadata, "spec": made["spec"]}
-    release(of, refused)
-    assert of.ledger.counts == Counts(1, 0)
-    assert gpus(of) == (7, 8, 8)
-    release(of, made)
-    assert of.ledger.counts == Counts(1, 0)
 
 
 # --- reserved -> seen -------------------------------------------------------------------------------------------------

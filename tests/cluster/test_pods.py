@@ -9,14 +9,12 @@ import pytest
 from tests.cluster.objects import GPU, admitted, pod
 from webhook.cluster.pods import (
     demand_of,
-    first_ranked_node,
     key_of,
     named_nodes,
     owner_key,
     pinned_models,
     pod_id,
     ranked_nodes,
-    reservation_of,
 )
 from webhook.errors import QuantityError
 
@@ -80,31 +78,25 @@ def test_named_nodes_come_by_falling_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    "obj",
+    ("obj", "nodes"),
     [
-        pytest.param(pod("p"), id="nothing promised"),
-        pytest.param(pod("p", ranked=["a", "b"]), id="as we promise"),
-        pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), id="the spec says otherwise"),
+        pytest.param(pod("p"), (), id="no ranked nodes"),
+        pytest.param(pod("p", ranked=["a", "b"]), ("a", "b"), id="as we write it"),
+        pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), (), id="the spec says otherwise"),
         pytest.param(
-            pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))), id="required"
+            pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))),
+            ("a",),
+            id="required",
         ),
         pytest.param(
             pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "b"))),
+            (),
             id="another required",
         ),
     ],
 )
-def test_the_first_promised_node_is_the_first_of_all(obj: dict[str, Any]) -> None:
-    assert first_ranked_node(obj) == next(iter(ranked_nodes(obj)), None)
-    reservation = reservation_of(obj)
-    assert (reservation and reservation.node) == first_ranked_node(obj)
-
-
-def test_what_cannot_be_counted_was_promised_nothing() -> None:
-    obj = pod("p", ranked=["a"])
-    assert reservation_of(obj) is not None
-    obj["spec"]["containers"][0]["resources"] = {"requests": {GPU: "many"}}
-    assert reservation_of(obj) is None
+def test_ranked_nodes_count_as_far_as_the_spec_says_the_same(obj: dict[str, Any], nodes: tuple[str, ...]) -> None:
+    assert ranked_nodes(obj) == nodes
 
 
 @pytest.mark.parametrize(

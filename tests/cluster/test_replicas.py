@@ -114,7 +114,7 @@ def test_nodes_that_come_later_are_shared_out_as_those_that_were_there() -> None
 
 
 def hold(of: ClusterState, name: str, on: str, gpus: int = 1) -> dict[str, Any]:
-    """A pod is admitted here and promised a node; it, as it is stored."""
+    """The pod as it is stored, admitted here with a reservation on a node."""
     made = pod(name, gpus, ranked=[on])
     of.reserve_pod(admitted(made), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0)
     return made

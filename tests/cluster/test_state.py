@@ -35,7 +35,7 @@ def chosen(*names: str) -> Placement:
     [
         pytest.param(pod("p", on="gpu-a", phase="Succeeded"), 8, id="a pod that has succeeded holds nothing"),
         pytest.param(pod("p", on="gpu-a", phase="Failed"), 8, id="a pod that has failed holds nothing"),
-        pytest.param(pod("p"), 8, id="a pod that is not bound and was promised nothing holds nothing"),
+        pytest.param(pod("p"), 8, id="a pod that is not bound and has no ranked nodes holds nothing"),
         pytest.param(pod("p", on="gpu-b"), 8, id="a pod on another node holds nothing here"),
         pytest.param(pod("p", on="gpu-a"), 7, id="a bound pod counts before it runs"),
         pytest.param(pod("p", on="gpu-a", phase="Running"), 7, id="a running pod counts"),

@@ -368,7 +368,7 @@ async def test_a_replica_that_starts_without_a_good_policy_serves_the_shipped_on
             await asyncio.to_thread(webhook.members[number].stop, patience=5)
             webhook.members[number].start()
             await asyncio.to_thread(webhook.await_ready, number)
-        metrics = await asyncio.to_thread(webhook.telemetry.metrics)
+        metrics = await asyncio.to_thread(webhook.metrics)
         text = await asyncio.to_thread(webhook.readiness)
     try:
         creations.none_failed()

@@ -179,7 +179,7 @@ async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
     async def counted() -> bool:
         return installed.metrics()[waited] == before + 1
 
-    await wait_until(counted, 30, "a promise that ended because the pod waits")
+    await wait_until(counted, 30, "a reservation that ended because the pod waits")
     await api.delete("Pod", "lonely", name, grace=0)
     (found,) = await api.running(name, 1, app="late")
     assert found["spec"]["nodeName"] == "a-on-demand"

@@ -145,8 +145,9 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
         trainer(volumes=[{"name": "dev", "hostPath": {"path": "/dev"}}]),
         "validate",
         [
-            'spec.volumes[0].hostPath.path: saw "/dev", wanted no host path that leads to devices: /dev/nvidia* is below it. '
-            "Remove the volume: the device plugin brings the devices that the limits ask for. [hostDevices]"
+            'spec.volumes[0].hostPath.path: saw "/dev", wanted one of the folders that may be mounted: /mnt, /data*, /models, '
+            "/scratch, /home and 11 more. Use a volume claim or an emptyDir; the device plugin brings the devices that the "
+            "limits ask for. [hostDevices]"
         ],
     ),
     "a privileged container": (
@@ -256,7 +257,6 @@ HUGE: dict[str, Json] = {
     "45,000 variables that take devices": trainer(
         container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}] * 45_000}
     ),
-    "1,500 containers with half a GPU": trainer(containers=many(1_500, resources={"limits": {GPU: "0.5"}})),
     "5,000 names of resources": asking({f"nvidia.com/mig-{n}": "1" for n in range(5_000)}),
 }
 

@@ -1,7 +1,4 @@
-"""What the exported policies change, asserted on the stored pod.
-
-Covers export.mutating.
-"""
+"""What the exported policies change, asserted on the stored pod."""
 
 from __future__ import annotations
 

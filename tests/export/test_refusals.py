@@ -1,7 +1,4 @@
-"""The exported policies say of every pod what the webhook says, without the webhook.
-
-Covers export.validating, export.check, export.devices.
-"""
+"""The exported policies say of every pod what the webhook says, without the webhook."""
 
 from __future__ import annotations
 

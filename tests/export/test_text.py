@@ -1,6 +1,6 @@
 """What the export says, without a cluster.
 
-Covers export, export.cel.
+Covers export, export.workload_class, kube.cel.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission import decision
-from webhook.export import PROFILE_LABEL, export, export_yaml, mutating, validating
-from webhook.export.cel import literal, matches
+from webhook.admission import context
+from webhook.export import PROFILE_LABEL, export, export_yaml
+from webhook.framework.interface import Injector, Rule
+from webhook.kube.cel import literal, matches
 from webhook.policy.model import Injectors, Policy, PolicyFile, Rules
+from webhook.policy.units import named
 from webhook.server.settings import ServeSettings
 
 Json = dict[str, Any]
@@ -28,7 +30,7 @@ def policy(profiles: str) -> Policy:
     return Policy.load(f"profiles: {profiles}")
 
 
-def named(found: list[Json], name: str, kind: str = "ValidatingAdmissionPolicy") -> Json:
+def one_of(found: list[Json], name: str, kind: str = "ValidatingAdmissionPolicy") -> Json:
     (one,) = [each for each in found if each["metadata"]["name"] == name and each["kind"] == kind]
     return one
 
@@ -38,25 +40,21 @@ def rules_of(found: Json) -> set[str]:
     return {re.findall(r"\[(\w+)\]", text)[-1] for text in said}
 
 
-def units(section: type[Rules] | type[Injectors]) -> set[str]:
-    return {info.alias or name for name, info in section.model_fields.items()}
+@pytest.mark.parametrize(
+    ("name", "unit"), [pytest.param(*one, id=one[0]) for section in (Injectors(), Rules()) for one in named(section)]
+)
+def test_a_unit_is_exported_or_says_why_not(name: str, unit: Rule | Injector) -> None:
+    exported = [*unit.exported(DEFAULT.gpus)]
+    assert bool(exported) is not bool(unit.not_exported)
+    assert (f"\n#   {name}: {unit.not_exported}\n" in export_yaml(DEFAULT)) is not bool(exported)
 
 
-def test_every_rule_is_exported_or_says_why_not() -> None:
-    exported = {check.rule for check in validating.checks(Rules(), DEFAULT.gpus)}
-    assert exported.isdisjoint(validating.NOT_EXPORTED)
-    assert exported | set(validating.NOT_EXPORTED) == units(Rules)
-    assert set(validating.THEFT) <= exported
-
-
-def test_every_injector_is_exported_or_says_why_not() -> None:
-    exported = {unit for unit, _ in mutating.patches(Injectors(), DEFAULT.gpus)}
-    assert exported.isdisjoint(mutating.NOT_EXPORTED)
-    assert exported | set(mutating.NOT_EXPORTED) == units(Injectors)
+def test_what_may_hold_everywhere_is_exported() -> None:
+    assert [name for name, rule in named(Rules()) if rule.everywhere and rule.not_exported] == []
 
 
 def test_names_agree_with_the_webhook() -> None:
-    assert PROFILE_LABEL == decision.PROFILE_LABEL
+    assert PROFILE_LABEL == context.PROFILE_LABEL
     for binding in (each for each in export(DEFAULT) if each["kind"].endswith("Binding")):
         selector = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         (system,) = [each for each in selector if each["key"] == "kubernetes.io/metadata.name"]
@@ -70,14 +68,14 @@ def test_the_same_policy_gives_the_same_text() -> None:
 
 def test_a_rule_that_is_off_is_not_exported() -> None:
     found = export(policy("{default: {rules: {privileged: {action: off}}}}"))
-    assert "privileged" not in rules_of(named(found, "gpu-admission.default.deny"))
+    assert "privileged" not in rules_of(one_of(found, "gpu-admission.default.deny"))
 
 
 def test_a_rule_that_warns_is_exported_as_a_warning() -> None:
     found = export(policy("{default: {rules: {privileged: {action: warn}}}}"))
-    assert "privileged" not in rules_of(named(found, "gpu-admission.default.deny"))
-    assert "privileged" in rules_of(named(found, "gpu-admission.default.warn"))
-    binding = named(found, "gpu-admission.default.warn", "ValidatingAdmissionPolicyBinding")
+    assert "privileged" not in rules_of(one_of(found, "gpu-admission.default.deny"))
+    assert "privileged" in rules_of(one_of(found, "gpu-admission.default.warn"))
+    binding = one_of(found, "gpu-admission.default.warn", "ValidatingAdmissionPolicyBinding")
     assert binding["spec"]["validationActions"] == ["Warn"]
 
 
@@ -90,12 +88,12 @@ def test_a_profile_in_shadow_changes_and_refuses_nothing() -> None:
 
 def test_an_unknown_profile_is_the_default_one_here_too() -> None:
     found = export(policy("{default: {}, strict: {}, lax: {}}"))
-    binding = named(found, "gpu-admission.default", "MutatingAdmissionPolicyBinding")
+    binding = one_of(found, "gpu-admission.default", "MutatingAdmissionPolicyBinding")
     assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][:2] == [
         {"key": PROFILE_LABEL, "operator": "Exists"},
         {"key": PROFILE_LABEL, "operator": "NotIn", "values": ["lax", "strict"]},
     ]
-    binding = named(found, "gpu-admission.lax", "MutatingAdmissionPolicyBinding")
+    binding = one_of(found, "gpu-admission.lax", "MutatingAdmissionPolicyBinding")
     expressions = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
     assert expressions[0] == {"key": PROFILE_LABEL, "operator": "In", "values": ["lax"]}
 
@@ -111,7 +109,7 @@ def test_everywhere_means_the_bans_and_nothing_else() -> None:
     extra = [each for each in export(DEFAULT, everywhere=True, exclude=["gpu-operator"]) if each not in export(DEFAULT)]
     assert {each["kind"] for each in extra} == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     told = {rule for each in extra if each["kind"] == "ValidatingAdmissionPolicy" for rule in rules_of(each)}
-    assert told <= set(validating.THEFT)
+    assert told <= {name for name, rule in named(Rules()) if rule.everywhere}
     for binding in (each for each in extra if each["kind"].endswith("Binding")):
         outside, system = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert outside == {"key": PROFILE_LABEL, "operator": "DoesNotExist"}

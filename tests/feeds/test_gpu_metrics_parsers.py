@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
 from webhook.feeds import dcgm, nvidia_smi
-from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
-from webhook.feeds.gpu_targets import Target, Targets, exporter, gpu_pod, watched
+from webhook.feeds.gpu_source import READINGS, SourceFailed, module_of, node_of, put
+from webhook.feeds.gpu_targets import Target, Targets, exporter, gpu_pod
 from webhook.feeds.prometheus import Vector, series
 from webhook.kube.gpus import GpuName, Gpus
 
@@ -423,4 +423,6 @@ def test_nvidia_smi_runs_only_in_running_pods_that_hold_a_gpu(found: dict[str, A
 def test_only_the_pods_that_are_needed_are_watched(
     settings: dict[str, Any], which: tuple[str, str, str] | None
 ) -> None:
-    assert watched(GpuMetricsSettings.model_validate(settings)) == which
+    made = GpuMetricsSettings.model_validate(settings)
+    module = module_of(made.source)
+    assert (module and module.pods(made, GPUS)[:3]) == which

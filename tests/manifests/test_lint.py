@@ -55,8 +55,8 @@ ALLOWED = {
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},
-    "mutatingwebhookconfigurations": {"get", "update"},
-    "validatingwebhookconfigurations": {"get", "update"},
+    "mutatingwebhookconfigurations": {"get", "list", "watch", "update"},
+    "validatingwebhookconfigurations": {"get", "list", "watch", "update"},
     "profiles": {"assign"},
 }
 BY_NAME = {"configmaps", "secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}

@@ -31,12 +31,12 @@ for strategy in ("pack", "spread", "off"):
         affinity = {"nodeAffinity": affinities[number % 3]}
         made = admitted(pod("p", 1 + number % 9, owner="o", tolerations=[toleration], affinity=affinity))
         made["metadata"]["ownerReferences"][0]["kind"] = "Job"
-        snapshot = of.view(0)
-        placement = placer.place(made, snapshot, PlacementSettings(), strategy, GPUS)
+        view = of.view(0)
+        placement = placer.place(made, view, PlacementSettings(), strategy, GPUS)
         of.reserve_pod(made, placement, 0)
-        placer.fits_empty(made, snapshot, PlacementSettings(), GPUS)
-        snapshot.gpu_taints(GPUS), snapshot.domains("topology.kubernetes.io/zone", GPUS), snapshot.resources()
-        snapshot.largest("nvidia.com/gpu", 3), snapshot.label_values("rank", GPUS), snapshot.elastic
+        placer.fits_empty(made, view, PlacementSettings(), GPUS)
+        view.gpu_taints(GPUS), view.domains("topology.kubernetes.io/zone", GPUS), view.resources()
+        view.largest("nvidia.com/gpu", 3), view.label_values("rank", GPUS), view.elastic
 of.expire(99)
 print(*sorted(set(sys.modules) - before))
 """

@@ -1,4 +1,4 @@
-"""The chosen nodes can take the pod, in the order that was promised, and the same input gives the same answer.
+"""The chosen nodes can take the pod, in the order of the ranked nodes, and the same input gives the same answer.
 
 Covers placement.placer, placement.eligible, placement.filters, placement.ranker, placement.refusals, placement.request,
 placement.settings.

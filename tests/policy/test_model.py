@@ -78,7 +78,7 @@ BAD = [
     ),
     pytest.param(
         "profiles: {default: {placement: {otherwise: best}}}",
-        "line 1: profiles.default.placement.otherwise: saw \"best\"; wanted 'apart', 'spread', 'pack' or 'off'",
+        "line 1: profiles.default.placement.otherwise: saw \"best\"; wanted 'pack', 'apart', 'spread' or 'off'",
         id="no such strategy",
     ),
     pytest.param(

@@ -21,14 +21,14 @@ def asked(new: Pod, old: Pod | None = None, subresource: str = "", **request: An
 
 def denied(request: Request) -> list[str]:
     """The rules that deny a pod, in the order in which the user reads them."""
-    return [unit for unit, action, _ in validate(request, POLICY, TWO_NODES).findings if action == "deny"]
+    return [unit for unit, action, _ in validate(request, POLICY, TWO_NODES, None).findings if action == "deny"]
 
 
 THIEF = container(gpu=1, env={"NVIDIA_VISIBLE_DEVICES": "all"}, securityContext={"privileged": True})
 
 
 def test_a_good_pod_is_allowed_and_nothing_is_said() -> None:
-    decision = validate(asked(pod(restartPolicy="Never")), POLICY, TWO_NODES)
+    decision = validate(asked(pod(restartPolicy="Never")), POLICY, TWO_NODES, None)
     assert (decision.result, decision.findings) == ("allowed", ())
 
 

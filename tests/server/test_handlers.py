@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import facts, free, node
-from tests.served import POLICY, Server, after, plain_pod, review
+from tests.served import NOW, POLICY, Server, after, plain_pod, review
 from tests.strategies import PREFERRED, ZONE
 from webhook.admission.context import PROFILE_LABEL
 from webhook.framework import interface
@@ -73,7 +73,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         "auditAnnotations": {"decision": record},
     }
     assert server.recorder.told == [("mutate", "patched")]
-    assert free(server.state, "gpu-a1") == 7, "the GPU is promised"
+    assert free(server.state, "gpu-a1") == 7, "the GPU is reserved"
 
 
 NOT_OURS = [
@@ -203,7 +203,7 @@ def test_a_patch_that_would_not_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch
     assert "patch" not in response
     assert response["warnings"] == ["gpu-admission: internal error, the pod was left as it was: please report this"]
     assert server.recorder.told == [("mutate", "gated")]
-    assert facts(server.state) == before, "nothing is promised to a pod without its affinity"
+    assert facts(server.state) == before, "nothing is reserved for a pod without its affinity"
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -263,12 +263,15 @@ def test_an_empty_label_is_an_opt_in_to_default() -> None:
     assert "warnings" not in server.mutate(plain_pod(), namespace="e")
 
 
-def test_a_refused_pod_gives_its_promise_back() -> None:
+def test_the_reservation_of_a_pod_that_is_refused_ends_with_its_time() -> None:
+    """A refusal does not end it: anybody may have asked for that."""
     server = Server()
     before = facts(server.state)
     obj = plain_pod(hostPID=True)
     stored = after(server.mutate(obj), obj)
-    assert facts(server.state)["free"] != before["free"]
-    response = server.validate(stored)
-    assert not response["allowed"], "hostPID"
+    reserved = facts(server.state)
+    assert reserved["free"] != before["free"]
+    assert not server.validate(stored)["allowed"], "hostPID"
+    assert facts(server.state) == reserved
+    server.state.expire(NOW + server.state.ledger.unseen_ttl)
     assert facts(server.state)["free"] == before["free"]

@@ -39,7 +39,7 @@ class Decision:
     warnings: tuple[str, ...] = ()
     """Warnings besides those of findings."""
     record: str = ""
-    """The decision record: see `record`."""
+    """The decision record: see `admission.record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[Found, ...] = ()
     placement: Placement | None = None

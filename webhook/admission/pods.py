@@ -35,6 +35,7 @@ from webhook.kube.json_patch import Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import PlacementRequest, Placer, placement_request
+from webhook.placement.strategies import keeps_apart
 from webhook.policy.model import Policy
 
 _MOST_GPU_NAMES = 64
@@ -87,6 +88,7 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
         return _refused_early(request, Edit(pod), context, policy, profile, ()) or IGNORED
     settings, workload = profile.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
+    context.keeps_apart = keeps_apart(context.strategy)
     if placer is not None:
         context.place = partial(
             placer.place,
@@ -174,9 +176,8 @@ def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Place
         return replace(decision, result="gated", warnings=(_GATED,))
     if profile.settings.shadow:
         return replace(decision, result="shadow")
-    reservation = (
-        reservation_request(edit.object) if isinstance(to_place, PlacementRequest) and placement.nodes else None
-    )
+    placed = isinstance(to_place, PlacementRequest) and bool(placement.nodes)
+    reservation = reservation_request(edit.object) if placed else None
     return replace(decision, result="patched", patch=patch, reservation=reservation)
 
 
@@ -197,8 +198,7 @@ def mutate(
 ) -> Decision:
     """Decide for a new pod. Nothing is changed in place.
 
-    `prepare`: the function of that name, or one that remembers what it gave. Raises BadPod where there is no object, and
-    anything where it is malformed.
+    `prepare`: the function of that name, or one with a cache. Raises BadPod without an object, anything if it is malformed.
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED

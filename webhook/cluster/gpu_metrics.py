@@ -7,15 +7,20 @@ have them sent to any address.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from webhook.framework.interface import Settings
 from webhook.text import quoted
 
-Source = Literal["off", "prometheus", "dcgm", "nvidiaSmi"]
+SOURCES: Final[dict[str, str]] = {
+    "prometheus": "",
+    "dcgm": "asks the DCGM exporters",
+    "nvidiaSmi": "runs nvidia-smi in pods that hold a GPU",
+}
+"""By its name in the policy, what a source does: a new one is one line here, and `webhook/feeds/` has a module of its name."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
@@ -31,6 +36,14 @@ def _seconds(value: Any) -> Any:
     return float(match[1]) * _UNITS[match[2]]
 
 
+def _known(name: str) -> str:
+    if name not in ("off", *SOURCES):
+        *first, last = map(repr, ("off", *SOURCES))
+        raise ValueError(f"wanted {', '.join(first)} or {last}")
+    return name
+
+
+Source = Annotated[str, AfterValidator(_known)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(allow_inf_nan=False)]
 Percent = Annotated[int, Field(ge=1, le=100, strict=True)]
 Query = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
@@ -39,12 +52,12 @@ Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0
 
 
 class Queries(Settings):
-    """What is asked of the source: PromQL for Prometheus, names of metrics for DCGM exporters; "" asks nothing."""
+    """What is asked: PromQL for prometheus, names of metrics for dcgm. "" asks nothing."""
 
     utilisation: Query = "DCGM_FI_DEV_GPU_UTIL"
-    """Percent. DCGM has none for a MIG instance (old exporters say 0): there, `engine` is taken."""
+    """Percent."""
     engine: Query = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-    """Ratio from 0 to 1; for MIG instances, and where there is no utilisation."""
+    """0 to 1: for MIG instances, which have no utilisation, and where there is none."""
     memory_used: Query = "DCGM_FI_DEV_FB_USED"
     """MiB."""
     memory_free: Query = "DCGM_FI_DEV_FB_FREE"
@@ -52,7 +65,7 @@ class Queries(Settings):
     temperature: Query = "DCGM_FI_DEV_GPU_TEMP"
     """Degrees Celsius."""
     xid: Query = "DCGM_FI_DEV_XID_ERRORS"
-    """The last Xid error of the GPU, 0 for none."""
+    """The last Xid error of a GPU; 0 is none."""
 
     @model_validator(mode="after")
     def _some_utilisation(self) -> Queries:
@@ -62,60 +75,69 @@ class Queries(Settings):
 
 
 class Dcgm(Settings):
-    """Where the DCGM exporters are. Only in this namespace: else any tenant could label a pod as an exporter."""
+    """Where the DCGM exporters are."""
 
     namespace: Namespace = "gpu-operator"
+    """Only exporters in this namespace are asked: elsewhere anyone could label a pod as one."""
     selector: dict[str, str] = Field(default={"app": "nvidia-dcgm-exporter"}, min_length=1)
     """Labels of the exporter pods."""
     port: int = Field(default=9400, ge=1, le=65535)
 
 
 class NvidiaSmi(Settings):
-    """Where `nvidia-smi` may be run. It needs manifests/optional/nvidia-smi-rbac.yaml."""
+    """Where nvidia-smi may be run."""
 
     namespaces: tuple[Namespace | Literal["*"], ...] = ()
-    """Pods of these namespaces that hold a GPU; "*" for every namespace."""
+    """The namespaces whose pods it may be run in; "*" is all. Needs manifests/optional/nvidia-smi-rbac.yaml."""
 
 
 class Idle(Settings):
-    """A GPU is idle while it stayed below both for the whole window."""
+    """A GPU is idle while it stayed below both, in percent, for the whole window."""
 
     utilisation: Percent = 30
     memory: Percent = 50
 
 
 class Hot(Settings):
+    """From this temperature on, in degrees Celsius, a GPU is hot. avoid: it does not count as free."""
+
     temperature: int = Field(default=85, ge=30, le=150)
-    """Degrees Celsius from which a GPU counts as hot."""
     avoid: bool = True
 
 
 class Sick(Settings):
+    """Xid errors after which a GPU needs a reset or a repair (NVIDIA's Xid catalog). Errors of programs (13, 31, 43, 45) are
+    not among them. avoid: it does not count as free."""
+
     xids: tuple[int, ...] = (46, 48, 62, 64, 79, 95, 119, 120, 140)
-    """Xid errors after which a GPU needs a reset or a repair, by NVIDIA's Xid catalog (resolution buckets RESET_GPU and
-    RESTART_BM). Errors of an application (13, 31, 43, 45) are none of them."""
     avoid: bool = True
 
 
 class GpuMetricsSettings(Settings):
     """The `gpuMetrics` of a policy."""
 
-    source: Source = "off"
+    source: Source = Field(
+        default="off",
+        description=" | ".join(["off", *(f"{name} ({does})" if does else name for name, does in SOURCES.items())]),
+    )
     url: str = ""
-    """Base URL of the Prometheus HTTP API (also Thanos, Mimir, VictoriaMetrics): `http://prometheus.monitoring:9090`."""
+    """For prometheus: the base of its HTTP API (Thanos, Mimir and VictoriaMetrics too), as http://prometheus.monitoring:9090.
+
+    No user and no password: whoever may read this ConfigMap may read them. A token is given to the Deployment
+    (manifests/components/prometheus), and so is a CA."""
     interval: Seconds = Field(default=30.0, ge=1, le=3600)
+    """How often it is asked. Durations: 30s, 5m, 1h; a bare number is seconds."""
     timeout: Seconds = Field(default=10.0, ge=0.1, le=300)
-    """For one answer: of a query, an exporter, or one `nvidia-smi`."""
+    """How long one answer may take: of a query, of an exporter, of one nvidia-smi."""
     window: Seconds = Field(default=300.0, ge=1, le=86400)
-    """A GPU is busy for this long after it was seen busy, so that a pause between two batches does not look idle."""
+    """A GPU that was busy stays busy for this long, so that a pause between two batches does not look idle."""
     stale_after: Seconds = Field(default=180.0, ge=1, le=86400)
-    """Older samples are not used."""
+    """Older samples are not used. At least twice the interval."""
     queries: Queries = Queries()
     node_labels: tuple[Name, ...] = Field(
         default=("node", "Hostname", "hostname", "kubernetes_node", "instance"), min_length=1, max_length=10
     )
-    """The label with the node's name: the first of these that a series has. A port is cut off; the address or name of
-    a DCGM exporter's pod stands for its node."""
+    """The label of a series that names the node: the first of these that it has. A port is cut off."""
     dcgm: Dcgm = Dcgm()
     nvidia_smi: NvidiaSmi = NvidiaSmi()
     idle: Idle = Idle()

@@ -8,7 +8,6 @@
      └──────────┘ ─────────► └────────┘  gone    deleted or finished before it was bound
          │   seen bound at once   │ ───────►
          │ expire                 │ expire       its time is over, or the scheduler said that it fits nowhere
-         │ release                │              our own validating hook refused the pod
          ▼                        ▼
       nothing                  nothing held; remembered until bound or gone
 
@@ -17,9 +16,10 @@ so a reservation is matched by namespace, owner or generated name, first node an
 later webhook may add a sidecar. A pod that is seen takes the oldest reservation that matches, and from then on its own
 demand is held. A pod that another replica admitted is recognised by its decision annotation.
 
-A stored pod is in the watch within moments. A pod that is not seen soon was refused by quota or by another webhook, and
-its controller tries again. So a reservation whose pod is not seen ends earlier than one whose pod waits to be bound.
-Anybody who reaches the port can ask for reservations: `ReservationLimit` bounds how many an owner has open.
+A stored pod is in the watch within moments. A pod that is not seen soon was refused by our own validating hook, by quota or
+by another webhook, and its controller tries again. So a reservation whose pod is not seen ends earlier than one whose pod
+waits to be bound. No review ends a reservation: it may be forged. Anybody who reaches the port can ask for reservations:
+`ReservationLimit` bounds how many an owner has open.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Ledger:
         """Seconds within which a pod must be seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of them, elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "refused": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
         """How reservations ended."""
         self.limit = ReservationLimit()
         self._usage = usage
@@ -105,13 +105,6 @@ class Ledger:
             nodes[node] = [reservation]  # a deque takes ten times the memory, and most have one entry
         self._counts[0] += 1
         self.limit.opened(pod)
-
-    def release(self, pod: PodKey, node: str, kind: PodKind) -> None:
-        """Refused after it was admitted: the pod will not come."""
-        reservation = self._take(pod, node, kind)
-        if reservation is not None:
-            self.ended["refused"] += 1
-            self._give_back(reservation)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> bool:
         """The pod exists and is not bound. False where that was known, or is what was reserved for."""

@@ -67,8 +67,12 @@ class Strategy(Protocol):
     shape, and only changed rows are computed again. Rows that cannot take the demand, and dead rows, are asked for as
     well: their scores are ignored, but must not raise or warn. Ties are broken by node name by the caller.
 
-    `webhook.placement.strategies.STRATEGIES` maps the names of the policy ("apart", "spread", "pack") to these.
+    `webhook.placement.strategies.STRATEGIES` maps the names of the policy to these.
     """
+
+    @property
+    def meaning(self) -> str:
+        """For `manifests/policy.yaml`: a phrase that stands behind the name."""
 
     @property
     def peers_first(self) -> bool:

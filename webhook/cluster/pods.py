@@ -102,21 +102,6 @@ def reservation_request(pod: Pod) -> ReservationRequest:
     return ReservationRequest(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
 
 
-class Reservation(NamedTuple):
-    """What is held for a pod that was admitted, and on which node."""
-
-    request: ReservationRequest
-    node: str
-
-
-def reservation_of(pod: Pod) -> Reservation | None:
-    """The reservation that `pod` names; None where we would not believe it, or cannot read its quantities."""
-    try:
-        return Reservation(reservation_request(pod), node) if (node := first_ranked_node(pod)) else None
-    except QuantityError:
-        return None
-
-
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
@@ -152,16 +137,6 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
         return ()
     known = {*preferred, *required}
     return tuple([name for name in names if name in known])
-
-
-def first_ranked_node(pod: Pod) -> str | None:
-    """The first of `ranked_nodes`, which it finds in less time."""
-    if not (names := _recorded(pod)):
-        return None
-    terms = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(PREFERRED)
-    if terms and _names_in(max(terms, key=_weight).get("preference") or {})[:1] == names[:1]:
-        return names[0]
-    return next(iter(ranked_nodes(pod)), None)
 
 
 def _recorded(pod: Pod) -> list[str]:

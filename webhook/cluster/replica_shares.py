@@ -39,7 +39,7 @@ class Shares:
         self.several = False
         """Whether there is more than one replica."""
         self.penalty: Floats = np.zeros(size)
-        """By row, what is taken off its score for this replica: below OTHERS where it is this one's to fill."""
+        """By row, what is taken off its score for this replica: below OTHER_REPLICA where it is this one's to fill."""
         self._replica = _hash(replica)
         self._hashes: list[np.uint64] = []
         self._names: Hashes = np.zeros(size, np.uint64)

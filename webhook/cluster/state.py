@@ -18,7 +18,6 @@ from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
-    Reservation,
     ReservationRequest,
     counted_demand,
     is_gpu_like,
@@ -180,11 +179,6 @@ class ClusterState:
             kind = self.usage.kind(request.demand, request.owner)
             self.ledger.reserve(request.key, placement.nodes[0].node, kind, now)
 
-    def release(self, reservation: Reservation) -> None:
-        """Give back what `reserve` held for a pod that was refused after all. Nothing where nothing is held."""
-        request, node = reservation
-        self.ledger.release(request.key, node, self.usage.kind(request.demand, request.owner))
-
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
 
@@ -237,11 +231,6 @@ class ClusterState:
     def heard(self, kind: ListKind, now: float) -> None:
         """The watch of this kind is alive: an event or a bookmark came."""
         self.news.heard(kind, now)
-
-    @property
-    def listed(self) -> frozenset[ListKind]:
-        """The kinds that are known."""
-        return self.news.listed
 
     def fresh(self, now: float) -> bool:
         """Whether nodes may be chosen."""

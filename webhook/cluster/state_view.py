@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.listing import ListKind
+from webhook.cluster.freshness import Freshness
 from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.priorities import PriorityClasses
@@ -59,11 +59,8 @@ class State(Protocol):
     slices: Slices
     budgets: Budgets
     autoscalers: Autoscalers
+    news: Freshness
     answers: Answers
-
-    @property
-    def listed(self) -> frozenset[ListKind]:
-        """The kinds that are known."""
 
 
 class StateView:
@@ -89,7 +86,7 @@ class StateView:
             state.autoscalers.version,
             state.priority_classes.version,
             state.runtime_classes.version,
-            state.listed,
+            state.news.listed,
             self.fresh,
         )
 
@@ -99,7 +96,7 @@ class StateView:
 
     @property
     def knows_priority_classes(self) -> bool:
-        return "priorityclasses" in self._state.listed
+        return "priorityclasses" in self._state.news.listed
 
     def runtime_handler(self, name: str) -> str | None:
         return self._state.runtime_classes.get(name)
@@ -108,11 +105,11 @@ class StateView:
         return self._state.namespaces.get(namespace)
 
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        known = self.fresh and "poddisruptionbudgets" in self._state.listed
+        known = self.fresh and "poddisruptionbudgets" in self._state.news.listed
         return self._state.budgets.covers(namespace, labels) if known else None
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
-        known = self.fresh and "horizontalpodautoscalers" in self._state.listed
+        known = self.fresh and "horizontalpodautoscalers" in self._state.news.listed
         return self._state.autoscalers.scaling(namespace, kind, name) if known else None
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:

@@ -1,8 +1,8 @@
 """The static part of a policy as admission policies of the API server itself: a backstop while the webhook is away.
 
 What can be told from a pod alone is said again in CEL: bans, limits, tolerations, the priority class by label and owner.
-What needs the state of the cluster stays with the webhook (`validating.NOT_EXPORTED`, `mutating.NOT_EXPORTED`). So this is
-also the answer to «why not CEL».
+Each unit says it itself (`exported`), or why it stays with the webhook (`not_exported`): this is also the answer to «why not
+CEL».
 
 ValidatingAdmissionPolicies want Kubernetes 1.30, MutatingAdmissionPolicies 1.36. Both run before webhooks: where one of them
 refuses a pod, its short message is what the author sees, in place of the webhook's.
@@ -15,14 +15,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from webhook.export import mutating, validating
-from webhook.export.cel import CLAIMS, all_of, asking, asks_for_gpu, literal, matches, names_gpu
-from webhook.export.check import Check
-from webhook.export.validating import THEFT
+from webhook.export.workload_class import workload_class
 from webhook.framework.interface import Action
+from webhook.kube.cel import CLAIMS, Check, all_of, asking, asks_for_gpu, literal, matches, names_gpu
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
+from webhook.policy.units import named
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 PROFILE_LABEL = "gpu-admission.io/profile"
@@ -62,20 +61,22 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
         selector.append(_not_in(SYSTEM))
         if not profile.shadow:
             found += _mutating(policy, name, profile, selector)
-        found += _validating(policy, name, _title(name), selector, only=None)
+        found += _validating(policy, name, _title(name), selector)
     if everywhere:
         outside = [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}, _not_in((*SYSTEM, *exclude))]
-        found += _validating(policy, DEFAULT_PROFILE, f"gpu-admission.{EVERYWHERE}", outside, only=THEFT)
+        found += _validating(policy, DEFAULT_PROFILE, f"gpu-admission.{EVERYWHERE}", outside, only_everywhere=True)
     return found
 
 
 def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> str:
     """The same as text for `kubectl apply -f -`."""
-    left_out = [*mutating.NOT_EXPORTED.items(), *validating.NOT_EXPORTED.items()]
+    _, profile = policy.profile(DEFAULT_PROFILE)
+    units = [*named(profile.injectors), *named(profile.rules)]
     header = (
         f"# The static part of GPU admission policy {policy.hash}: what the API server can decide by itself.\n"
         "# MutatingAdmissionPolicy wants Kubernetes 1.36 or later. Priority classes that are named here must exist.\n"
-        "# Not in here, and why:\n" + "".join(f"#   {unit}: {why}\n" for unit, why in left_out)
+        "# Not in here, and why:\n"
+        + "".join(f"#   {name}: {unit.not_exported}\n" for name, unit in units if unit.not_exported)
     )
     return header + "---\n".join(map(to_yaml, export(policy, everywhere=everywhere, exclude=exclude)))
 
@@ -87,7 +88,13 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     for_others, for_claims = (
         {unit for unit, _ in policy.injectors_for(name, gpu=False, claims=claims)} for claims in (False, True)
     )
-    found = list(mutating.patches(profile.injectors, policy.gpus))
+    found = [(unit, text) for unit, injector in policy.injectors(name) for text in injector.exported(policy.gpus)]
+    variables = [
+        ("containers", f"dyn({_ALL})"),
+        ("gpuContainers", asking("variables.containers", policy.gpus)),
+        ("class", workload_class(policy.file.classes)),
+        *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
+    ]
     without, claims_only = f"!({with_gpu})", all_of([f"!({with_gpu})", CLAIMS])
     for suffix, condition, patches in (
         ("", with_gpu, found),
@@ -101,23 +108,22 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": {"resourceRules": [_rule("pods", "CREATE")]},
             "matchConditions": [_KUBELETS, {"name": "gpu", "expression": condition}],
-            "variables": _variables([("containers", f"dyn({_ALL})"), *mutating.variables(policy, profile.injectors)]),
+            "variables": _variables(variables),
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for _, text in patches],
         }
         yield from _bound("MutatingAdmissionPolicy", _title(name) + suffix, spec, selector)
 
 
 def _validating(
-    policy: Policy, name: str, title: str, selector: list[Object], only: Iterable[str] | None
+    policy: Policy, name: str, title: str, selector: list[Object], *, only_everywhere: bool = False
 ) -> Iterator[Object]:
     """One policy of what is denied, one of what is warned about: a binding has one action for all of its policy."""
     _, profile = policy.profile(name)
-    actions: dict[str, Action] = {unit: rule.action for unit, rule in policy.rules(name)}
-    found: dict[Action, list[Check]] = {"deny": [], "warn": []}
-    for check in validating.checks(profile.rules, policy.gpus):
-        action = actions.get(check.rule, "off")
-        if action != "off" and (only is None or check.rule in only):
-            found["warn" if check.only_warn else action].append(check)
+    found: dict[Action, list[tuple[str, Check]]] = {"deny": [], "warn": []}
+    for unit, rule in policy.rules(name):
+        if rule.everywhere or not only_everywhere:
+            for check in rule.exported(policy.gpus):
+                found["warn" if check.only_warn else rule.action].append((unit, check))
     for action, checks in found.items():
         if checks:
             spec = _spec(policy, profile, checks, action)
@@ -127,7 +133,7 @@ def _validating(
             )
 
 
-def _spec(policy: Policy, profile: Profile, checks: list[Check], action: Action) -> Object:
+def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], action: Action) -> Object:
     variables = [
         ("all", f"dyn({_ALL} + object.spec.?ephemeralContainers.orValue([]))"),
         ("containers", _NEW),
@@ -141,13 +147,13 @@ def _spec(policy: Policy, profile: Profile, checks: list[Check], action: Action)
         ("hostFolders", _FOLDERS),
     ]
     validations = []
-    for number, check in enumerate(checks):
-        label = f"{check.wanted} [{check.rule}]"
+    for number, (rule, check) in enumerate(checks):
+        label = f"{check.wanted} [{rule}]"
         if check.subject == "pod":
             expression = f'request.operation != "CREATE" || !({check.bad})'
             validations.append({"expression": expression, "reason": "Forbidden", "message": f"wanted {label}"})
             continue
-        variable = f"{check.rule}{number}"
+        variable = f"{rule}{number}"
         variables.append((variable, f"variables.containers.filter(c, {check.bad}).map(c, c.name)"))
         message = f'"container " + variables.{variable}.join(", ") + {literal(f": wanted {label}")}'
         expression = f"variables.{variable}.size() == 0"

@@ -16,8 +16,9 @@ from yarl import URL
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
-from webhook.feeds.gpu_source import READINGS, SourceFailed, ask_all, get, put, read
-from webhook.feeds.gpu_targets import Target
+from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, ask_all, get, put, read
+from webhook.feeds.gpu_targets import Pods, Target, exporters
+from webhook.kube.gpus import Gpus
 from webhook.text import plural
 
 MOST_BYTES = 4 << 20
@@ -90,3 +91,11 @@ class DcgmSource:
             put(into, target.node, labels, reading, value, xids=self._settings.sick.xids)
             if not number % _LINES_AT_ONCE:
                 await asyncio.sleep(0)
+
+
+def pods(settings: GpuMetricsSettings, gpus: Gpus) -> Pods:
+    return exporters(settings)
+
+
+def source(wiring: Wiring) -> DcgmSource:
+    return DcgmSource(wiring.settings, wiring.http, lambda: wiring.targets)

@@ -22,11 +22,8 @@ from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.access import Access
 from webhook.feeds.api import Api
-from webhook.feeds.dcgm import DcgmSource
-from webhook.feeds.gpu_source import Source, http_session
-from webhook.feeds.gpu_targets import Targets, exporter, gpu_pod, watched
-from webhook.feeds.nvidia_smi import NvidiaSmiSource
-from webhook.feeds.prometheus import PrometheusSource
+from webhook.feeds.gpu_source import Source, Wiring, http_session, module_of
+from webhook.feeds.gpu_targets import Targets
 from webhook.feeds.watch import Feed
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.policy.model import Policy
@@ -112,33 +109,26 @@ class GpuMetrics:
 
     async def _follow(self, metrics_policy: MetricsPolicy, http: aiohttp.ClientSession) -> None:
         """Watch the pods that are asked, and poll, until cancelled."""
-        settings = metrics_policy.settings
-        smi = settings.source == "nvidiaSmi"
-        targets = Targets(gpu_pod(settings, Gpus(metrics_policy.gpus)) if smi else exporter(settings))
-        source = self._source(settings, http, targets)
+        settings, file = metrics_policy.settings, self._token_file
+        module = module_of(settings.source)
+        pods = module.pods(settings, Gpus(metrics_policy.gpus)) if module else None
+        targets = Targets(pods.choose if pods else lambda _: None)
+        token = (lambda: file.read_text().strip()) if file else None
+        source = module.source(Wiring(settings, http, self._access, targets, token)) if module else None
         feed = GpuMetricsFeed(
             settings, source, self._sink, self._report_use, self._polls, log=self._log, clock=self._clock
         )
         async with asyncio.TaskGroup() as group:
-            if (which := watched(settings)) is not None:
-                path, labels, fields = which
+            if pods:
                 watch = Feed(
-                    self._api, "gpu targets", path, targets, self._metrics, self._log, labels=labels, fields=fields
+                    *(self._api, "gpu targets", pods.path, targets, self._metrics, self._log),
+                    labels=pods.labels,
+                    fields=pods.fields,
                 )
                 group.create_task(watch.run())
-            if settings.source in ("dcgm", "nvidiaSmi"):
-                await targets.listed.wait()
+                if pods.awaited:
+                    await targets.listed.wait()
             await feed.run()
-
-    def _source(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession, targets: Targets) -> Source | None:
-        if settings.source == "prometheus":
-            file = self._token_file
-            return PrometheusSource(settings, http, targets.nodes, (lambda: file.read_text().strip()) if file else None)
-        if settings.source == "dcgm":
-            return DcgmSource(settings, http, lambda: targets)
-        if settings.source == "nvidiaSmi":
-            return NvidiaSmiSource(settings, http, self._access, lambda: targets)
-        return None
 
 
 class GpuMetricsFeed:

@@ -13,13 +13,17 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import aiohttp
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.errors import GpuAdmissionError
+from webhook.feeds.access import Access
+from webhook.feeds.gpu_targets import Pods, Targets
+from webhook.kube.gpus import Gpus
 from webhook.text import quoted
 
 READINGS = {
@@ -51,6 +55,36 @@ class SourceFailed(GpuAdmissionError):
 class Source(Protocol):
     async def poll(self, into: Utilisation) -> None:
         """Add every number that there is now. Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError."""
+
+
+class Wiring(NamedTuple):
+    """What a source is made of; it takes what it needs."""
+
+    settings: GpuMetricsSettings
+    http: aiohttp.ClientSession
+    access: Callable[[], Awaitable[Access]]
+    targets: Targets
+    """The pods that it wants to know, as they are now."""
+    token: Callable[[], str] | None
+    """The bearer token for Prometheus, read anew; None where there is none."""
+
+
+class SourceModule(Protocol):
+    """What the module of a source has."""
+
+    def pods(self, settings: GpuMetricsSettings, gpus: Gpus) -> Pods | None:
+        """The pods that it wants to know; None where it asks none."""
+
+    def source(self, wiring: Wiring) -> Source:
+        """The source itself."""
+
+
+def module_of(name: str) -> SourceModule | None:
+    """The module of a source, by its name in the policy: `nvidia_smi` for nvidiaSmi. None for `off`."""
+    if name not in SOURCES:
+        return None
+    word = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+    return cast("SourceModule", import_module(f"webhook.feeds.{word}"))
 
 
 def put(

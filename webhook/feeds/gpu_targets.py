@@ -87,17 +87,29 @@ class _Pages:
         self._targets.keep(self._uids)
 
 
-def watched(settings: GpuMetricsSettings) -> tuple[str, str, str] | None:
-    """Which pods to watch: path, label selector and field selector; None where none are needed."""
-    if settings.source in ("dcgm", "prometheus"):
-        at = settings.dcgm
-        labels = ",".join(f"{key}={value}" for key, value in sorted(at.selector.items()))
-        return f"/api/v1/namespaces/{at.namespace}/pods", labels, ""
-    if settings.source == "nvidiaSmi":
-        namespaces = settings.nvidia_smi.namespaces
-        within = f"namespaces/{namespaces[0]}/" if len(namespaces) == 1 and namespaces[0] != "*" else ""
-        return f"/api/v1/{within}pods", "", "status.phase=Running"
-    return None
+class Pods(NamedTuple):
+    """The pods that a source wants to know."""
+
+    path: str
+    labels: str
+    fields: str
+    choose: Choose
+    awaited: bool = True
+    """Whether there is nothing to ask before they are listed."""
+
+
+def exporters(settings: GpuMetricsSettings) -> Pods:
+    """The running DCGM exporters."""
+    at = settings.dcgm
+    labels = ",".join(f"{key}={value}" for key, value in sorted(at.selector.items()))
+    return Pods(f"/api/v1/namespaces/{at.namespace}/pods", labels, "", exporter(settings))
+
+
+def gpu_pods(settings: GpuMetricsSettings, gpus: Gpus) -> Pods:
+    """The running pods that hold whole GPUs."""
+    namespaces = settings.nvidia_smi.namespaces
+    within = f"namespaces/{namespaces[0]}/" if len(namespaces) == 1 and namespaces[0] != "*" else ""
+    return Pods(f"/api/v1/{within}pods", "", "status.phase=Running", gpu_pod(settings, gpus))
 
 
 def exporter(settings: GpuMetricsSettings) -> Choose:

@@ -22,8 +22,9 @@ from aiohttp import hdrs
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.access import Access
-from webhook.feeds.gpu_source import SourceFailed, ask_all
-from webhook.feeds.gpu_targets import Target
+from webhook.feeds.gpu_source import SourceFailed, Wiring, ask_all
+from webhook.feeds.gpu_targets import Pods, Target, gpu_pods
+from webhook.kube.gpus import Gpus
 from webhook.text import plural, quoted
 
 FIELDS = ("utilization.gpu", "memory.used", "memory.total", "temperature.gpu")
@@ -139,3 +140,11 @@ def _check(status: bytes) -> None:
         raise SourceFailed("nvidia-smi did not succeed: pods/exec ended without a status")
     if found.get("status") != "Success":
         raise SourceFailed(f"nvidia-smi did not succeed: {quoted(found.get('message'))}")
+
+
+def pods(settings: GpuMetricsSettings, gpus: Gpus) -> Pods:
+    return gpu_pods(settings, gpus)
+
+
+def source(wiring: Wiring) -> NvidiaSmiSource:
+    return NvidiaSmiSource(wiring.settings, wiring.http, wiring.access, lambda: wiring.targets)

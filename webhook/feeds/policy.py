@@ -65,7 +65,7 @@ class CurrentPolicy:
         """What /readyz adds to "ok"; empty where all is well."""
         if self.current is None or self.error is None:
             return ""
-        return f"{self._stand_in}: {' '.join(self.error.split())}"[:1000]
+        return f"{self._stand_in}: {'; '.join(self.error.splitlines())}"[:1000]
 
     @property
     def _stand_in(self) -> str:

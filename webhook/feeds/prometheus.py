@@ -15,7 +15,9 @@ import orjson
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
-from webhook.feeds.gpu_source import READINGS, SourceFailed, get, node_of, put
+from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, get, node_of, put
+from webhook.feeds.gpu_targets import Pods, exporters
+from webhook.kube.gpus import Gpus
 from webhook.text import quoted
 
 _CHUNK = 1 << 15
@@ -144,3 +146,12 @@ class PrometheusSource:
                 into.ignored["no node label"] += 1
             else:
                 put(into, node, found[0], reading, found[1], xids=settings.sick.xids)
+
+
+def pods(settings: GpuMetricsSettings, gpus: Gpus) -> Pods:
+    """Exporters, to know the nodes of series by their addresses: it does not wait for them."""
+    return exporters(settings)._replace(awaited=False)
+
+
+def source(wiring: Wiring) -> PrometheusSource:
+    return PrometheusSource(wiring.settings, wiring.http, wiring.targets.nodes, wiring.token)

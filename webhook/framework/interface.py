@@ -8,14 +8,15 @@ clock, no randomness, no logging.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from webhook.framework.cluster_view import Cluster, Placement, Rejected, Workload
+from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
@@ -107,7 +108,9 @@ class Context:
     template_of: str = ""
     """The kind of that workload, where it is of the group apps; `owner` has its name."""
     strategy: str = "off"
-    """How the node is chosen: `apart`, `spread`, `pack` or `off`."""
+    """How the node is chosen, by its name in the policy."""
+    keeps_apart: bool = False
+    """Whether that keeps the pods of one owner apart."""
     place: Callable[[Pod], Placement] | None = None
     """What placement would find for a pod in place of this one, now. None where nobody can tell."""
     placement: Placement | None = None
@@ -138,7 +141,28 @@ class Context:
         return claims_devices(pod) or self.asks_for_gpu(pod)
 
 
-class Injector(Settings):
+class ProfileView(NamedTuple):
+    """The profile that a unit stands in, as it is written: for a setting that is written elsewhere in it."""
+
+    injectors: Mapping[str, Any]
+    """By their names in the policy; so are the rules."""
+    rules: Mapping[str, Any]
+    entitled: Mapping[str, tuple[str, ...]]
+    """Class of workload to the namespaces that are entitled to it (name patterns)."""
+
+
+class Unit(Settings):
+    """An injector or a rule: its docstring and those of its fields are the comments of `manifests/policy.yaml`."""
+
+    not_exported: ClassVar[str] = ""
+    """Why the API server cannot do the same by itself; empty where `exported` says it in CEL."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        """The same unit, with the settings that it takes from elsewhere in the profile."""
+        return self
+
+
+class Injector(Unit):
     """Changes a pod. Applied twice it equals applied once; it touches only its own paths."""
 
     enabled: bool = True
@@ -159,14 +183,29 @@ class Injector(Settings):
     def inject(self, edit: Edit, context: Context) -> Outcome:
         """Change `edit.object` through `edit`, and say what was done."""
 
+    def variables(self) -> Iterable[tuple[str, str]]:
+        """Name and expression of what `exported` reads, besides `containers`, `gpuContainers` and `class`."""
+        return ()
 
-class Rule(Settings):
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        """The same in CEL, as far as it can be done without the cluster: each is a list of JSONPatch, and idempotent, since it
+        is asked again when another hook changed the pod."""
+        return ()
+
+
+class Rule(Unit):
     """Finds violations. `action`: `deny` refuses the pod, `warn` tells the caller, `off` does not look."""
 
     action: Action = "deny"
     early: ClassVar[bool] = False
     """Asked in the mutating hook too, after the injectors: the API server would refuse the pod before it validates."""
+    everywhere: ClassVar[bool] = False
+    """It keeps a pod from GPUs that it did not ask for: it may be exported for namespaces that have not opted in."""
 
     @abstractmethod
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         """Every violation in `pod`, in field order."""
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        """The same in CEL, as far as it can be told from the pod alone."""
+        return ()

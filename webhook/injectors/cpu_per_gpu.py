@@ -37,11 +37,12 @@ for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Self
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome, ProfileView
 from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
@@ -54,13 +55,25 @@ Filled = Sequence[tuple[Container, dict[str, str]]]
 
 
 class CpuPerGpuRequests(Injector):
-    """Missing requests of CPU and memory are filled in, in proportion to GPUs."""
+    """Containers with whole GPUs get the requests of CPU and memory that they lack: for each GPU the lower number of their
+    class, but no more than the GPUs' share of the smallest node with as many. Requests and limits that are there are never
+    changed, limits never added. Off, for it changes how pods are treated: they are no longer BestEffort; quotas of
+    requests.cpu and requests.memory count what is filled in, and so does a LimitRange of type Pod with max. No pod is kept
+    from a node that has room for it now; but one that waits for GPUs may find them free before its share of the CPU is, and
+    waits for that."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     enabled: bool = False
     classes: dict[str, PerGpu] | None = None
-    """By class of workload; the lower numbers are filled in. Null: as the rule `cpuPerGpu` has them."""
+    """null: the numbers of the rule cpuPerGpu, below; or others, in the same form."""
     node_share: int = Field(default=80, ge=1, le=100)
-    """Percent of what a node has per GPU that is given away at most: pods of DaemonSets live there too."""
+    """Percent of its share of a node that a pod gets at most: pods of DaemonSets, and who asks for more, live there too."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        if self.classes is not None:
+            return self
+        return self.model_copy(update={"classes": profile.rules["cpuPerGpu"].classes})
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)

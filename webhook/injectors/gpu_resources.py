@@ -10,13 +10,17 @@ pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from webhook.framework.interface import Context, Injector, Outcome
+from webhook.kube import cel
+from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import containers
 
 
 class GpuResources(Injector):
-    """Requests and limits of GPU resources are made equal."""
+    """GPU requests are made equal to GPU limits, in containers, init containers and sidecars."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         filled = 0
@@ -35,3 +39,13 @@ class GpuResources(Injector):
                     edit.set((*container.path, "resources", "limits", name), requests[name])
                     filled += 1
         return Outcome("filled", filled) if filled else Outcome("equal")
+
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        """Only limits are written: from these the API server fills in the requests."""
+        for kind in cel.LISTS:
+            missing = f"{cel.requests('c')}.filter(k, {cel.is_gpu('k', gpus)} && !(k in {cel.limits('c')}))"
+            path = f'"/spec/{kind}/" + string(i) + "/resources/limits"'
+            whole = f'JSONPatch{{op: "add", path: {path}, value: {{}}}}'
+            one = f'JSONPatch{{op: "add", path: {path} + "/" + jsonpatch.escapeKey(k), value: c.resources.requests[k]}}'
+            patch = f"(has(c.resources.limits) ? [] : [{whole}]) + {missing}.map(k, {one})"
+            yield cel.each(kind, f"{missing}.size() > 0", patch)

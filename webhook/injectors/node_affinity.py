@@ -10,8 +10,8 @@ alone. A pod that the scheduler judges by more than we look at (pods on other no
 not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
 `["notPinned", [why, terms]]`. Two things nobody can see at admission: a pod that is there already may forbid its company by
 an anti-affinity of its own, and another pod may take the room before the scheduler comes to this one. Then the pod waits:
-its event says «didn't match Pod's node affinity/selector», its promise ends at once
-(`gpu_admission_promises_total{end="unschedulable"}`), so that others may have what was held for it, and it runs once its
+its event says «didn't match Pod's node affinity/selector», its reservation ends at once
+(`gpu_admission_promises_total{end="unschedulable"}`), so that other pods may have what was reserved, and it runs once its
 node has room again. Who cannot wait uses `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
@@ -34,11 +34,14 @@ REQUIRED = (*_NODE, _REQUIRED_TERMS, "nodeSelectorTerms")
 
 
 class NodeAffinity(Injector):
-    """The chosen nodes are preferred, or the first of them is required."""
+    """The chosen nodes go into the pod's node affinity."""
 
     needs_placement: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     mode: Literal["preferred", "required"] = "preferred"
+    """preferred (the scheduler may take another node) | required (only the first one: a pod may wait if it fills up; a pod
+    with volume claims, host ports or rules about other pods is not pinned, for the node might not be able to take it)"""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         placement = context.placement

@@ -12,7 +12,11 @@ Source: plugin/pkg/admission/priority/admission.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from webhook.framework.interface import Context, Injector, Outcome
+from webhook.kube import cel
+from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.text import quoted
 
@@ -20,16 +24,16 @@ _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priorit
 
 
 class PriorityClassName(Injector):
-    """A priority class is set by class of workload."""
+    """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
 
     classes: dict[str, str] = {
         "inference": "gpu-inference",
         "training": "gpu-training",
         "development": "gpu-development",
     }
-    """Class of workload to name of a PriorityClass. A class that is not named here, or as "", gets none."""
+    """Class of workload: name of a PriorityClass (50-priority-classes.yaml). A class that is not here, or as "", gets none."""
     override_global_default: bool = True
-    """Whether the globalDefault PriorityClass counts as not chosen."""
+    """The cluster's globalDefault class counts as not chosen."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         wanted = self.classes.get(context.workload.name)
@@ -59,3 +63,19 @@ class PriorityClassName(Injector):
             edit.remove(_PRIORITY)
             edit.remove(_PREEMPTION)
         return Outcome("set", wanted)
+
+    def variables(self) -> Iterable[tuple[str, str]]:
+        wanted = '""'
+        for workload, name in reversed(self.classes.items()):
+            wanted = f"variables.class == {cel.literal(workload)} ? {cel.literal(name)} : {wanted}"
+        yield "priorityClass", wanted
+
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        """The API server computed `priority` and `preemptionPolicy` before; without them it computes them again."""
+        if not self.classes:
+            return
+        steps = ['[JSONPatch{op: "add", path: "/spec/priorityClassName", value: variables.priorityClass}]']
+        for name in ("priority", "preemptionPolicy"):
+            steps.append(f'(has(object.spec.{name}) ? [JSONPatch{{op: "remove", path: "/spec/{name}"}}] : [])')
+        chosen = 'object.spec.?priorityClassName.orValue("") != ""'
+        yield f'variables.priorityClass == "" || {chosen} ? [] :\n' + " +\n".join(steps)

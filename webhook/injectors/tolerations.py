@@ -11,15 +11,16 @@ plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Context, Injector, LabelKey, LabelValue, Outcome, Settings
-from webhook.kube.gpus import vendor
+from webhook.kube import cel
+from webhook.kube.gpus import Gpus, vendor
 from webhook.kube.json_patch import Edit
 from webhook.text import matches
 
@@ -38,10 +39,11 @@ class PolicyTaint(Settings):
 
     key: LabelKey
     value: LabelValue | None = None
-    """Tolerate only this value; any, where it is missing."""
+    """tolerate this value only; left out: any"""
     effect: Effect = "NoSchedule"
+    """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
     vendor: str | None = None
-    """Only for pods that ask for a GPU of this vendor ("nvidia.com"); for all GPU pods, where it is missing."""
+    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
 
     @field_validator("key", mode="before")
     @classmethod
@@ -64,8 +66,9 @@ class AllowedTaint(Settings):
     """A taint that may be tolerated where nodes with GPUs carry it."""
 
     key: str
-    """Exact, or with a trailing `*`."""
+    """a name pattern"""
     value: str | None = None
+    """only this value; left out: any"""
 
     @field_validator("key", mode="before")
     @classmethod
@@ -77,7 +80,7 @@ class AllowedTaint(Settings):
 
 
 class Tolerations(Injector):
-    """Tolerations for the taints of GPU nodes are added."""
+    """Tolerations for the taints of GPU nodes. Never one without a key: that tolerates control planes too."""
 
     taints: tuple[PolicyTaint, ...] = (
         PolicyTaint(key="nvidia.com/gpu", vendor="nvidia.com"),
@@ -86,18 +89,18 @@ class Tolerations(Injector):
         PolicyTaint(key="gpu.intel.com/xe", vendor="gpu.intel.com"),
         PolicyTaint(key="habana.ai/gaudi", vendor="habana.ai"),
     )
-    allowed: tuple[AllowedTaint, ...] = Field(
-        default=(
-            AllowedTaint(key="nvidia.com/gpu"),
-            AllowedTaint(key="nvidia.com/mig*"),
-            AllowedTaint(key="amd.com/gpu"),
-            AllowedTaint(key="gpu.intel.com/*"),
-            AllowedTaint(key="habana.ai/gaudi"),
-            AllowedTaint(key="sku", value="gpu"),
-            AllowedTaint(key="gpu"),
-            AllowedTaint(key="dedicated", value="gpu"),
-        )
+    """Added without looking at nodes."""
+    allowed: tuple[AllowedTaint, ...] = (
+        AllowedTaint(key="nvidia.com/gpu"),
+        AllowedTaint(key="nvidia.com/mig*"),
+        AllowedTaint(key="amd.com/gpu"),
+        AllowedTaint(key="gpu.intel.com/*"),
+        AllowedTaint(key="habana.ai/gaudi"),
+        AllowedTaint(key="sku", value="gpu"),
+        AllowedTaint(key="gpu"),
+        AllowedTaint(key="dedicated", value="gpu"),
     )
+    """Added where nodes with GPUs carry the taint now, and it is one of these."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
@@ -106,6 +109,24 @@ class Tolerations(Injector):
             return Outcome("covered")
         edit.extend(("spec", "tolerations"), added)
         return Outcome("added", [one["key"] for one in added])
+
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        if not self.taints:
+            return
+        parts = ['(has(object.spec.tolerations) ? [] : [JSONPatch{op: "add", path: "/spec/tolerations", value: []}])']
+        for taint in self.taints:
+            mine = [g.name for g in gpus.names if taint.vendor is None or vendor(g.name) == taint.vendor]
+            k = cel.matches("k", mine)
+            wanted = f"variables.containers.exists(c, {cel.limits('c')}.exists(k, {k}) || {cel.requests('c')}.exists(k, {k}))"
+            value = f", value: {cel.literal(taint.value)}" if taint.value is not None else ""
+            operator = "Equal" if taint.value is not None else "Exists"
+            toleration = (
+                f"Object.spec.tolerations{{key: {cel.literal(taint.key)}, operator: {cel.literal(operator)}"
+                f"{value}, effect: {cel.literal(taint.effect)}}}"
+            )
+            patch = f'[JSONPatch{{op: "add", path: "/spec/tolerations/-", value: {toleration}}}]'
+            parts.append(f"({wanted} && !{_tolerated(taint)} ? {patch} : [])")
+        yield " +\n".join(parts)
 
     @cached_property
     def _wanted(self) -> dict[tuple[frozenset[str], tuple[Taint, ...]], list[dict[str, Any]]]:
@@ -171,3 +192,18 @@ def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if operator in ("Equal", ""):
         return other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
     return operator == "Exists"
+
+
+def _tolerated(taint: PolicyTaint) -> str:
+    """`covers` in CEL: whether the pod tolerates the taint already."""
+    key, effect = 't.?key.orValue("")', 't.?effect.orValue("")'
+    same = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
+    exists = 't.?operator.orValue("") == "Exists"'
+    fits = exists
+    if taint.value is not None:
+        fits = f'({exists} || t.?value.orValue("") == {cel.literal(taint.value)})'
+    everything = cel.all_of([f'{key} == ""', exists, same[1]])
+    return (
+        "object.spec.?tolerations.orValue([]).exists(t, "
+        f"!has(t.tolerationSeconds) && ({everything} || {cel.all_of([*same, fits])}))"
+    )

@@ -3,14 +3,14 @@
 Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. Three cases:
 
 - No node was chosen (no state, strategy `off`): constraints with `maxSkew` as in the policy. The scheduler spreads.
-- Strategy `spread` or `apart` and a node was chosen: the ranking has already counted the owner's pods on every node, those
-  on their way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on a node is worth up to
-  200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone gives 4/4).
-  The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
+- A node was chosen by a strategy that keeps the owner's pods apart (`spread`, `apart`): the ranking has already counted these
+  on every node, those on their way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on
+  a node is worth up to 200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone
+  gives 4/4). The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
   (pkg/scheduler/framework/plugins/podtopologyspread/scoring.go): a large maxSkew weighs every node nearly alike. The same
   constraint with `agreeingSkew` therefore still selects and documents, and leaves the order to the ranking.
-- Strategy `pack` and a node was chosen: one constraint over hosts that selects nothing. A pod without any constraint gets
-  the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
+- A node was chosen by another strategy (`pack`): one constraint over hosts that selects nothing. A pod without any constraint
+  gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
   own switches them off.
 
 Always ScheduleAnyway by default: a constraint of ours never makes a pod wait. The selector is made of the pod's labels but
@@ -63,17 +63,20 @@ class Constraint(Settings):
     key: LabelKey
     max_skew: int = Field(default=1, ge=1, le=_LARGEST_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
+    """ScheduleAnyway (a wish) | DoNotSchedule (pods may wait for ever; not with nodeAffinity required)"""
 
 
 class TopologySpread(Injector):
-    """Pods of one owner are spread over hosts and zones."""
+    """Replicas of one owner are spread over hosts and zones, unless the pod says itself how it is spread over them."""
 
     needs_placement: ClassVar[bool] = True
+    not_exported: ClassVar[str] = "must agree with the chosen node"
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
+    """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
     constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
     agreeing_skew: int = Field(default=100, ge=1, le=_LARGEST_SKEW)
-    """maxSkew where a node was chosen: so large that the scheduler's count does not fight the ranking."""
+    """maxSkew where a node was chosen too: so large that the scheduler's own counting does not work against the choice."""
 
     @field_validator("constraints")
     @classmethod
@@ -87,7 +90,7 @@ class TopologySpread(Injector):
         if edit.object["spec"].get("nodeName") or (context.owner and context.owner.kind in _ON_ITS_NODE):
             return Outcome("nodeIsFixed")
         chosen = bool(context.placement and context.placement.nodes)
-        if chosen and context.strategy == "pack":
+        if chosen and not context.keeps_apart:
             return self._neutral(edit)
         if context.owner is None:
             return Outcome("noOwner")

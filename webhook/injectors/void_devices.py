@@ -17,19 +17,26 @@ internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from webhook.framework.interface import Context, Injector, Outcome
+from webhook.kube import cel
+from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import containers, gpu_counts
 
 
 class VoidDevices(Injector):
-    """Containers without a GPU are given none by their image either."""
+    """Containers without a GPU are given none by their image either: CUDA images carry NVIDIA_VISIBLE_DEVICES=all, which some
+    nodes obey. A container that sets the variable itself is left alone; the rule deviceEnv judges it."""
 
     variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     value: str = "void"
     all_pods: bool = Field(default=False, alias="everyPod")
+    """In pods without any GPU too. Wants the component manifests/components/every-pod: without it the API server does not ask
+    about these pods."""
 
     @property
     def every_pod(self) -> bool:
@@ -49,3 +56,14 @@ class VoidDevices(Injector):
             edit.extend((*container.path, "env"), [{"name": self.variable, "value": self.value}])
             count += 1
         return Outcome("added", count) if count else Outcome("none")
+
+    def exported(self, gpus: Gpus) -> Iterable[str]:
+        for kind in cel.LISTS:
+            exists = f"{cel.field('c', 'env')}.exists(e, e.name == {cel.literal(self.variable)})"
+            path = f'"/spec/{kind}/" + string(i) + "/env"'
+            entry = f"Object.spec.{kind}.env{{name: {cel.literal(self.variable)}, value: {cel.literal(self.value)}}}"
+            patch = (
+                f'(has(c.env) ? [] : [JSONPatch{{op: "add", path: {path}, value: []}}]) + '
+                f'[JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}}]'
+            )
+            yield cel.each(kind, f"!{cel.ASKS} && !{exists}", patch)

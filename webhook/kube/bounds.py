@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from webhook.kube.pod import CONTAINER_LISTS, PREFERRED
 
 LARGEST: Final = 2 << 20
-"""Bytes of a review whose object is looked at. etcd stores 1.5 MiB at most, and a pod of 100 kB is rare. Parsed twice, which the
-mutating hook does, the worst 2 MiB of JSON (`{"":{"":…`) take 200 MiB."""
+"""Bytes of a review whose object is looked at. etcd stores 1.5 MiB at most, and a pod of 100 kB is rare. The worst 2 MiB of
+JSON (`{"":{"":…`) take 100 MiB, and the gate of the mutating hook parses the pod once more."""
 DENSEST: Final = 500_000
 """Maps and lists in a body that is parsed at all. Each takes up to 230 bytes of memory for 5 of the body. What the API server has
 decoded has names in each, so that 8 MiB of it have fewer."""

@@ -6,18 +6,27 @@ import re
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from webhook.framework.cluster_view import Expression, Preferred
 from webhook.framework.interface import LabelKey, LabelValue, Settings
+from webhook.placement.strategies import STRATEGIES
 from webhook.text import listed, quoted
 
 _INTEGER = re.compile(r"[0-9]{1,18}", re.ASCII)
-StrategyName = Literal["apart", "spread", "pack", "off"]
+
+
+def _known(name: str) -> str:
+    if name not in (*STRATEGIES, "off"):
+        raise ValueError(f"wanted {', '.join(map(repr, STRATEGIES))} or 'off'")
+    return name
+
+
+StrategyName = Annotated[str, AfterValidator(_known)]
 
 
 class Health(Settings):
-    """What makes a node's GPUs unfit, besides what taints say."""
+    """Nodes that are not chosen, although the scheduler would take them."""
 
     labels: dict[str, tuple[str, ...]] = Field(
         default={
@@ -35,26 +44,26 @@ class Health(Settings):
             )
         }
     )
-    """Node labels and their bad values; "*" stands for any value."""
+    """Label: its bad values; "*" is any. These are the states of NVIDIA's driver upgrades in which pods are evicted."""
     conditions: dict[str, str] = Field(default={"GpuUnhealthy": "True", "GpuXidError": "True"})
-    """Node conditions and their bad status."""
+    """Condition of the node: its bad status, True | False | Unknown."""
 
 
 class Gangs(Settings):
-    """Pods of one gang prefer the topology domain that the first of them went to."""
+    """Pods that work together go near the first of them."""
 
     enabled: bool = True
     kinds: tuple[str, ...] = (
         *("Job", "JobSet", "LeaderWorkerSet", "PyTorchJob", "TFJob", "MPIJob", "JAXJob", "TrainJob"),
         *("RayCluster", "RayJob"),
     )
-    """Kinds of the owner whose pods work together."""
+    """Kinds of the object that made them."""
     keys: Annotated[tuple[str, ...], Field(max_length=8)] = (
         "nvidia.com/gpu.clique",
         "topology.kubernetes.io/rack",
         "topology.kubernetes.io/zone",
     )
-    """Node labels, closest first."""
+    """Labels of nodes that say what is near, closest first."""
 
 
 class NodeRequirement(Settings):
@@ -81,11 +90,12 @@ class Preference(Settings):
     """Nodes that some pods rather go to: a pool, a capacity type, a model of GPU."""
 
     classes: Annotated[tuple[str, ...], Field(max_length=32)] = ()
-    """The classes of workload that it is for; () is all."""
+    """the classes of workload it is for; left out: all"""
     nodes: Annotated[tuple[NodeRequirement, ...], Field(max_length=8)]
-    """All of these hold for the node."""
+    """what the node's labels are to be, all of it: key, operator (In | NotIn | Exists | DoesNotExist | Gt | Lt; In if left out),
+    values (Gt and Lt: one whole number)"""
     weight: int = Field(default=50, ge=1, le=100)
-    """Against other preferences of the policy. What the pod's author wants comes before any of them."""
+    """1 to 100, against the others; what a node has of them adds up"""
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -108,17 +118,32 @@ class Preference(Settings):
 class PlacementSettings(Settings):
     """The `placement` of a profile."""
 
-    strategies: dict[str, StrategyName] = Field(default={"inference": "apart"})
-    """By class of workload."""
+    strategies: dict[str, StrategyName] = Field(
+        default={"inference": "apart"},
+        description="Class of workload: "
+        + " | ".join(f"{name} ({strategy.meaning})" for name, strategy in STRATEGIES.items())
+        + " | off (leave it to the scheduler)",
+    )
     otherwise: StrategyName = "pack"
-    """For every class that `strategies` does not name."""
+    """For every other class. `spread` costs large pods dearly: they find no node with enough free GPUs."""
     nodes: int = Field(default=10, ge=1, le=10)
-    """How many nodes are ranked for a pod."""
+    """How many nodes are ranked for a pod, 1 to 10."""
     every_pod: bool = False
-    """Pods without a GPU are ranked too, as `pack` does whatever their class. The scheduler would send them to the emptiest
-    nodes, which are those that are kept free for large pods."""
+    """true: pods without a GPU are ranked too, as `pack` does. Where they may run on nodes with GPUs (no taint keeps them
+    away) the scheduler sends them to the emptiest ones, where they take the CPU and memory that large GPU pods need.
+
+    It wants the component `every-pod` (manifests/components), without which such pods are never sent to us."""
     preferences: Annotated[tuple[Preference, ...], Field(max_length=32)] = ()
-    """Of two nodes that fit, the one where these weigh more comes first, whatever the strategy."""
+    """Nodes that pods rather go to, whatever the strategy: of two that fit, the one where these weigh more comes first. Pods get
+    them as preferred node affinity too; they never wait for it, and a label key that a pod says something about by itself is
+    left to it. A label that no GPU node has now does nothing.
+
+    As [{classes: [training], weight: 40, nodes: [{key: karpenter.sh/capacity-type, values: [spot]}]},
+        {classes: [inference], weight: 80, nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]},
+        {weight: 20, nodes: [{key: nvidia.com/gpu.memory, operator: Gt, values: ["75000"]}]}]
+
+    More, for the labels of different clouds: docs/preferences.md. A pod names nodes and models for itself, by the annotations
+    gpu-admission.io/preferred-nodes and gpu-admission.io/gpu-model: wishes as well, and they go first."""
     health: Health = Health()
     gangs: Gangs = Gangs()
 

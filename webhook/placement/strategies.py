@@ -32,6 +32,7 @@ class Spread:
     allocated counts as idle), then the lowest mean utilisation (without metrics, the allocated part).
     """
 
+    meaning = "away from the owner's other pods, to the emptiest and idlest node"
     peers_first = True
     spares_whole = False
 
@@ -65,6 +66,7 @@ class Pack:
     A score is minus what the node would lose, in GPUs of an average pod.
     """
 
+    meaning = "fill nodes, so that large pods find room"
     peers_first = False
     spares_whole = False
 
@@ -84,12 +86,25 @@ class Apart(Pack):
     fewer pods of the same owner first, then as `Pack`. `Spread` takes the emptiest nodes, and large pods find none. Once one
     in twenty of the largest nodes is left whole, no more of them are broken only to keep replicas apart (`Whole.scarce`)."""
 
+    meaning = (
+        "away from the owner's other pods, else as pack; for that alone it does not break the last whole nodes, one in twenty "
+        "of the largest"
+    )
     peers_first = True
     spares_whole = True
 
 
-STRATEGIES: Final[dict[str, Strategy]] = {"apart": Apart(), "spread": Spread(), "pack": Pack()}
-"""By their names in the policy."""
+STRATEGIES: Final[dict[str, Strategy]] = {
+    "pack": Pack(),
+    "apart": Apart(),
+    "spread": Spread(),
+}
+"""By their names in the policy: a new one is a file with its class, and one line here."""
+
+
+def keeps_apart(name: str) -> bool:
+    """Whether a strategy, or `off`, keeps the pods of one owner apart."""
+    return name in STRATEGIES and STRATEGIES[name].peers_first
 
 
 def _gpus(columns: Columns, rows: Rows, demand: Demand, view: View) -> tuple[Floats | Integers, Floats | Integers]:

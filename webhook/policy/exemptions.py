@@ -27,13 +27,13 @@ class Exemption(Settings):
     """Applies where every list that is given has a match, exact or with a trailing `*`."""
 
     namespaces: tuple[str, ...] = Field(min_length=1)
-    """Of the request, which is the pod's."""
+    """of the pod; must be there"""
     service_accounts: tuple[str, ...] = ()
-    """That the pod runs as, by name."""
+    """that the pod runs as"""
     users: tuple[str, ...] = ()
-    """Who asked for the pod, as the API server knows them: `system:serviceaccount:ops:debugger`, `jane@example.com`."""
+    """who asked for the pod, as the API server knows them"""
     groups: tuple[str, ...] = ()
-    """That who asked is in."""
+    """that who asked for the pod is in"""
 
     @model_validator(mode="after")
     def _not_everybody(self) -> Exemption:

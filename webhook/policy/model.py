@@ -1,22 +1,21 @@
 """The policy: every unit with its settings, in run order. The parsed policy is the registry.
 
 A new injector or rule is one line here: a field of `Injectors` or `Rules`. Field order is run order. The document is YAML
-with camelCase keys; `manifests/policy.yaml` is the shipped one and documents every key. Anything unknown, misspelt or of
+with camelCase keys; `manifests/policy.yaml` is generated from these models and their docstrings. Anything unknown, misspelt or of
 the wrong type is refused with its path, its line and the nearest known key: a bad policy never takes effect.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from pydantic import model_validator
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.framework.cluster_view import Workload
-from webhook.framework.interface import Injector, Rule, Settings
+from webhook.framework.interface import Injector, ProfileView, Rule, Settings
 from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
 from webhook.injectors.gpu_resources import GpuResources
 from webhook.injectors.node_affinity import NodeAffinity
@@ -30,6 +29,7 @@ from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
+from webhook.policy.units import Units, completed, named
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -89,6 +89,7 @@ class Rules(Settings):
     """In run order, which is the order of findings: what cannot run, what takes more than it asks for, what runs badly."""
 
     gpu_quantity: GpuQuantity = GpuQuantity()
+    """--- What cannot run"""
     gpu_zero: GpuZero = GpuZero()
     gpu_mixing: GpuMixing = GpuMixing()
     gpu_names: GpuNames = GpuNames()
@@ -98,6 +99,7 @@ class Rules(Settings):
     gpu_fits: GpuFits = GpuFits()
     priority_class: PriorityClassAllowed = PriorityClassAllowed()
     device_env: DeviceEnv = DeviceEnv()
+    """--- What takes more than it asks for"""
     device_env_from: DeviceEnvFrom = DeviceEnvFrom()
     device_mounts: DeviceMounts = DeviceMounts()
     device_annotations: DeviceAnnotations = DeviceAnnotations()
@@ -109,6 +111,7 @@ class Rules(Settings):
     node_name: NodeName = NodeName()
     ld_preload: LdPreload = LdPreload()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
+    """--- What runs badly"""
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
     restart_policy: RestartPolicy = RestartPolicy()
@@ -120,10 +123,15 @@ class Profile(Settings):
     """One complete set of units with their settings; a namespace's label names its profile."""
 
     shadow: bool = False
-    """Decide and record, but change and refuse nothing."""
+    """true: decide and record, but change and refuse nothing. A way to try a policy on real pods."""
     injectors: Injectors = Injectors()
+    """What is added to a pod, in the order in which it happens. `enabled: false` leaves one out."""
     placement: PlacementSettings = PlacementSettings()
+    """Which nodes are chosen."""
     rules: Rules = Rules()
+    """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author is told) | off.
+
+    The order is the order of the findings."""
     exempt: tuple[Exemption, ...] = (
         Exemption(
             namespaces=(
@@ -132,36 +140,45 @@ class Profile(Settings):
             )
         ),
     )
+    """Who is not asked to keep the rules: operators, exporters, debuggers of the platform team. An entry fits where every list
+    that it has fits (name patterns).
+
+    As [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
+        {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
+
+    The default is where the vendors' operators live: their device plugins and drivers need what tenants must not have."""
     templates: Templates = Templates()
+    """Deployments, Jobs and the other objects that pods are made from."""
 
 
 class PolicyFile(Settings):
-    """The document as it is written."""
+    """The policy of GPU admission, complete: every key there is, with its default. Leave a key out and it has the value it has
+    here.
+
+    It is the key policy.yaml of the ConfigMap gpu-admission-policy; a change takes effect within seconds, without a restart.
+
+    A policy with a mistake takes no effect: the last good one stays, and the ConfigMap's Events say what is wrong and where.
+
+    Check one before: `gpu-admission lint policy.yaml`.
+
+    A name pattern is exact, or ends in `*` for "begins with".
+    """
 
     gpus: tuple[GpuResource, ...] = GPUS
+    """--- What a GPU is"""
     classes: tuple[ClassRule, ...] = CLASSES
+    """--- What kind of workload a pod is
+
+    The first entry that fits gives the class; profiles say what a class means. A class is any name of your own."""
     gpu_metrics: GpuMetricsSettings = GpuMetricsSettings()
+    """--- How busy GPUs are
+
+    Nodes with idle GPUs are ranked first. Without metrics nodes are ranked by allocation alone, and every record says so."""
     profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
+    """--- Profiles
 
-
-class _Units(NamedTuple):
-    """The units of one profile that are not off, by name, in run order: sorted out once, not at each request."""
-
-    injectors: tuple[tuple[str, Injector], ...]
-    for_every_pod: tuple[tuple[str, Injector], ...]
-    for_claims: tuple[tuple[str, Injector], ...]
-    rules: tuple[tuple[str, Rule], ...]
-    early: tuple[tuple[str, Rule], ...]
-
-    @classmethod
-    def of(cls, profile: Profile) -> _Units:
-        injectors = tuple([(n, u) for n, u in _named(profile.injectors) if isinstance(u, Injector) and u.enabled])
-        rules = tuple([(n, u) for n, u in _named(profile.rules) if isinstance(u, Rule) and u.action != "off"])
-        placed = profile.placement.every_pod  # then a node is chosen for pods without GPUs too
-        every = [(n, u) for n, u in injectors if u.every_pod or (placed and u.needs_placement)]
-        claims = [(n, u) for n, u in injectors if u.claims or (n, u) in every]
-        early = [(n, u) for n, u in rules if u.early]
-        return cls(injectors, tuple(every), tuple(claims), rules, tuple(early))
+    A namespace opts in by the label gpu-admission.io/profile: its value is the name of a profile. `default` is complete;
+    another profile states only what differs from it. A label that names no profile here means `default`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +189,7 @@ class Policy:
     gpus: Gpus
     file: PolicyFile
     _profiles: dict[str, Profile] = field(repr=False)
-    _units: dict[str, _Units] = field(repr=False)
+    _units: dict[str, Units] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
@@ -183,13 +200,16 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        profiles = {name: _completed(profile, file.classes) for name, profile in file.profiles.items()}
+        profiles = {name: _completed(profile, entitled(file.classes)) for name, profile in file.profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
             file=file,
             _profiles=profiles,
-            _units={name: _Units.of(profile) for name, profile in profiles.items()},
+            _units={
+                name: Units.of(profile.injectors, profile.rules, placed=profile.placement.every_pod)
+                for name, profile in profiles.items()
+            },
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -220,20 +240,8 @@ class Policy:
         return classify(self.file.classes, pod, owner, namespace)
 
 
-def _completed(profile: Profile, classes: tuple[ClassRule, ...]) -> Profile:
+def _completed(profile: Profile, entitled: Mapping[str, tuple[str, ...]]) -> Profile:
     """What one unit leaves to another, or to the classes of workload, is taken from there: it is written once."""
-    injectors, rules = profile.injectors, profile.rules
-    cpu, env_from = injectors.cpu_per_gpu, rules.device_env_from
-    if cpu.classes is None:
-        cpu = cpu.model_copy(update={"classes": rules.cpu_per_gpu.classes})
-    if env_from.names is None:
-        env_from = env_from.model_copy(update={"names": rules.device_env.names})
-    priority = rules.priority_class.entitling(entitled(classes, injectors.priority_class.classes))
-    injectors = injectors.model_copy(update={"cpu_per_gpu": cpu})
-    rules = rules.model_copy(update={"device_env_from": env_from, "priority_class": priority})
-    return profile.model_copy(update={"injectors": injectors, "rules": rules})
-
-
-def _named(section: Settings) -> Iterator[tuple[str, Any]]:
-    for name, info in type(section).model_fields.items():
-        yield info.alias or name, getattr(section, name)
+    view = ProfileView(dict(named(profile.injectors)), dict(named(profile.rules)), entitled)
+    sections = {"injectors": completed(profile.injectors, view), "rules": completed(profile.rules, view)}
+    return profile.model_copy(update=sections)

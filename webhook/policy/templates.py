@@ -36,15 +36,20 @@ class CustomTemplate(Settings):
     group: str
     kind: str
     path: str = Field(pattern=r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$", max_length=253)
-    """Field path of the template; `*` stands for every entry of a map or list."""
+    """of the template; `*` is every entry of a list or map"""
     owner_kind: str | None = None
-    """Kind of the controller that makes the pods, by which their class is found; the resource itself if missing."""
+    """kind of the object that makes the pods, by which their class is found; left out: the resource itself"""
 
 
 class Templates(Settings):
     """What is done about pod templates of workloads."""
 
     mode: Mode = "warn"
+    """off | warn (whoever applies one is told what would be refused or changed in its pods) | fix (warn, and a request for
+    GPUs gets the limit that is missing beside it, which tools that compare the template with a repository see as drift) |
+    deny
+
+    A GPU quantity that the API server would refuse is refused and explained under every mode but off."""
     custom: tuple[CustomTemplate, ...] = (
         CustomTemplate(group="kubeflow.org", kind="PyTorchJob", path="spec.pytorchReplicaSpecs.*.template"),
         CustomTemplate(group="kubeflow.org", kind="MPIJob", path="spec.mpiReplicaSpecs.*.template"),
@@ -59,6 +64,7 @@ class Templates(Settings):
             group="leaderworkerset.x-k8s.io", kind="LeaderWorkerSet", path="spec.leaderWorkerTemplate.workerTemplate"
         ),
     )
+    """Custom resources that hold pod templates; 90-validating.yaml must list them too."""
 
 
 class Template(NamedTuple):

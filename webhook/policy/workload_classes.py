@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pydantic import Field
 
 from webhook.framework.cluster_view import Workload
@@ -19,7 +17,9 @@ class GpuResource(Settings):
     """A resource name that counts as a GPU."""
 
     name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
+    """of an extended resource, a name pattern. `nvidia.com/*` would be wrong: nvidia.com/gpumem is no GPU."""
     kind: GpuKind = "whole"
+    """whole | slice (a part in hardware, MIG) | share (time-slicing, MPS)"""
 
 
 class ClassRule(Settings):
@@ -27,9 +27,13 @@ class ClassRule(Settings):
 
     name: str = Field(alias="class")
     labels: dict[str, tuple[str, ...]] = {}
+    """the pod has one of these labels with one of these values; left out: any pod"""
     owner_kinds: tuple[str, ...] = ()
+    """and the object that made the pod is of one of these kinds; left out: any, or none"""
     namespaces: tuple[str, ...] = _EVERYWHERE
-    """Who is entitled to it: exact, or with a trailing `*`."""
+    """and its namespace is entitled to the class (name patterns). A label is written by the pod's author: where classes differ
+    in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author is told. The rule
+    priorityClass keeps the PriorityClass of the class for these namespaces too."""
 
 
 GPUS = (
@@ -77,11 +81,9 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
     return Workload("none", warning)
 
 
-def entitled(rules: tuple[ClassRule, ...], priorities: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """PriorityClass to the namespaces that are entitled to a class of workload which has it (`priorities`: class to
-    PriorityClass). One that any namespace may have is left out, and so is one whose class no rule gives."""
+def entitled(rules: tuple[ClassRule, ...]) -> dict[str, tuple[str, ...]]:
+    """Class of workload to the namespaces that are entitled to it."""
     found: dict[str, tuple[str, ...]] = {}
     for rule in rules:
-        if priority := priorities.get(rule.name):
-            found[priority] = (*found.get(priority, ()), *rule.namespaces)
-    return {name: tuple(dict.fromkeys(namespaces)) for name, namespaces in found.items() if "*" not in namespaces}
+        found[rule.name] = (*found.get(rule.name, ()), *rule.namespaces)
+    return found

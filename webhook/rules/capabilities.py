@@ -15,20 +15,26 @@ Source: capabilities(7); containerd and CRI-O take names in any case; Pod Securi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 
 class Capabilities(Rule):
-    """No container gets a capability that opens devices."""
+    """No container gets one of these capabilities, written without CAP_."""
+
+    everywhere: ClassVar[bool] = True
 
     denied: tuple[str, ...] = (
         *("ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT"),
         *("DAC_READ_SEARCH", "BPF", "PERFMON"),
     )
-    """Names without CAP_."""
+    """Refused in any case, with CAP_ before them or without."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):
@@ -42,3 +48,8 @@ class Capabilities(Rule):
                         wanted="no capability that opens devices past the GPU limit",
                         fix="Remove it; profilers need SYS_PTRACE, RDMA needs IPC_LOCK, and GPUs need none",
                     )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        denied = cel.literal([name for one in self.denied for name in (one, f"CAP_{one}")])
+        bad = f"c.?securityContext.?capabilities.?add.orValue([]).exists(a, a.upperAscii() in {denied})"
+        yield Check("container", bad, "no capability that opens devices past the GPU limit")

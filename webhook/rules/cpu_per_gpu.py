@@ -12,7 +12,7 @@ Not for:       pods of a class that `classes` does not name; parts of GPUs; DRA,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Action, Context, Finding, Rule
@@ -25,11 +25,13 @@ _GI = 2**30
 
 
 class CpuPerGpu(Rule):
-    """Containers with GPUs request CPU and memory in proportion."""
+    """Containers with GPUs request CPU and memory to feed them: [the least, what is usual at most] per GPU, by class."""
+
+    not_exported: ClassVar[str] = "compares quantities by class of workload"
 
     action: Action = "warn"
     classes: dict[str, PerGpu] = CLASSES
-    """By class of workload."""
+    """By class of workload; a class that is not here is not asked."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name

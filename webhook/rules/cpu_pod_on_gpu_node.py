@@ -14,16 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import matches_any, quoted
 
 
 class CpuPodOnGpuNode(Rule):
-    """Pods without a GPU do not tolerate the taints of GPU nodes."""
+    """Pods without a GPU do not tolerate the taints of GPU nodes (name patterns)."""
 
     action: Action = "warn"
     taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
-    """Keys of taints that mark GPU nodes, exact or with a trailing `*`."""
+    """Keys of taints that mark GPU nodes."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         tolerations = pod["spec"].get("tolerations")
@@ -41,3 +44,14 @@ class CpuPodOnGpuNode(Rule):
                 continue
             wanted = "none for GPU nodes: their CPUs and memory are for pods with GPUs"
             yield Finding(path, seen, wanted, "Remove it, or ask for a GPU in the limits of a container")
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        key = 't.?key.orValue("")'
+        everything = f'{key} == "" && t.?operator.orValue("") == "Exists" && t.?effect.orValue("") != "NoExecute"'
+        named = f'{key} != "" && {cel.matches(key, self.taints)}'
+        tolerates = f"object.spec.?tolerations.orValue([]).exists(t, ({named}) || ({everything}))"
+        owners = "object.metadata.?ownerReferences.orValue([])"
+        daemon = f'{owners}.exists(o, o.?controller.orValue(false) && o.kind == "DaemonSet")'
+        wanted = "no toleration of the taints of GPU nodes in a pod without a GPU"
+        uses = cel.any_of(["variables.asksForGpu", cel.CLAIMS])
+        yield Check("pod", cel.all_of([tolerates, f"!{uses}", f"!{daemon}"]), wanted)

@@ -12,7 +12,7 @@ Not for DRA:   how many devices a claim brings is not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
@@ -23,7 +23,9 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
 class CudaVisibleDevices(Rule):
-    """Containers use the GPUs that they are given."""
+    """No container narrows or widens by hand the GPUs that it was given."""
+
+    not_exported: ClassVar[str] = "compares a list with the number of GPUs"
 
     action: Action = "warn"
     names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")

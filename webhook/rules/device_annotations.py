@@ -20,17 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, annotations_of
 from webhook.text import bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
-    """No annotation asks a container runtime for devices."""
+    """Nor by annotations, which are compared in small letters."""
+
+    everywhere: ClassVar[bool] = True
 
     domains: tuple[str, ...] = ("cdi.k8s.io", "nri.io", "noderesource.dev", "nri.containerd.io", "crio.io", "cri-o.io")
-    """Domains whose annotations container runtimes read, with all domains below them."""
+    """Domains whose annotations container runtimes and their plugins read, with all domains below them."""
     keys: tuple[str, ...] = (
         "io.kubernetes.cri-o.*",
         "io.kubernetes.cri.*",
@@ -41,7 +47,7 @@ class DeviceAnnotations(Rule):
         "io.containers.*",
         "dev.gvisor.flag.*",
     )
-    """Others, in small letters, exact or with a trailing `*`."""
+    """Others (name patterns)."""
     harmless: tuple[str, ...] = (
         "required-plugins.noderesource.dev*",
         "tolerate-missing-nri-plugins.noderesource.dev*",
@@ -66,9 +72,9 @@ class DeviceAnnotations(Rule):
         "io.kubernetes.cri.blockio-class",
         "run.oci.keep_original_groups",
     )
-    """What these take that is no device: CPU, interrupts, shared memory. In small letters, exact or with a trailing `*`."""
+    """What these take that is no device (name patterns)."""
     beside_gpu: tuple[str, ...] = ("devices.gke.io*",)
-    """Keys that pods with GPUs need: GKE's fast networking (TCPX, TCPXO) gives its daemon the GPUs by name."""
+    """Refused in a pod without a GPU, warned about in one with (name patterns): GKE's fast networking needs this one."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
@@ -85,6 +91,20 @@ class DeviceAnnotations(Rule):
                 fix="Remove it, and ask for GPUs in the limits of a container",
                 only_warn=only_warn,
             )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        small, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'
+        asks = cel.any_of(
+            [cel.matches(small, self.keys), *[f"{head}.contains({cel.literal(f'.{d}.')})" for d in self.domains]]
+        )
+        beside = cel.matches(small, self.beside_gpu)
+        alone = f"{asks} && !{cel.matches(small, self.harmless)} && !{beside}"
+        wanted = "no annotation that asks the container runtime for devices"
+        annotations = "object.metadata.?annotations.orValue({})"
+        yield Check("pod", f"{annotations}.exists(k, {alone})", wanted)
+        needed = f"{annotations}.exists(k, {beside})"
+        yield Check("pod", cel.all_of([needed, "!variables.asksForGpu"]), wanted)
+        yield Check("pod", cel.all_of([needed, "variables.asksForGpu"]), wanted, only_warn=True)
 
     def _asks(self, key: str) -> bool:
         """`key` is in small letters. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""

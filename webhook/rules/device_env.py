@@ -22,11 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Container, Pod
 from webhook.text import bare, matches_any, quoted
 
@@ -35,7 +38,9 @@ _SUFFIX = "_VISIBLE_DEVICES"
 
 
 class DeviceEnv(Rule):
-    """No container chooses its devices by environment variable."""
+    """No container chooses its devices by environment: it comes after what the device plugin says, and wins."""
+
+    everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] = Field(
         min_length=1,
@@ -63,8 +68,8 @@ class DeviceEnv(Rule):
             "AWS_NEURON_VISIBLE_DEVICES",
         ),
     )
-    """Variables by which a container runtime hands out devices, exact or with a trailing `*`. Linux tells upper from lower case.
-    The first is NVIDIA's. What else ends in _VISIBLE_DEVICES counts as one of them."""
+    """Variables that hand out devices (name patterns, case and all). The first is NVIDIA's. What else ends in _VISIBLE_DEVICES
+    counts as one of them: every vendor has a variable of his own."""
     programs: tuple[str, ...] = (
         "CUDA_VISIBLE_DEVICES",
         "HIP_VISIBLE_DEVICES",
@@ -82,15 +87,15 @@ class DeviceEnv(Rule):
         "RAY_*",
         "VLLM_*",
     )
-    """Variables that end in _VISIBLE_DEVICES and that only programs in the container read, exact or with a trailing `*`."""
+    """Those that end in _VISIBLE_DEVICES and that only programs in the container read: they hand out nothing (name patterns)."""
     harmless: tuple[str, ...] = ("", "void", "none")
     """Values that take no device."""
     legacy: tuple[str, ...] = ("CUDA_VERSION",)
-    """Variables that mean «all GPUs» where there is no GPU limit and the first of `names` is not set."""
+    """Variables that mean «all GPUs» in a container without a GPU limit and without the first of `names`."""
     beside_gpu: tuple[str, ...] = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
-    """Variables that hand out devices which containers with GPUs need: for storage, RDMA and copies between them."""
+    """Variables that hand out devices which containers with GPUs need: refused in one without, warned about beside one."""
     advised: tuple[str, ...] = ("NVIDIA_DISABLE_REQUIRE",)
-    """Variables that are warned about."""
+    """Variables that their author is told about: this one switches off the check of the driver."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not any([self._matters(name or "") for name in context.variables(pod)]):
@@ -98,6 +103,31 @@ class DeviceEnv(Rule):
         for container in context.containers(pod):
             if container.spec.get("env"):
                 yield from self._container(container, context)
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        none = cel.harmless(self.harmless)
+        others = [f'e.name.endsWith("_VISIBLE_DEVICES") && !{cel.matches("e.name", self.programs)}']
+        told = f"!(e.name in {cel.literal((*self.legacy, *self.beside_gpu, *self.advised))})"
+        named = cel.all_of([told, cel.any_of([cel.matches("e.name", self.names), *others])])
+        first = f"e.name == {cel.literal(self.names[0])}"
+        wanted = f"no variable such as {self.names[0]}: it hands out devices past the GPU limit"
+        yield Check("container", cel.env(f"{named} && !{none}"), wanted)
+        if self.legacy:
+            alone = cel.all_of(
+                [cel.env(f"e.name in {cel.literal(self.legacy)}"), f"!{cel.ASKS}", f"!{cel.env(f'{first} && {none}')}"]
+            )
+            wanted = f"no {', '.join(self.legacy)} without a GPU: alone it stands for all GPUs of the node"
+            yield Check("container", alone, wanted)
+        if self.beside_gpu:
+            node = cel.env(f"e.name in {cel.literal(self.beside_gpu)} && !{none}")
+            wanted = f"no {', '.join(self.beside_gpu)}: devices of the node that no limit counts"
+            yield Check("container", cel.all_of([node, f"!{cel.ASKS}"]), wanted)
+            yield Check("container", cel.all_of([node, cel.ASKS]), wanted, only_warn=True)
+        hidden = cel.all_of([cel.env(f"{named} && {none}"), cel.ASKS])
+        yield Check("container", hidden, "no variable that hides the GPU from its container", only_warn=True)
+        if self.advised:
+            wanted = f"no {', '.join(self.advised)}: it switches off the check that the driver fits the image"
+            yield Check("container", cel.env(f"e.name in {cel.literal(self.advised)}"), wanted, only_warn=True)
 
     def hands_out(self, name: str) -> bool:
         """Whether a container runtime may take a variable of this name as a list of devices."""

@@ -16,20 +16,30 @@ Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env wil
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar, Self
 
-from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.interface import Action, Context, Finding, ProfileView, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 
 class DeviceEnvFrom(Rule):
-    """No container takes variables that hand out devices from elsewhere."""
+    """Nor by a ConfigMap or a Secret."""
+
+    everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] | None = None
-    """Variables by which a container runtime hands out devices, exact or with a trailing `*`. None: those of `deviceEnv`,
-    which the policy puts here."""
+    """null: those of deviceEnv; or others, in the same form."""
     unknown: Action = "warn"
-    """What is done about a source that may bring any variable to a container with a GPU limit."""
+    """What is done about a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        if self.names is not None:
+            return self
+        return self.model_copy(update={"names": profile.rules["deviceEnv"].names})
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         names = self.names or ("NVIDIA_VISIBLE_DEVICES",)
@@ -52,6 +62,18 @@ class DeviceEnvFrom(Rule):
                         fix="List the variables under env with valueFrom, or give the source a prefix",
                         only_warn=self.unknown == "warn",
                     )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        prefix, names = 's.?prefix.orValue("")', self.names or ()
+        longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
+        begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
+        completed = f'{prefix} != "" && ({begins} || {longer})'
+        wanted = "a prefix that cannot make the name of a variable that hands out devices"
+        yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {completed})", wanted)
+        if self.unknown != "off":
+            open_ended = cel.all_of([f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "")', cel.ASKS])
+            wanted = "variables by name, or a prefix: a source without one may hand out devices past the GPU limit"
+            yield Check("container", open_ended, wanted, only_warn=self.unknown == "warn")
 
 
 def _begins(prefix: str, name: str) -> bool:

@@ -13,8 +13,12 @@ Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (req
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, clean_path
 from webhook.text import quoted
 
@@ -22,7 +26,9 @@ _ROOT = "/run/nvidia-container-devices"
 
 
 class DeviceMounts(Rule):
-    """No container forges the mounts that name its devices."""
+    """Nor by mounts under /var/run/nvidia-container-devices."""
+
+    everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):
@@ -35,3 +41,7 @@ class DeviceMounts(Rule):
                         wanted=f"no mount below /var{_ROOT}: its name hands out devices past the GPU limit",
                         fix="Remove the mount: the device plugin makes it for the GPUs that the limits ask for",
                     )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        bad = f'{cel.field("c", "volumeMounts")}.exists(m, m.mountPath.contains("nvidia-container-devices"))'
+        yield Check("container", bad, "no mount below /var/run/nvidia-container-devices")

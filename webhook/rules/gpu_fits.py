@@ -14,6 +14,7 @@ Not for DRA:   what a claim needs is not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
@@ -26,10 +27,12 @@ _KNOWN_SCHEDULERS = (None, "", "default-scheduler")
 
 
 class GpuFits(Rule):
-    """Some node could take the pod if it were empty."""
+    """Some node could take the pod if that node were empty."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     autoscaler: bool | None = None
-    """Whether larger nodes may come. Null: told from the labels of the nodes that are there."""
+    """As in gpuNames."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         cluster = context.cluster

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from typing import ClassVar
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
@@ -28,10 +29,12 @@ _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-d
 
 
 class GpuFraction(Rule):
-    """Annotations for parts of a GPU are consistent."""
+    """Annotations that ask for a part of a GPU (gpu-fraction, gpu-memory) agree with the resources."""
+
+    not_exported: ClassVar[str] = "needs to parse numbers that its author wrote as text"
 
     schedulers: tuple[str, ...] = ("kai-scheduler", "runai-scheduler")
-    """The schedulers that read these annotations."""
+    """The schedulers that read these annotations; with another one the author is told."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         annotations = annotations_of(pod)

@@ -14,22 +14,24 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.gpus import GpuKind
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import GpuKind, Gpus
 from webhook.kube.pod import Pod
 from webhook.text import bare, plural, quoted
 
 
 class GpuLimit(Rule):
-    """No more GPUs than allowed per container and per pod; none of the sizes that strand GPUs."""
+    """No more GPUs than this; null is no limit."""
 
     per_container: int | None = Field(default=16, ge=1)
-    """The most GPUs of one container. No server in wide use has more than 16; null: no limit."""
+    """Of one container. No server in wide use has more than 16."""
     per_pod: int | None = Field(default=16, ge=1)
-    """The most GPUs of all containers of a pod together; null: no limit."""
+    """Of all containers of a pod together."""
     sizes: tuple[int, ...] = ()
-    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]. Empty: any."""
+    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]: a pod of 3 strands GPUs of a node of 8. [] is any."""
     kinds: tuple[GpuKind, ...] = ("whole",)
-    """What is counted: whole GPUs, hardware slices (MIG), shares."""
+    """What is counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:
@@ -62,6 +64,19 @@ class GpuLimit(Rule):
                 wanted=f"at most {self.per_pod} in a pod",
                 fix="Ask for fewer, or spread the work over several pods, as a Job with parallelism does",
             )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        counted = cel.of_kinds("k", gpus, self.kinds)
+        count = "quantity(c.resources.limits[k]).asInteger()"
+        if self.per_container is not None:
+            bad = f"{cel.limits('c')}.exists(k, {counted} && {count} > {self.per_container})"
+            yield Check("container", bad, f"at most {self.per_container} GPUs in a container")
+        if self.sizes:
+            bad = f"{cel.limits('c')}.exists(k, {counted} && {count} > 0 && !({count} in {cel.literal(self.sizes)}))"
+            yield Check("container", bad, f"one of {', '.join(map(str, self.sizes))} GPUs in a container")
+        if self.per_pod is not None:
+            total = f"variables.running.map(c, {cel.limits('c')}.filter(k, {counted}).map(k, {count}).sum()).sum()"
+            yield Check("pod", f"{total} > {self.per_pod}", f"at most {self.per_pod} GPUs in a pod")
 
     def _size(self, name: str, count: int, field: str, container: str) -> Finding | None:
         path, seen = f"{field}.resources.limits[{bare(name)}]", f"{count} in container {quoted(container)}"

@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.gpus import vendor
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus, vendor
 from webhook.kube.pod import Pod
 from webhook.text import bare, listed, quoted
 
 
 class GpuMixing(Rule):
-    """No container mixes GPUs of two vendors, or whole GPUs with parts of GPUs."""
+    """One container asks for GPUs of one vendor, and not for whole GPUs beside parts of GPUs."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         kind = context.gpus.kind
@@ -42,3 +44,11 @@ class GpuMixing(Rule):
                     wanted="either whole GPUs or parts of GPUs",
                     fix="Keep one of them: CUDA does not use whole GPUs and parts of GPUs together",
                 )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        mine = cel.counts("c", gpus)
+        vendors = f'{mine}.exists(a, {mine}.exists(b, a.split("/")[0] != b.split("/")[0]))'
+        whole = cel.of_kinds("k", gpus, ("whole",))
+        kinds = cel.all_of([f"{mine}.exists(k, {whole})", f"{mine}.exists(k, !{whole})"])
+        yield Check("container", vendors, "GPUs of one vendor")
+        yield Check("container", kinds, "either whole GPUs or parts of GPUs")

@@ -15,7 +15,7 @@ Not for DRA:   device classes; `deviceclass.resource.kubernetes.io/*` and the na
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import MODEL_LABELS, vendor
@@ -27,13 +27,14 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class GpuNames(Rule):
-    """GPU resources and GPU models that are asked for exist on some node."""
+    """The GPU resource and the GPU model that a pod asks for exist in this cluster."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     autoscaler: bool | None = None
-    """Whether nodes that do not exist yet may come. Null: told from the labels of the nodes that are there."""
+    """Whether nodes may come that do not exist yet, which makes it a warning: true | false | null (told from the nodes)."""
     extra: tuple[str, ...] = ()
-    """Resources that exist although no node names them, exact or with a trailing `*`: served by DRA
-    (`extendedResourceName`), or by pools scaled down to nothing."""
+    """Resources that exist although no node names them (name patterns): served by DRA, or by pools that are empty now."""
     model_labels: tuple[str, ...] = MODEL_LABELS
     """Node labels whose value is a model of GPU."""
 

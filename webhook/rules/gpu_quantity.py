@@ -27,7 +27,10 @@ from webhook.text import bare, listed, quoted
 
 
 class GpuQuantity(Rule):
-    """GPU quantities are whole, not negative, and the same in requests and limits."""
+    """A GPU quantity is a whole number, not negative, and the same as request and as limit. The API server refuses another in
+    any case; this says what to write, and what else is wrong."""
+
+    not_exported: ClassVar[str] = "the API server refuses the same by itself"
 
     early: ClassVar[bool] = True
 

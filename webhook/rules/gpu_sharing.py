@@ -17,7 +17,7 @@ Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod
@@ -28,7 +28,9 @@ _SHARED = ("time-slicing", "mps")
 
 
 class GpuSharing(Rule):
-    """No container asks for more than one share of a shared GPU."""
+    """No container asks for more than one share of a shared GPU: two shares may be of the same GPU."""
+
+    not_exported: ClassVar[str] = "needs the state of the cluster"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:

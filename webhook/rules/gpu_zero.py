@@ -14,10 +14,13 @@ Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.text import bare, quoted
@@ -27,7 +30,9 @@ _HARMLESS = ("", "void", "none")
 
 
 class GpuZero(Rule):
-    """No container asks for 0 GPUs without being kept from the GPUs of the node."""
+    """`nvidia.com/gpu: 0` is not «no GPU»: where the runtime listens to images, it is every GPU of the node."""
+
+    everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):
@@ -45,6 +50,13 @@ class GpuZero(Rule):
                     fix="Remove the line" if closed else f"Ask for 1, or remove the line and set {_VISIBLE} to void",
                     only_warn=closed,
                 )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        zero = f'{cel.limits("c")}.exists(k, {cel.is_gpu("k", gpus)} && c.resources.limits[k] == "0")'
+        closed = cel.env('e.name == "NVIDIA_VISIBLE_DEVICES" && ' + cel.harmless(("", "void", "none")))
+        wanted = "at least 1 GPU, or no such limit"
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{closed}"]), wanted)
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", closed]), wanted, only_warn=True)
 
 
 def _is_zero(quantity: Any) -> bool:

@@ -20,8 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, clean_path
 from webhook.text import listed, quoted
 
@@ -30,7 +34,12 @@ _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices 
 
 
 class HostDevices(Rule):
-    """No host path leads to devices or to what hands them out."""
+    """No host path but these, with all below them (name patterns; /run is /var/run too), and none that is a device or a
+    socket. Who may write to such a folder can put a link there that leads anywhere on the node: [] admits no host path.
+    Home folders of users who may become root (.ssh), and /home/kubernetes on GKE, lead to the node too: take /home out
+    where you can."""
+
+    everywhere: ClassVar[bool] = True
 
     allowed: tuple[str, ...] = (
         "/mnt",
@@ -50,7 +59,7 @@ class HostDevices(Rule):
         "/etc/timezone",
         "/usr/share/zoneinfo",
     )
-    """Folders and files of the node that may be mounted, with all below them; exact, or with a trailing `*`."""
+    """Folders and files of the node that may be mounted."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for index, volume in enumerate(pod["spec"].get("volumes") or ()):
@@ -67,6 +76,19 @@ class HostDevices(Rule):
                     else "no host path"
                 )
                 yield Finding(f"{where}.path", quoted(seen), may, _FIX)
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        """`//`, `.` and /var/run are resolved here as there; `..` the API server refuses in host paths."""
+        beginnings = [clean_path(p.removesuffix("*")) + ("" if p.endswith("*") else "/") for p in self.allowed]
+        inside = cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in beginnings])
+        special = 'v.?hostPath.?type.orValue("") in ["CharDevice", "BlockDevice", "Socket"]'
+        bad = cel.any_of(
+            [
+                f"variables.hostFolders.exists(folder, !{inside} || folder.contains({cel.literal(chr(92))}))",
+                f"object.spec.?volumes.orValue([]).exists(v, {special})",
+            ]
+        )
+        yield Check("pod", bad, "no host path but the folders of data that the policy allows")
 
     def _is_allowed(self, path: str) -> bool:
         return "\\" not in path and (clean_path(path) + "/").startswith(self._beginnings)

@@ -13,13 +13,18 @@ DRA:           a claim may be of any device, and is no GPU here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 
 
 class HostNamespaces(Rule):
     """No pod joins the process or IPC namespace of the node."""
+
+    everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         spec = pod["spec"]
@@ -39,3 +44,10 @@ class HostNamespaces(Rule):
                 fix="Remove it; for shared memory mount an emptyDir with medium Memory at /dev/shm",
                 only_warn=with_gpu,
             )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        ipc = "object.spec.?hostIPC.orValue(false)"
+        yield Check("pod", "object.spec.?hostPID.orValue(false)", "no hostPID")
+        yield Check("pod", f"({ipc} && !variables.asksForGpu)", "no hostIPC in a pod without a GPU")
+        wanted = "no hostIPC; for shared memory mount an emptyDir with medium Memory at /dev/shm"
+        yield Check("pod", f"({ipc} && variables.asksForGpu)", wanted, only_warn=True)

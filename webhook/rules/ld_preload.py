@@ -12,14 +12,20 @@ DRA:           the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 
 class LdPreload(Rule):
-    """No container sets LD_PRELOAD."""
+    """No container loads code into every process. Off: there are good reasons for it, and images can do it unseen."""
+
+    everywhere: ClassVar[bool] = True
 
     action: Action = "off"
     names: tuple[str, ...] = ("LD_PRELOAD", "LD_AUDIT")
@@ -37,3 +43,7 @@ class LdPreload(Rule):
                         wanted="no such variable: an old container toolkit runs what it names as root on the node",
                         fix="Remove it, and link the library in the image",
                     )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        names = self.names
+        yield Check("container", cel.env(f"e.name in {cel.literal(names)}"), f"no {', '.join(names)}")

@@ -14,14 +14,20 @@ Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 
 class NodeName(Rule):
-    """Nobody but a kubelet names the node of a new pod."""
+    """Nobody but kubelets names the node of a new pod: then no scheduler counts its GPUs, and no taint keeps it away."""
+
+    everywhere: ClassVar[bool] = True
 
     groups: tuple[str, ...] = ("system:nodes",)
     """Who may."""
@@ -36,3 +42,8 @@ class NodeName(Rule):
             wanted="no node name: it goes past the scheduler, and past the taints of the node",
             fix="Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname",
         )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        by_others = f"!request.userInfo.groups.exists(g, g in {cel.literal(self.groups)})"
+        bad = f'(object.spec.?nodeName.orValue("") != "" && {by_others})'
+        yield Check("pod", bad, "no node name: it goes past the scheduler and past the taints of the node")

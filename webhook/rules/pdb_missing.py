@@ -13,6 +13,7 @@ DRA:           a claim counts as a GPU.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod, labels_of
@@ -23,7 +24,9 @@ _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 class PdbMissing(Rule):
-    """Workloads of critical classes have a PodDisruptionBudget."""
+    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget; told of their templates."""
+
+    not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"
     classes: tuple[str, ...] = ("inference",)

@@ -18,10 +18,14 @@ DRA:           the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 from pydantic import Field, PrivateAttr
 
-from webhook.framework.interface import Context, Finding, Rule
+from webhook.framework.interface import Context, Finding, ProfileView, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import Hint, listed, matches, matches_any, quoted
 
@@ -29,18 +33,27 @@ _OTHERWISE = "Choose one of those, or remove the line"
 
 
 class PriorityClassAllowed(Rule):
-    """The priority class exists, and the namespace is entitled to it."""
+    """The priority class exists, and this namespace may use it. One that the injector gives to a class of workload may be
+    named in the namespaces that `classes` entitles to that class, and nowhere else."""
 
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
-    """Priority class to the namespaces that may use it, both exact or with a trailing `*`. The first entry that
-    matches a class decides; a class that no entry matches is free for all, or goes by `classes` of the policy."""
+    """Others, and exceptions. Priority class: the namespaces that may use it (name patterns both). The first entry that fits
+    decides; a class that none fits, and no class of workload has, is free for all. kube-system is never asked about."""
     _entitled: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
-    def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> PriorityClassAllowed:
+    def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> Self:
         """The same rule, which knows too whom the policy entitles to the class of workload that has a PriorityClass."""
         made = self.model_copy()
         made._entitled = dict(entitled)
         return made
+
+    def completed(self, profile: ProfileView) -> Self:
+        """A PriorityClass of which every namespace is entitled to the class of workload is left out."""
+        priorities, found = profile.injectors["priorityClass"].classes, dict[str, tuple[str, ...]]()
+        for workload, namespaces in profile.entitled.items():
+            if priority := priorities.get(workload):
+                found[priority] = (*found.get(priority, ()), *namespaces)
+        return self.entitling({name: tuple(dict.fromkeys(every)) for name, every in found.items() if "*" not in every})
 
     @property
     def kept(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -69,6 +82,14 @@ class PriorityClassAllowed(Rule):
             wanted=f"another class: this one is {whose}",
             fix=f"Use {listed(free)}, or remove the line" if free else "Remove the line",
         )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        name = 'object.spec.?priorityClassName.orValue("")'
+        bad = "false"
+        for pattern, namespaces in reversed(self.kept):
+            entitled = cel.matches("request.namespace", namespaces)
+            bad = f"({cel.matches(name, [pattern])} ? !{entitled} : {bad})"
+        yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
     def _kept_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """The namespaces that a class is kept for where this is none of them; None where it may be used."""

@@ -15,9 +15,12 @@ Source: Pod Security Standards, baseline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import quoted
 
@@ -25,7 +28,9 @@ _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU"
 
 
 class Privileged(Rule):
-    """No container is privileged."""
+    """No container is privileged, or a hostProcess of Windows: it would see every device."""
+
+    everywhere: ClassVar[bool] = True
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if _host_process(pod["spec"].get("securityContext")):
@@ -52,6 +57,16 @@ class Privileged(Rule):
                     fix="Remove it",
                     only_warn=True,
                 )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        wanted = "no privileged container: it sees every GPU of the node"
+        security = "c.?securityContext"
+        windows = "?securityContext.?windowsOptions.?hostProcess.orValue(false)"
+        bad = cel.any_of([f"{security}.?privileged.orValue(false)", f"c.{windows}"])
+        yield Check("container", bad, wanted)
+        yield Check("pod", f"object.spec.{windows}", wanted)
+        unmasked = f'{security}.?procMount.orValue("") == "Unmasked"'
+        yield Check("container", unmasked, "the procMount Default", only_warn=True)
 
 
 def _of_windows(field: str, seen: str) -> Finding:

@@ -12,6 +12,7 @@ DRA:           the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
@@ -20,7 +21,9 @@ _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
 
 class RestartPolicy(Rule):
-    """Training pods are not restarted when they are done."""
+    """Pods of these classes, which come to an end, are not started again."""
+
+    not_exported: ClassVar[str] = "is advice by class of workload"
 
     action: Action = "warn"
     classes: tuple[str, ...] = ("training",)

@@ -13,20 +13,27 @@ DRA:           a claim may be of any device, and is no GPU here: CDI brings its 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
+from webhook.kube import cel
+from webhook.kube.cel import Check
+from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import matches_any, quoted
 
 
 class RuntimeClass(Rule):
-    """The GPU runtime is for pods that ask for a GPU."""
+    """The GPU runtime is for pods that ask for a GPU: under it a CUDA image alone asks for all. By the name of a RuntimeClass
+    or by its handler (name patterns)."""
+
+    everywhere: ClassVar[bool] = True
 
     classes: tuple[str, ...] = (
         *("nvidia*", "amd*", "habana*", "ascend*", "mthreads*", "cambricon*", "metax*", "iluvatar*", "hygon*", "dtk*"),
         *("enflame*", "neuron*"),
     )
-    """GPU runtimes, by the name or the handler of their RuntimeClass: exact, or with a trailing `*`."""
+    """GPU runtimes."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("runtimeClassName")
@@ -42,3 +49,7 @@ class RuntimeClass(Rule):
             wanted="a GPU limit beside it: without one the image may see every GPU of the node",
             fix="Remove it, or ask for a GPU in the limits of a container",
         )
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        named = cel.matches('object.spec.?runtimeClassName.orValue("")', self.classes)
+        yield Check("pod", f"({named} && !variables.asksForGpu)", "a GPU limit beside the GPU runtime class")

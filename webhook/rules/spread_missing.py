@@ -18,6 +18,7 @@ DRA:           a claim counts as a GPU.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -31,11 +32,14 @@ _KINDS = ("ReplicaSet", "StatefulSet")
 
 
 class SpreadMissing(Rule):
-    """Workloads with many replicas are spread over nodes."""
+    """Workloads with this many replicas or more are spread over nodes: those they ask for, or those that a
+    HorizontalPodAutoscaler may ask for. Where topologySpread is on there is nothing to find."""
+
+    not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"
     replicas: int = Field(default=2, ge=1)
-    """How many replicas are many: those that are asked for, or those that a HorizontalPodAutoscaler may ask for."""
+    """How many replicas are many."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         owner, spec = context.owner, pod["spec"]

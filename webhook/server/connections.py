@@ -32,7 +32,7 @@ class Connection:
 
     __slots__ = ("cut", "peer", "since", "stage")
 
-    def __init__(self, peer: str, cut: Callable[[], object]) -> None:
+    def __init__(self, peer: str, cut: Callable[[], object] = lambda: None) -> None:
         self.peer = peer
         self.cut = cut
         self.stage = Stage.SILENT

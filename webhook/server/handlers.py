@@ -10,7 +10,6 @@ from webhook.admission import pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
 from webhook.admission.decision_cache import MOST_BYTES, DecisionCache
 from webhook.admission.response import encode
-from webhook.cluster.pods import reservation_of
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
 from webhook.kube import bounds, review
@@ -112,9 +111,4 @@ class Handlers:
             return policy_configmap.validate(request, view)
         if request.resource != "pods":
             return workloads.validate(request, policy, view, self._placer)
-        decision = pods.validate(request, policy, view, self._placer)
-        if decision.result == "denied" and request.operation == "CREATE" and not request.dry_run:
-            reservation = None if bounds.of_pod(request.object) else reservation_of(request.object or {})
-            if reservation is not None:
-                self._state.release(reservation)
-        return decision
+        return pods.validate(request, policy, view, self._placer)

@@ -17,6 +17,7 @@ import orjson
 from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from webhook.kube import bounds
 from webhook.server.http_response import CLOSE, JSON, TEXT, Answer
 from webhook.server.load import Busy, Bytes, Queue, Slow, cost
 from webhook.telemetry.logs import Few, Logger, cause
@@ -31,8 +32,12 @@ LARGEST_BODY: Final = 8 << 20
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
+PACE_SECONDS: Final = 0.02
+"""Between the pieces of a large body, some 100 kB each: to decrypt all that a stranger can send would take the whole core."""
 MOST_FAILURES: Final = 10
 """Lines in a second about handlers that failed: the first tell what the others would."""
+MOST_TEXTS: Final = 10
+"""Times in a second that /metrics is made anew; who asks more often gets the last one again."""
 _RETRY = b"Retry-After: 1\r\n"
 _LATER = _RETRY + CLOSE
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
@@ -55,6 +60,8 @@ class Edge:
         self._failures = Few(log, "failed handlers", MOST_FAILURES)
         self.queue = Queue()
         self.bytes = Bytes(monotonic)
+        self.large = Bytes(monotonic, 2 * LARGEST_BODY)
+        """Bodies whose object is not looked at anyway: two at once."""
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -86,7 +93,7 @@ class Edge:
             path = request.rel_url.raw_path
             self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
         status, answer = job.answer
-        extra = CLOSE if self.draining else b""
+        extra = CLOSE if self.draining or status == HTTPStatus.BAD_REQUEST else b""  # no API server sends a bad review
         if status == HTTPStatus.OK:
             return Answer(200, answer, JSON, extra, self.bytes)
         self._metrics.refused.add(str(status))
@@ -119,6 +126,7 @@ class Edge:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body, time = bytearray(), asyncio.get_running_loop().time
         limit = asyncio.timeout(BODY_SECONDS)
+        held = self.large if size > bounds.LARGEST else self.bytes
         slow: Slow | None = None
         dropped = False
 
@@ -129,10 +137,12 @@ class Edge:
 
         try:
             async with limit:
-                slow = self.bytes.begin(peer, size, drop)
+                slow = held.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
-                    self.bytes.moved(slow, len(chunk))
+                    held.moved(slow, len(chunk))
+                    if held is self.large:
+                        await asyncio.sleep(PACE_SECONDS)
                     if len(body) > LARGEST_BODY:
                         raise _Refused(413, f"saw more than {LARGEST_BODY} bytes of body, wanted at most that")
         except TimeoutError:
@@ -144,7 +154,7 @@ class Edge:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
             if slow is not None:
-                self.bytes.end(slow)
+                held.end(slow)
         return bytes(body)
 
 
@@ -172,6 +182,17 @@ def ops(
     """The handler of probes and metrics. `missing`: what is not there yet that a ready server has. `remark`: what else to
     say of one that is ready."""
 
+    second, left, text = 0, 0, b""
+
+    def exposition() -> bytes:
+        nonlocal second, left, text
+        if (now := int(monotonic())) != second:
+            second, left = now, MOST_TEXTS
+        if left:
+            left -= 1
+            text = metrics.text()
+        return text
+
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
@@ -183,7 +204,7 @@ def ops(
             text = "".join(f"not ready: {what}\n" for what in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
             return Answer(503 if waiting_for else 200, text.encode(), TEXT)
         if path == "/metrics":
-            return Answer(200, metrics.text(), CONTENT_TYPE_LATEST.encode())
+            return Answer(200, exposition(), CONTENT_TYPE_LATEST.encode())
         return Answer(404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), TEXT, CLOSE)
 
     return handle

@@ -10,6 +10,9 @@ from aiohttp import web
 
 from webhook.server.load import Bytes
 
+LINGER_SECONDS: Final = 1.0
+"""How long a connection that we close after a refusal stays open, so that the client sees the answer and not a reset. Nothing
+more is read of it."""
 SEND_SECONDS: Final = 5.0
 """For an answer to be read. The API server reads what it has asked for."""
 
@@ -53,6 +56,10 @@ class Answer(web.StreamResponse):
         transport.write(written[:_PIECE] if len(written) > _PIECE else written)
         if request.protocol.writing_paused or len(written) > _PIECE:
             await self._send(request, transport, memoryview(written)[_PIECE:])
+        if not self._keep and self._status >= HTTPStatus.BAD_REQUEST:
+            transport.pause_reading()
+            await asyncio.sleep(LINGER_SECONDS)
+            transport.abort()  # to close it would be to read, in TLS, all that still comes
 
     async def _send(self, request: web.BaseRequest, transport: asyncio.Transport, rest: memoryview) -> None:
         """The rest, as fast as it is read. Transports would take it at once, and not tell how much they keep."""

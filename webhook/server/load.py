@@ -18,8 +18,8 @@ MOST_BYTES: Final = 64 << 20
 """Of bodies that are still coming and answers that are not read yet, in all: ten of the largest honest reviews (6 MiB)."""
 LEAST_BYTES: Final = 64 << 10
 """Each of them counts at least as much: what its buffers take."""
-MOST_WORK: Final = 0.3
-"""Seconds of expected work that may wait, for whole requests: 600 small ones. On a machine of half the speed, and with as much
+MOST_WORK: Final = 0.25
+"""Seconds of expected work that may wait, for whole requests: 500 small ones. On a machine of half the speed, and with as much
 again for TLS and for those that are sent away, the last of them is answered in 1.2 s. The API server waits 3 s for /mutate and
 5 s for /validate."""
 REQUEST_SECONDS: Final = 0.0005

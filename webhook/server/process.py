@@ -100,7 +100,7 @@ class Process:
 
     def unknown(self) -> list[str]:
         """What it needs to decide, and has not."""
-        found = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.listed]
+        found = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.news.listed]
         if self.policies.current is None:
             found.append(f"there is no policy: {self.policies.error}")
         if self.live.seconds_left(datetime.now(UTC)) <= 0:

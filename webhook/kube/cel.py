@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
-from webhook.kube.gpus import Gpus
+from webhook.kube.gpus import GpuKind, Gpus
+
+
+class Check(NamedTuple):
+    """What a rule refuses: `bad` is an expression over container `c`, or over the pod."""
+
+    subject: Literal["container", "pod"]
+    bad: str
+    wanted: str
+    only_warn: bool = False
 
 
 def literal(value: str | int | Iterable[str | int]) -> str:
@@ -53,6 +63,10 @@ def is_gpu(name: str, gpus: Gpus) -> str:
     return matches(name, [gpu.name for gpu in gpus.names])
 
 
+def of_kinds(name: str, gpus: Gpus, kinds: tuple[GpuKind, ...]) -> str:
+    return matches(name, [gpu.name for gpu in gpus.names if gpu.kind in kinds])
+
+
 def counts(container: str, gpus: Gpus) -> str:
     """The GPU resources that a container asks for at least one of. The API server writes every zero as "0"."""
     return f'{limits(container)}.filter(k, {is_gpu("k", gpus)} && {container}.resources.limits[k] != "0")'
@@ -94,3 +108,12 @@ def env(condition: str) -> str:
 
 def harmless(values: tuple[str, ...]) -> str:
     return f'(!has(e.valueFrom) && e.?value.orValue("") in {literal(values)})'
+
+
+LISTS = ("containers", "initContainers")
+"""The lists of containers that a pod may have when it is made."""
+
+
+def each(kind: str, condition: str, patch: str) -> str:
+    """`patch`, a list, for each container `c` with index `i` of a list of the pod that satisfies the condition."""
+    return f"object.spec.?{kind}.orValue([]).transformList(i, c, {condition}, {patch}).flatten()"

@@ -1,0 +1,181 @@
+"""A unit is added by three steps: its file, its test, one line. All else that knows of units picks it up."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.admission.test_pods import request
+from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
+from tests.cluster import objects
+from tests.cluster.objects import node, placer, state
+from tests.injectors.applied import applied
+from tests.rules import test_contract as contract
+from tests.toys import fixed_load
+from tests.toys.image_tag import ImageTag
+from tests.toys.most_cpu import MostCpu
+from tests.toys.team_label import TeamLabel
+from webhook.admission.pods import mutate, validate
+from webhook.cli import reference
+from webhook.cli.units import documented
+from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
+from webhook.cluster.utilisation import NodeUse, Utilisation
+from webhook.errors import PolicyError
+from webhook.export import export_yaml
+from webhook.feeds.gpu_metrics import GpuMetrics
+from webhook.feeds.gpu_source import module_of
+from webhook.placement.strategies import STRATEGIES
+from webhook.policy.document import document
+from webhook.policy.loader import read
+from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules
+from webhook.telemetry.metrics import Metrics
+
+
+class ToyRules(Rules):
+    image_tag: ImageTag = ImageTag()
+
+
+class ToyInjectors(Injectors):
+    team_label: TeamLabel = TeamLabel()
+
+
+class ToyProfile(Profile):
+    injectors: ToyInjectors = ToyInjectors()
+    rules: ToyRules = ToyRules()
+
+
+class ToyFile(PolicyFile):
+    profiles: dict[str, ToyProfile] = {"default": ToyProfile()}
+
+
+POLICY = Policy.of(ToyFile())
+CLUSTER = ClusterFacts(offers=TWO_NODES.offers, namespaces={"default": {"gpu-admission.io/profile": ""}})
+MOVING = request(pod(container(image="registry.example/app:latest"), restartPolicy="Never"))
+
+
+def test_a_policy_has_its_settings_and_says_what_is_wrong_in_them() -> None:
+    loaded = Policy.of(read("profiles: {default: {rules: {imageTag: {tags: [main]}}}}", ToyFile))
+    assert dict(loaded.rules("default"))["imageTag"] == ImageTag(tags=("main",))
+    with pytest.raises(PolicyError, match=r'rules\.imageTags: unknown key; did you mean "imageTag"\?'):
+        read("profiles: {default: {rules: {imageTags: {}}}}", ToyFile)
+    with pytest.raises(PolicyError, match=r'teamLabel\.lable: unknown key; did you mean "label"\?'):
+        read("profiles: {default: {injectors: {teamLabel: {lable: a}}}}", ToyFile)
+
+
+def test_a_pod_is_changed_and_the_record_and_the_metrics_say_so() -> None:
+    metrics = Metrics()
+    decision = mutate(MOVING, POLICY, CLUSTER, None)
+    assert '"teamLabel":["added","default"]' in decision.record
+    metrics.decided("mutate", decision, 0.0)
+    assert b'gpu_admission_injections_total{injector="teamLabel",result="added"} 1.0' in metrics.text()
+
+
+def test_a_pod_is_refused_and_the_metrics_say_so() -> None:
+    metrics = Metrics()
+    decision = validate(MOVING, POLICY, CLUSTER, None)
+    assert (
+        'spec.containers[0].image: saw "latest", wanted a tag that stays. Name a version. [imageTag]'
+        in decision.message
+    )
+    metrics.decided("validate", decision, 0.0)
+    assert b'gpu_admission_findings_total{action="deny",rule="imageTag"} 1.0' in metrics.text()
+
+
+def test_its_settings_stand_in_the_generated_policy_and_its_page_in_the_docs() -> None:
+    written = document(ToyFile())
+    assert "      # No container runs an image by a tag that moves.\n      imageTag:\n        action: deny\n" in written
+    assert "        # Tags that move.\n        tags: [latest]\n" in written
+    assert "      # A pod without the label gets the team of its namespace.\n      teamLabel:\n" in written
+    page = reference.page(reference.PAGE.read_text(), ToyRules())
+    assert "| [imageTag](#imagetag) | deny | No image is called by a tag that moves |" in page
+    assert "- `tags`: Tags that move." in page
+
+
+def test_it_is_exported_or_the_export_says_why_not() -> None:
+    text = export_yaml(POLICY, everywhere=True)
+    assert text.count('c.image.endsWith(\\":latest\\")') + text.count('c.image.endsWith(":latest")') == 2
+    assert "#   teamLabel: reads the name of the namespace\n" in text
+
+
+def test_the_command_units_knows_it() -> None:
+    told = {unit.name: unit for unit in documented(POLICY)}
+    assert (told["imageTag"].state, told["imageTag"].settings["tags"]) == ("deny", ["latest"])
+    assert told["teamLabel"].summary == "Pods carry the team that pays for them."
+
+
+def test_it_keeps_what_all_units_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(contract.RULES, "image_tag", ImageTag())
+    contract.test_a_rule_says_what_it_reads_and_what_it_means_for_dra("image_tag")
+    contract.test_a_rule_is_called_like_its_file("image_tag")
+    contract.test_the_settings_of_a_rule_survive_being_written_and_read_and_each_is_documented("image_tag")
+    contract.test_a_good_pod_passes("image_tag")
+    changed, _ = applied(TeamLabel(), case(pod()), own="/metadata/labels(/team)?")
+    assert changed["metadata"]["labels"] == {"team": "team-a"}
+
+
+@pytest.mark.parametrize("kind", ["a rule", "an injector", "a placement strategy", "a source of GPU metrics"])
+def test_contributing_shows_three_steps(kind: str) -> None:
+    text = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text()
+    section = text.partition(f"## Add {kind}\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^(\d)\.", section, re.MULTILINE) == ["1", "2", "3"]
+
+
+def test_a_strategy_that_is_registered_is_known_to_policies_and_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "profiles: {default: {placement: {otherwise: mostCpu}}}"
+    with pytest.raises(PolicyError, match="saw \"mostCpu\"; wanted 'pack', 'apart', 'spread' or 'off'"):
+        Policy.load(text)
+    monkeypatch.setitem(STRATEGIES, "mostCpu", MostCpu())
+    settings = Policy.load(text).file.profiles["default"].placement
+    of = state([node("a", cpu="16"), node("b", cpu="64"), node("c", cpu="32")])
+    placement = placer(of).place(
+        objects.pod("p"), of.view(0), settings, settings.strategy("training"), GPUS, "training"
+    )
+    assert [ranked.node for ranked in placement.nodes] == ["b", "c", "a"]
+    assert placement.strategy == "mostCpu"
+
+
+def test_every_strategy_is_explained_in_the_policy() -> None:
+    written = re.sub(r"\s*\n\s*# ", " ", document(PolicyFile()))
+    assert [name for name, strategy in STRATEGIES.items() if f"{name} ({strategy.meaning})" not in written] == []
+
+
+async def test_a_source_of_gpu_metrics_that_is_registered_is_known_to_policies_and_polled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "gpuMetrics: {source: fixedLoad}"
+    with pytest.raises(PolicyError, match="saw \"fixedLoad\"; wanted 'off', 'prometheus', 'dcgm' or 'nvidiaSmi'"):
+        Policy.load(text)
+    monkeypatch.setitem(SOURCES, "fixedLoad", "says always the same")
+    monkeypatch.setitem(sys.modules, "webhook.feeds.fixed_load", fixed_load)
+    policy, told = Policy.load(text), asyncio.Queue[tuple[str, NodeUse]]()
+    unused: Any = None
+    follow = GpuMetrics(
+        lambda: policy,
+        Utilisation(GpuMetricsSettings()),
+        lambda *use: told.put_nowait(use),
+        unused,
+        unused,
+        Metrics(),
+        unused,
+    )
+    task = asyncio.create_task(follow.run())
+    async with asyncio.timeout(10):
+        name, use = await told.get()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (name, use.measured, use.idle) == ("gpu-a-0", 1, 0)
+
+
+def test_every_source_of_gpu_metrics_has_its_module_and_is_explained_in_the_policy() -> None:
+    assert [name for name in SOURCES if module_of(name) is None] == []
+    assert [
+        name
+        for name, does in SOURCES.items()
+        if f"| {name}{f' ({does})' if does else ''}" not in document(PolicyFile())
+    ] == []

@@ -1,0 +1,17 @@
+"""The node with the most free CPU first."""
+
+from __future__ import annotations
+
+from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
+
+
+class MostCpu:
+    meaning = "the node with the most free CPU"
+    peers_first = False
+    spares_whole = False
+
+    def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
+        return columns.free["cpu"][rows] / 1000
+
+    def sees(self, view: View) -> object:
+        return view.gpus

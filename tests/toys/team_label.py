@@ -1,0 +1,27 @@
+"""Pods carry the team that pays for them.
+
+Fields: metadata.labels[team].
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from webhook.framework.interface import Context, Injector, Outcome
+from webhook.kube.json_patch import Edit
+
+
+class TeamLabel(Injector):
+    """A pod without the label gets the team of its namespace."""
+
+    not_exported: ClassVar[str] = "reads the name of the namespace"
+
+    label: str = "team"
+    """The key of the label."""
+
+    def inject(self, edit: Edit, context: Context) -> Outcome:
+        path = ("metadata", "labels", self.label)
+        if edit.get(path) is not None:
+            return Outcome("present")
+        edit.set(path, context.namespace)
+        return Outcome("added", context.namespace)

@@ -1,0 +1,26 @@
+"""The class of a pod, in CEL."""
+
+from __future__ import annotations
+
+from webhook.kube import cel
+from webhook.policy.workload_classes import ClassRule
+
+
+def workload_class(rules: tuple[ClassRule, ...]) -> str:
+    """The first rule that matches, as `Policy.classify` has it."""
+    labels = "object.metadata.?labels.orValue({})"
+    owners = "object.metadata.?ownerReferences.orValue([])"
+    found = '"none"'
+    for rule in reversed(rules):
+        terms = []
+        if rule.labels:
+            wanted = [f'{labels}[?{cel.literal(k)}].orValue("") in {cel.literal(v)}' for k, v in rule.labels.items()]
+            terms.append(cel.any_of(wanted))
+        if rule.owner_kinds:
+            terms.append(
+                f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {cel.literal(rule.owner_kinds)})"
+            )
+        if "*" not in rule.namespaces:
+            terms.append(cel.matches("request.namespace", rule.namespaces))
+        found = f"{cel.all_of(terms)} ? {cel.literal(rule.name)} :\n{found}"
+    return found

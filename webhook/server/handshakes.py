@@ -1,0 +1,114 @@
+"""Which connections may begin, and when: a TLS handshake costs more than a review, and everybody may ask for one.
+
+A connection costs next to nothing until its first byte has come. Then it waits for its turn: a few handshakes begin in a turn of
+the event loop, one of each peer in turn, so that reviews go on in between and no peer waits for all connections of another.
+
+A peer from which no review came lately may connect BURST times and then at a slow rate; what is more is closed before its
+handshake. An API server gets there with its first review.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from webhook.server.connections import Connection
+
+BURST: Final = 1024
+"""Connections that a peer may make before its first review is answered: as many as there may be. An API server that finds a new
+replica may have hundreds of calls waiting."""
+PER_SECOND: Final = 16.0
+"""Of a peer of which no review was answered in the last GOOD_SECONDS."""
+GOOD_SECONDS: Final = 60.0
+STARTS: Final = 2
+"""Handshakes that begin in one turn of the loop. One takes about a millisecond."""
+_Value = TypeVar("_Value")
+_KEPT: Final = 4096
+"""Peers that are remembered; the one that came first makes room, and has all of BURST again."""
+
+
+class Rate:
+    """How often a peer may connect."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[float, float]] = {}
+        """Connections that are left, and when that was."""
+        self._good: dict[str, float] = {}
+        """When the last review of a peer was answered."""
+
+    def answered(self, peer: str, now: float) -> None:
+        """A review of this peer was."""
+        _keep(self._good, peer, now)
+
+    def allows(self, peer: str, now: float) -> bool:
+        """Whether one more connection may begin."""
+        if now - self._good.get(peer, -GOOD_SECONDS) < GOOD_SECONDS:
+            return True
+        left, since = self._left.get(peer, (float(BURST), now))
+        left = min(BURST, left + (now - since) * PER_SECOND)
+        allowed = left >= 1
+        _keep(self._left, peer, (left - allowed, now))
+        return allowed
+
+
+class Handshakes:
+    """Sockets that were accepted, until they begin: `begin` is called once for each, unless it ends before."""
+
+    def __init__(self, begin: Callable[[socket.socket, Connection], None]) -> None:
+        self._begin = begin
+        self._quiet: dict[Connection, socket.socket] = {}
+        self._waiting: dict[str, dict[Connection, socket.socket]] = {}
+        self._turn: asyncio.Handle | None = None
+
+    def add(self, accepted: socket.socket, connection: Connection) -> None:
+        self._quiet[connection] = accepted
+        asyncio.get_running_loop().add_reader(accepted, self._came, connection)
+
+    def end(self, connection: Connection) -> None:
+        """It does not begin any more. Nothing for one that has begun."""
+        accepted = self._quiet.pop(connection, None)
+        if accepted is not None:
+            asyncio.get_running_loop().remove_reader(accepted)
+        else:
+            accepted = self._take(connection)
+        if accepted is not None:
+            accepted.close()
+
+    def waiting(self) -> list[Connection]:
+        """All that have not begun."""
+        return [*self._quiet, *[connection for peer in self._waiting.values() for connection in peer]]
+
+    def _came(self, connection: Connection) -> None:
+        """The first byte, or the end."""
+        loop = asyncio.get_running_loop()
+        accepted = self._quiet.pop(connection)
+        loop.remove_reader(accepted)
+        self._waiting.setdefault(connection.peer, {})[connection] = accepted
+        if self._turn is None:
+            self._turn = loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        for _ in range(STARTS):
+            if self._waiting:
+                peer = next(iter(self._waiting))
+                connection, accepted = next(iter(self._waiting[peer].items()))
+                self._take(connection)
+                if rest := self._waiting.pop(peer, None):
+                    self._waiting[peer] = rest  # the others come first
+                self._begin(accepted, connection)
+        self._turn = asyncio.get_running_loop().call_soon(self._next) if self._waiting else None
+
+    def _take(self, connection: Connection) -> socket.socket | None:
+        of_peer = self._waiting.get(connection.peer, {})
+        found = of_peer.pop(connection, None)
+        if found is not None and not of_peer:
+            del self._waiting[connection.peer]
+        return found
+
+
+def _keep(of: dict[str, _Value], peer: str, value: _Value) -> None:
+    if peer not in of and len(of) >= _KEPT:
+        del of[next(iter(of))]
+    of[peer] = value
