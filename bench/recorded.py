@@ -23,9 +23,11 @@ from webhook.server.handlers import Handlers
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "reviews"
 NAMESPACE, NAME = "serving", "llama-0000"
 """The namespace, and how the name of each workload begins."""
-VERSIONS = ("1.37", "1.34")
+VERSIONS = sorted(folder.name for folder in FOLDER.iterdir())
 CREATORS = ("create", "apply", "replicaset", "job", "statefulset")
 """Who creates the pod: kubectl create, kubectl apply --server-side, or a controller."""
+HARMLESS, THEFT = "HUGGINGFACE_HUB_CACHES", "NVIDIA_VISIBLE_DEVICES"
+"""Variables of one length: a pod is admitted with the first, and refused with the second."""
 _TOKEN = "kube-api-access-"
 Object = dict[str, Any]
 
@@ -43,7 +45,7 @@ class Silent:
 
 
 @cache
-def recorded(hook: str, creator: str, version: str = VERSIONS[0]) -> bytes:
+def recorded(hook: str, creator: str, version: str = VERSIONS[-1]) -> bytes:
     return (FOLDER / version / f"{creator}-{hook}.json").read_bytes()
 
 
@@ -86,28 +88,26 @@ def _times(body: bytes, field: str) -> frozenset[str]:
     return frozenset(entry[field] for entry in each if field in entry)
 
 
-def admitted(
-    cluster_file: Path, pairs: list[tuple[bytes, bytes]], variable: str = "HUGGINGFACE_HUB_CACHES"
-) -> list[bytes]:
-    """What the validating hook is asked of pods. `pairs`: the reviews of both hooks; the first is decided, and what that wrote
-    comes into the second. `variable`: one more in its container, so that pods that are refused for one are as long as others.
-    """
+def with_variable(body: bytes, name: str) -> bytes:
+    """The same with one more variable in the first container."""
+    review = orjson.loads(body)
+    review["request"]["object"]["spec"]["containers"][0]["env"].append({"name": name, "value": "all"})
+    return orjson.dumps(review)
+
+
+def decided(cluster_file: Path, mutate: list[bytes], validate: list[bytes]) -> list[bytes]:
+    """What the validating hook is asked of pods of which the mutating hook was asked `mutate`, in this cluster."""
     state, silent = load_state(cluster_file), Silent()
     handlers = Handlers(silent, state, Placer(state), silent, time.monotonic)
-    return [_with_decision(first, second, handlers.mutate(first)[1], variable) for first, second in pairs]
+    return [with_decision(*pair, handlers.mutate(pair[0])[1]) for pair in zip(mutate, validate, strict=True)]
 
 
-def refused(cluster_file: Path, pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
-    """The same with the commonest theft."""
-    return admitted(cluster_file, pairs, "NVIDIA_VISIBLE_DEVICES")
-
-
-def _with_decision(first: bytes, second: bytes, answer: bytes, variable: str) -> bytes:
-    pod, review = mutated(first, answer), orjson.loads(second)
+def with_decision(mutate: bytes, validate: bytes, answer: bytes) -> bytes:
+    """The second review, with what the answer to the first one wrote into the pod."""
+    pod, review = mutated(mutate, answer), orjson.loads(validate)
     obj = review["request"]["object"]
     obj["metadata"]["annotations"] = pod["metadata"]["annotations"]
     obj["spec"]["affinity"] = pod["spec"]["affinity"]
-    obj["spec"]["containers"][0]["env"].append({"name": variable, "value": "all"})
     return orjson.dumps(review)
 
 
@@ -122,7 +122,9 @@ def of_workloads(count: int, workloads: int, hook: str = "mutate", start: int = 
     """Replicas of so many Deployments in turns, of both versions."""
     return [
         replica(
-            recorded(hook, "replicaset", VERSIONS[(start + number) % workloads % 2]), start + number, number % workloads
+            recorded(hook, "replicaset", VERSIONS[(start + number) % workloads % len(VERSIONS)]),
+            start + number,
+            number % workloads,
         )
         for number in range(count)
     ]

@@ -101,8 +101,14 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int) -> list[Row]:
     ours = stack.enter_context(serving(cluster, certificates, folder))
     filled = stack.enter_context(serving(full, certificates, folder))
     known = recorded.of_workloads(count, 500)
-    pairs = list(zip(known, recorded.of_workloads(count, 500, "validate"), strict=True))
-    admitted, refused = recorded.admitted(cluster, pairs), recorded.refused(cluster, pairs)
+    admitted, refused = (
+        recorded.decided(
+            cluster,
+            [recorded.with_variable(body, variable) for body in known],
+            [recorded.with_variable(body, variable) for body in recorded.of_workloads(count, 500, "validate")],
+        )
+        for variable in (recorded.HARMLESS, recorded.THEFT)
+    )
 
     def burst(creator: str, replicas: int) -> Bodies:
         return lambda number: recorded.burst(creator, replicas, 1000 + number + replicas)
