@@ -100,6 +100,8 @@ def burst(nodes: int, replicas: int, cached: int, nowhere: BinaryIO) -> list[flo
     """Microseconds of the mutating hook for a replica, for each tenth of the burst."""
     state, hooks = program(nodes, 8, nowhere, cached)
     taken = []
+    gc.collect()
+    gc.freeze()
     for number, body in enumerate(recorded.burst("replicaset", replicas, 1)):
         started = process_time_ns()
         _, answer = hooks.mutate(body)
