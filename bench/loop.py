@@ -11,7 +11,6 @@ replica seen in the watch, and waiting for the scheduler, before the next comes.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import os
 import tempfile
@@ -113,7 +112,7 @@ def burst(nodes: int, replicas: int, cached: int, nowhere: BinaryIO) -> list[flo
     return [mean(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
 
 
-async def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str, Program]:
+def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str, Program]:
     """Both kinds of pods, after two rounds that are not counted."""
     kinds = {"admitted": recorded.HARMLESS, "refused": recorded.THEFT}
     programs = {name: Program(nodes, variable, count, nowhere) for name, variable in kinds.items()}
@@ -165,7 +164,7 @@ def main() -> None:
     parser.add_argument("--bursts", type=int, default=3, help="of each kind (default 3)")
     args = parser.parse_args()
     with Path(os.devnull).open("wb") as nowhere:
-        show(asyncio.run(measure(args.nodes, args.rounds, args.pods, nowhere)))
+        show(measure(args.nodes, args.rounds, args.pods, nowhere))
         show_bursts(args.nodes, [int(each) for each in args.replicas.split(",")], args.bursts, nowhere)
 
 
