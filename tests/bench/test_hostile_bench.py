@@ -9,5 +9,4 @@ import sys
 def test_a_body_is_measured() -> None:
     command = [sys.executable, "-m", "bench.hostile", "--nodes", "5", "250 tolerations"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "refused, refused" in found
     assert "1 bodies, 0 cost more" in found
