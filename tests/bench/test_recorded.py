@@ -12,7 +12,7 @@ import pytest
 
 from bench import recorded
 from bench.samples import cluster
-from tests.controlplane.programs import KUBERNETES
+from tests.controlplane.programs import KUBERNETES, MAIN
 from webhook.admission.reduced import key_of, reduced
 from webhook.cli.offline import load_state
 from webhook.kube.review import parse
@@ -29,8 +29,9 @@ def cluster_file(tmp_path: Path) -> Path:
     return file
 
 
-def test_there_are_recordings_of_every_supported_kubernetes() -> None:
-    assert set(recorded.VERSIONS) == set(KUBERNETES)
+def test_recordings_are_of_supported_kubernetes() -> None:
+    assert MAIN in recorded.VERSIONS
+    assert set(recorded.VERSIONS) <= set(KUBERNETES)
 
 
 @pytest.mark.parametrize("version", recorded.VERSIONS)
