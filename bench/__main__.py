@@ -11,8 +11,8 @@ from rich.console import Console
 
 _DATA = Path(__file__).resolve().parent.parent / "tests" / "bench" / "data"
 _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
-    "reviews": ("what one review costs, beside an echo", []),
-    "loop": ("what the program does for one pod, without a server", []),
+    "reviews": ("what one review costs, beside handlers that decide nothing", []),
+    "loop": ("what the program does for one pod, without a server, and what the decision cache saves", []),
     "hostile": ("what bodies cost that were made to cost much; Linux, three minutes", []),
     "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
     "burst": ("what a choice costs while replicas of one owner come in a burst", []),
@@ -21,7 +21,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
         ["--nodes", str(_DATA / "nodes.csv"), "--pods", str(_DATA / "pods.csv")],
     ),
     "cluster": ("placement on a real control plane, with us and without; ten minutes", []),
-    "creates": ("what a pod's creation costs more, on a real control plane", []),
+    "creates": ("what a pod's creation costs more, on a real control plane; three minutes", []),
 }
 _DEFAULT = ("reviews", "loop", "choose", "burst", "placement")
 

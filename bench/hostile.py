@@ -7,7 +7,6 @@ and memory left after, above what the process had before. Wanted: at most 1 s an
 from __future__ import annotations
 
 import argparse
-import asyncio
 import ctypes
 import gc
 import os
@@ -60,11 +59,6 @@ def _status(field: str) -> float:
     raise LookupError(field)
 
 
-async def _within_a_loop(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
-    """The recorder wants one."""
-    return _measured(state, name, nowhere)
-
-
 def _measured(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
     """Of this body, in this process. To read the body is the server's, and not in it."""
     recorder = Recorder(Metrics(), logs.configure(nowhere))
@@ -77,7 +71,6 @@ def _measured(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         started = time.process_time()
         status, answer = getattr(handlers, hook)(body)
-        recorder.flush()
         slowest = max(slowest, time.process_time() - started)
         peak = max(peak, _status("VmHWM:") - before)
         said = "allowed" if b'"allowed":true' in answer else "refused"
@@ -108,7 +101,7 @@ def costs(nodes: int, names: list[str], patience: int) -> Iterator[tuple[str, Co
             resource.setrlimit(resource.RLIMIT_CPU, (patience, patience))
             try:
                 with Path(os.devnull).open("wb") as nowhere:
-                    os.write(write, orjson.dumps([*asyncio.run(_within_a_loop(state, name, nowhere))]))
+                    os.write(write, orjson.dumps([*_measured(state, name, nowhere)]))
             except BaseException as error:
                 print(name, repr(error)[:300], file=sys.stderr)
             finally:

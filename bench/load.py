@@ -1,7 +1,7 @@
 """A load over kept-alive TLS connections that costs little itself: requests are made beforehand, answers only counted.
 
-Two kinds: as much as the server takes, and so many requests a second. The client never sleeps, if there is a core for it: a
-server whose client does pays for waking it up with each answer, and the slower it is the oftener.
+Each request is sent once, as soon as a connection is free: as many as the server takes. The client never sleeps, if there is a
+core for it: a server whose client does pays for waking it up with each answer, and the slower it is the oftener.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import os
 import ssl
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,31 +19,31 @@ import uvloop
 _LENGTH = b"content-length: "
 
 
+TENTHS = 10
+
+
 @dataclass
 class Outcome:
-    """Latencies in seconds, one per request, and the CPU seconds that the server spent on all of them."""
+    """Latencies in seconds, one per request, and the CPU seconds of the server: after each tenth of all answers."""
 
     latencies: list[float] = field(default_factory=list)
     failed: int = 0
     wall: float = 0.0
-    cpu: float = 0.0
-
-    def __add__(self, other: Outcome) -> Outcome:
-        return Outcome(
-            self.latencies + other.latencies, self.failed + other.failed, self.wall + other.wall, self.cpu + other.cpu
-        )
-
-    def percentile(self, share: float) -> float:
-        ranked = sorted(self.latencies)
-        return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
+    cpu: list[float] = field(default_factory=list)
 
     @property
     def cpu_each(self) -> float:
-        return self.cpu / max(1, len(self.latencies))
+        return (self.cpu[-1] - self.cpu[0]) / len(self.latencies)
 
-    @property
-    def rate(self) -> float:
-        return len(self.latencies) / self.wall
+    def tenth(self, number: int) -> float:
+        """CPU seconds of one request, in this tenth; -1 is the last."""
+        took = [after - before for before, after in zip(self.cpu, self.cpu[1:], strict=False)]
+        return took[number] / (len(self.latencies) / TENTHS)
+
+
+def percentile(values: list[float], share: float) -> float:
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
 
 
 def request(path: str, body: bytes) -> bytes:
@@ -54,39 +55,42 @@ def request(path: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-class _Connection(asyncio.Protocol):
-    """Sends the next request as soon as the last one is answered; with `idle`, becomes one of these."""
+class _Load:
+    """What all connections share: the requests that are left, and what came of the others."""
 
-    def __init__(
-        self,
-        requests: list[bytes],
-        turn: int,
-        stop_at: list[float],
-        outcome: Outcome,
-        idle: list[_Connection] | None,
-    ) -> None:
-        self._requests = requests
-        self._turn = turn
-        self._stop_at = stop_at
-        self._outcome = outcome
-        self._idle = idle
+    def __init__(self, requests: list[bytes], cpu: Callable[[], float]) -> None:
+        self.left = list(reversed(requests))
+        self.outcome = Outcome()
+        self._cpu = cpu
+        self._size = max(1, len(requests) // TENTHS)
+        self._all = len(requests)
+
+    def answered(self, seconds: float, failed: bool) -> None:
+        found = self.outcome
+        found.latencies.append(seconds)
+        found.failed += failed
+        count = len(found.latencies)
+        if count == self._all or (count % self._size == 0 and len(found.cpu) < TENTHS):
+            found.cpu.append(self._cpu())
+
+
+class _Connection(asyncio.Protocol):
+    """Sends the next request as soon as the last one is answered."""
+
+    def __init__(self, load: _Load) -> None:
+        self._load = load
         self._buffer = b""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._next()
-
-    def _next(self) -> None:
-        if self._idle is None:
-            self.send()
-        else:
-            self._idle.append(self)
 
     def send(self) -> None:
-        self._turn = (self._turn + 1) % len(self._requests)
+        if not self._load.left:
+            self.close()
+            return
         self._sent = time.perf_counter()
-        self._transport.write(self._requests[self._turn])
+        self._transport.write(self._load.left.pop())
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -98,25 +102,18 @@ class _Connection(asyncio.Protocol):
         length = int(head[at:].partition(b"\r\n")[0])
         if len(self._buffer) < end + 4 + length:
             return
-        now = time.perf_counter()
-        self._outcome.latencies.append(now - self._sent)
-        if b" 200 " not in head[:16]:
-            self._outcome.failed += 1
+        self._load.answered(time.perf_counter() - self._sent, b" 200 " not in head[:16])
         self._buffer = b""
-        if now < self._stop_at[0]:
-            self._next()
-        else:
-            self._transport.close()
-            self.done.set_result(None)
+        self.send()
 
     def close(self) -> None:
-        self.done.cancel()
         self._transport.close()
+        if not self.done.done():
+            self.done.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
-            self._outcome.failed += 1
-            self.done.set_result(None)
+            self.done.set_exception(exc or ConnectionError("the server closed the connection"))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -124,31 +121,19 @@ def cpu_seconds(pid: int) -> float:
     return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
-def run(
-    port: int, pid: int, requests: list[bytes], seconds: float, connections: int, rate: float | None = None
-) -> Outcome:
-    """Load the server on `port` and watch what its process `pid` spends. `rate`: requests a second; None: all it takes."""
-    return uvloop.run(_run(port, pid, requests, seconds, connections, rate))
+def run(port: int, cpu: Callable[[], float], requests: list[bytes], connections: int) -> Outcome:
+    """Send all requests to the server on `port`, once. `cpu`: the CPU seconds that it has taken so far."""
+    return uvloop.run(_run(port, cpu, requests, connections))
 
 
-async def _run(
-    port: int, pid: int, requests: list[bytes], seconds: float, connections: int, rate: float | None
-) -> Outcome:
+async def _run(port: int, cpu: Callable[[], float], requests: list[bytes], connections: int) -> Outcome:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     loop = asyncio.get_running_loop()
-    outcome = Outcome()
-    stop_at = [time.perf_counter() + 3600]
-    step = max(1, len(requests) // connections)
-    idle: list[_Connection] | None = None if rate is None else []
+    load = _Load(requests, cpu)
     made = []
-    for number in range(connections):
-        turn = number * step % len(requests)
-        _, protocol = await loop.create_connection(
-            lambda turn=turn: _Connection(requests, turn, stop_at, outcome, idle), "127.0.0.1", port, ssl=context
-        )
-        made.append(protocol)
-    pace = None if idle is None or rate is None else loop.create_task(_pace(idle, rate))
+    for _ in range(min(connections, len(requests))):
+        made.append((await loop.create_connection(lambda: _Connection(load), "127.0.0.1", port, ssl=context))[1])
     awake = (os.cpu_count() or 1) > 1
 
     def stay_awake() -> None:
@@ -156,29 +141,12 @@ async def _run(
             loop.call_soon(stay_awake)
 
     stay_awake()
-    await asyncio.sleep(min(1.0, seconds / 4))  # warm
-    outcome.latencies.clear()
-    outcome.failed = 0
-    started, before = time.perf_counter(), cpu_seconds(pid)
-    if pace is None:
-        stop_at[0] = started + seconds
-        await asyncio.gather(*(protocol.done for protocol in made))
-    else:
-        await asyncio.sleep(seconds)
-        pace.cancel()
-        for protocol in made:
-            protocol.close()
+    await asyncio.sleep(0.1)  # the handshakes are over on the other side too
+    started = time.perf_counter()
+    load.outcome.cpu.append(cpu())
+    for connection in made:
+        connection.send()
+    await asyncio.gather(*(connection.done for connection in made))
     awake = False
-    outcome.wall, outcome.cpu = time.perf_counter() - started, cpu_seconds(pid) - before
-    return outcome
-
-
-async def _pace(idle: list[_Connection], rate: float) -> None:
-    """Let so many connections a second send. What is due while all of them wait is sent later."""
-    started, sent = time.perf_counter(), 0
-    while True:
-        due = int((time.perf_counter() - started) * rate)
-        while sent < due and idle:
-            idle.pop(0).send()
-            sent += 1
-        await asyncio.sleep(1 / rate)
+    load.outcome.wall = time.perf_counter() - started
+    return load.outcome

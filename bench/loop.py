@@ -1,22 +1,24 @@
 """What the program does for one pod, without a server: `python -m bench.loop`.
 
-Time in one loop, admitted and refused pods in turns: replicas of 500 workloads that go through both hooks. Those that are
+CPU time in one loop, admitted and refused pods in turns: replicas of 500 workloads that go through both hooks. Those that are
 admitted are bound, and seen in the watch, which ends their reservations; those that are refused, for the commonest theft,
-never come, and their reservations end with their time. Their bodies are of the same length.
+never come, and their reservations end with their time. Their bodies are made from recorded ones.
+
+The second table says what the decision cache saves: a Deployment whose replicas come at once, with the cache and without, each
+replica seen in the watch, and waiting for the scheduler, before the next comes. Of each tenth of the burst the mean.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import os
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import median
-from time import perf_counter
+from statistics import mean, median
+from time import process_time_ns
 from typing import Any, BinaryIO
 
 import orjson
@@ -24,10 +26,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench import recorded
 from bench.output import stdout
-from bench.samples import admitted, as_stored, cluster, pod, refused, review
-from webhook.cli.offline import load_policy, load_state
+from bench.samples import cluster
+from webhook.admission.decision_cache import MOST_BYTES
+from webhook.cli.offline import load_state
 from webhook.cluster.pods import ranked_nodes
+from webhook.cluster.state import ClusterState
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 from webhook.server.process import Recorder
@@ -36,34 +41,40 @@ from webhook.telemetry.metrics import Metrics
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more"
+_TENTHS = 10
+_CACHES = {"with the cache": MOST_BYTES, "nothing cached": 0}
 Object = dict[str, Any]
+console = Console(stderr=True)
 
 
-class _Policies:
-    current = load_policy()
+def program(nodes: int, gpus: int, nowhere: BinaryIO, cached: int = MOST_BYTES) -> tuple[ClusterState, Handlers]:
+    """Both hooks as the server has them, with a cluster of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "cluster.json")
+        file.write_bytes(orjson.dumps(cluster(nodes, gpus)))
+        state = load_state(file)
+    recorder = Recorder(Metrics(), logs.configure(nowhere))
+    return state, Handlers(recorded.Silent(), state, Placer(state), recorder, lambda: 0.0, cached)
 
 
 class Program:
-    """Both hooks, with a cluster of their own. `taken`: microseconds for a pod, by step, one value for each round."""
+    """`taken`: microseconds for a pod, by step, one value for each round. `variable`: what each pod has in it."""
 
-    def __init__(self, nodes: int, kind: Callable[[Object], Object], count: int, nowhere: BinaryIO) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "cluster.json")
-            file.write_bytes(orjson.dumps(cluster(nodes)))
-            self.state = load_state(file)
-        recorder = Recorder(Metrics(), logs.configure(nowhere))
-        self._hooks = Handlers(_Policies(), self.state, Placer(self.state), recorder, lambda: 0.0)
-        self._bodies = [review(number, kind(pod(number))) for number in range(count)]
+    def __init__(self, nodes: int, variable: str, count: int, nowhere: BinaryIO) -> None:
+        self.state, self._hooks = program(nodes, 128, nowhere)
+        self._bodies, self._stored = (
+            [recorded.with_variable(body, variable) for body in recorded.of_workloads(count, 500, hook)]
+            for hook in ("mutate", "validate")
+        )
         self.taken: dict[str, list[float]] = {}
 
     def round(self) -> None:
         """All pods through both hooks; those that are admitted are seen. Nothing of them stays."""
         answers = self._timed(_MUTATE, self._hooks.mutate, self._bodies)
-        named = enumerate(zip(self._bodies, answers, strict=True))
-        pods = [as_stored(number, body, answer) for number, (body, (_, answer)) in named]
-        bodies = [review(number, obj) for number, obj in enumerate(pods)]
+        triples = zip(self._bodies, self._stored, answers, strict=True)
+        bodies = [recorded.with_decision(first, second, answer) for first, second, (_, answer) in triples]
         allowed = [b'"allowed":true' in answer for _, answer in self._timed(_VALIDATE, self._hooks.validate, bodies)]
-        bound = [self._bound(obj) for obj, may_come in zip(pods, allowed, strict=True) if may_come]
+        bound = [self._bound(body) for body, may_come in zip(bodies, allowed, strict=True) if may_come]
         self._timed(_SEEN, partial(self.state.pod_seen, now=0.0), bound)
         for obj in bound:
             self.state.pod_gone(obj, 0.0)
@@ -72,27 +83,45 @@ class Program:
         self._timed(_AGAIN, self._hooks.validate, bodies)
 
     @staticmethod
-    def _bound(obj: Object) -> Object:
+    def _bound(body: bytes) -> Object:
+        obj = orjson.loads(body)["request"]["object"]
         return obj | {"spec": obj["spec"] | {"nodeName": ranked_nodes(obj)[0]}, "status": {"phase": "Running"}}
 
     def _timed(self, step: str, do: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         if not items:
             return []
-        started = perf_counter()
+        started = process_time_ns()
         found = [do(item) for item in items]
-        self.taken.setdefault(step, []).append((perf_counter() - started) / len(items) * 1e6)
+        self.taken.setdefault(step, []).append((process_time_ns() - started) / len(items) / 1e3)
         return found
 
 
-async def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str, Program]:
+def burst(nodes: int, replicas: int, cached: int, nowhere: BinaryIO) -> list[float]:
+    """Microseconds of the mutating hook for a replica, for each tenth of the burst."""
+    state, hooks = program(nodes, 8, nowhere, cached)
+    taken = []
+    gc.collect()
+    gc.freeze()
+    for number, body in enumerate(recorded.burst("replicaset", replicas, 1)):
+        started = process_time_ns()
+        _, answer = hooks.mutate(body)
+        taken.append((process_time_ns() - started) / 1e3)
+        pod = recorded.mutated(body, answer)
+        pod["metadata"] |= {"uid": f"{number:032x}", "name": f"seen-{number}"}
+        state.pod_seen(pod, 0.0)
+    size = replicas // _TENTHS
+    return [mean(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
+
+
+def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str, Program]:
     """Both kinds of pods, after two rounds that are not counted."""
-    kinds = {"admitted": admitted, "refused": refused}
-    programs = {name: Program(nodes, kind, count, nowhere) for name, kind in kinds.items()}
-    for number in track(range(rounds + 2), "rounds", console=Console(stderr=True)):
-        for program in programs.values():
-            program.round()
+    kinds = {"admitted": recorded.HARMLESS, "refused": recorded.THEFT}
+    programs = {name: Program(nodes, variable, count, nowhere) for name, variable in kinds.items()}
+    for number in track(range(rounds + 2), "rounds", console=console):
+        for each in programs.values():
+            each.round()
             if number < 2:
-                program.taken.clear()
+                each.taken.clear()
         gc.collect()
         gc.freeze()
     return programs
@@ -109,14 +138,35 @@ def show(programs: dict[str, Program]) -> None:
     stdout().print(table)
 
 
+def show_bursts(nodes: int, replicas: list[int], rounds: int, nowhere: BinaryIO) -> None:
+    """With and without the cache, by turns."""
+    columns = ("a Deployment of", "", "µs for a replica", "first tenth", "last tenth", "grows", "the cache saves")
+    table = Table(*columns, title="What the decision cache saves in a burst: the mutating hook, medians")
+    for number in replicas:
+        found: dict[str, list[list[float]]] = {name: [] for name in _CACHES}
+        for _ in track(range(rounds), f"{number:,} replicas", console=console):
+            for name, cached in _CACHES.items():
+                found[name].append(burst(nodes, number, cached, nowhere))
+        means = {name: median([mean(each) for each in bursts]) for name, bursts in found.items()}
+        for name, bursts in found.items():
+            first, last = (median([each[at] for each in bursts]) for at in (0, -1))
+            saves = f"× {means['nothing cached'] / means[name]:.2f}" if name != "nothing cached" else ""
+            shown = [f"{means[name]:.0f}", f"{first:.0f}", f"{last:.0f}", f"× {last / first:.2f}", saves]
+            table.add_row(f"{number:,}", name, *shown)
+    stdout().print(table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--pods", type=int, default=1000, help="of 500 workloads, in each round (default 1000)")
+    parser.add_argument("--replicas", default="1000,4000", help="of a Deployment, numbers with commas")
+    parser.add_argument("--bursts", type=int, default=3, help="of each kind (default 3)")
     args = parser.parse_args()
     with Path(os.devnull).open("wb") as nowhere:
-        show(asyncio.run(measure(args.nodes, args.rounds, args.pods, nowhere)))
+        show(measure(args.nodes, args.rounds, args.pods, nowhere))
+        show_bursts(args.nodes, [int(each) for each in args.replicas.split(",")], args.bursts, nowhere)
 
 
 if __name__ == "__main__":

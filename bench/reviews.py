@@ -1,147 +1,208 @@
 """What one review costs: `python -m bench.reviews`.
 
-Two tables: CPU time for a review at one rate for all servers, more than an API server is likely to ask; and what a core takes
-at most.
+The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yardsticks in the same run, all that a core takes:
+`echo` gives the body back, `fixed patch` parses it and answers with the same patch each time (`bench.least`). What counts is
+the CPU time of the server for one review in terms of what `fixed patch` takes in the same round: machines differ, and are shared.
 
-The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yardsticks in the same run: the ratios are
-what counts, since machines differ and are shared. `echo` gives the body back, `no decision` parses it and answers with a
-fixed patch (`bench.least`). Both have the same certificate, connections and reviews. The reviews are of
-one-GPU vLLM pods, about 5 kB each, as the API server sends them: each has a uid, a time and the volume of a token of its
-own; the cluster has 1,000 nodes, too large to fill up, so that every review chooses a node and reserves it.
-
-`make bench` measures the compiled server, as the image has it; `as Python` is the same without. `mutate` is for replicas of
-500 workloads, `mutate, new` for pods of which no two are alike. The validating hook gets pods as the mutating one has left
-them; `refused` are the same with a theft in the place of a harmless variable.
+The bodies were recorded from real API servers (`bench.recorded`), and the server sees each pod in its watch as soon as it is
+admitted (`bench.watched`). 1,000 nodes of 8 GPUs. `make bench` measures the compiled server, as the image has it; `as Python` is
+the same without. Of a Deployment each round has a new one: its pods come at once, and wait for the scheduler.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import socket
+import ssl
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 
+from bench import recorded, samples, watched
 from bench.least import command, started
-from bench.load import Outcome, request, run
+from bench.load import Outcome, cpu_seconds, percentile, request, run
 from bench.output import stdout
-from bench.samples import admitted, cluster, pod, refused, review, stored
 from webhook.server import handlers
 from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)
-_UNLIKE = 6144
-_NEW = "mutate, new"
-_PLAIN = "mutate, as Python"
+YARDSTICK = "fixed patch"
 _ROOT = Path(__file__).resolve().parent.parent
-_COMPILED = not (handlers.__file__ or "").endswith(".py")
-_FEW = 31
-_ROUNDS = 20
+COMPILED = not (handlers.__file__ or "").endswith(".py")
 _CORE = 0
+_GPUS = 8
+Bodies = Callable[[int], list[bytes]]
+"""The reviews of a round, by its number."""
 
 
-Found = dict[str, list[Outcome]]
-"""By handler, one for each round."""
+@dataclass
+class Server:
+    """`watch`: the file in which the server counts what its watch took; None where it has none."""
+
+    port: int
+    pid: int
+    watch: Path | None = None
+
+    def cpu(self) -> float:
+        return cpu_seconds(self.pid) - (watched.spent(self.watch) if self.watch else 0.0)
+
+    def clear(self) -> None:
+        """Delete all pods that the server has seen."""
+        if self.watch is None:
+            return
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection(("127.0.0.1", self.port)) as plain, context.wrap_socket(plain) as connection:
+            connection.sendall(request("/clear", b"{}"))
+            assert b" 200 " in connection.recv(4096)
 
 
-def measure(nodes: int, seconds: float, connections: int, rate: float, count: int = 1000) -> tuple[Found, Found]:
-    """CPU and latency per request, of the echo and of both hooks: at `rate`, and with all that the server takes."""
-    known = [review(i, pod(i)) for i in range(count)]
-    console.print(f"{nodes} nodes, reviews of {len(known[0])} bytes, {connections} connections, {seconds:g} s each")
-    if os.cpu_count() != 1:
-        os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)))
-    with tempfile.TemporaryDirectory() as folder:
-        cert, key = write_certificates(Path(folder), ["localhost", "127.0.0.1"])[1:3]
-        state = Path(folder, "cluster.json")
-        state.write_bytes(orjson.dumps(cluster(nodes)))
-        complete = stored(state, known)
-        loads = {
-            "mutate": ("/mutate", known),
-            # more than are kept at a time
-            _NEW: ("/mutate", [review(i, pod(i, _UNLIKE)) for i in range(_UNLIKE)]),
-            "validate": ("/validate", [review(i, admitted(obj)) for i, obj in enumerate(complete)]),
-            "validate, refused": ("/validate", [review(i, refused(obj)) for i, obj in enumerate(complete)]),
-            _PLAIN: ("/mutate", known),
-        }
-        serve = [sys.executable, "-m", "webhook", "serve", "--cluster", str(state), "--host", "127.0.0.1"]
-        serve += ["--port", "0", "--ops-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)]
-        with ExitStack() as stack:
-            echoes = stack.enter_context(started(command(cert, key), _CORE))
-            turns = {"echo": (echoes, "/echo", known), "no decision": (echoes, "/nothing", known)}
-            for name, (path, bodies) in loads.items():
-                if name == _PLAIN:
-                    if not _COMPILED:
-                        continue
-                    serve = ["env", f"PYTHONPATH={_ROOT}", *serve]
-                turns[name] = (stack.enter_context(started(serve, _CORE)), path, bodies)
-            requests = {name: [request(path, body) for body in bodies] for name, (_, path, bodies) in turns.items()}
-            paced: Found = {name: [] for name in turns}
-            full: Found = {name: [] for name in turns}
-            for number in range(_ROUNDS):  # by turns: a machine that is slow for a while is so for all of them
-                for found, pace in ((paced, rate), (full, None)):
-                    for name, ((port, pid), _, _) in turns.items():
-                        asked = (
-                            requests[name] if name != _NEW else _rotated(requests[name], number * 2 + (pace is None))
-                        )
-                        found[name].append(run(port, pid, asked, seconds / _ROUNDS, connections, pace))
-    return paced, full
+@dataclass
+class Row:
+    title: str
+    server: Server
+    path: str
+    bodies: Bodies
+    most: float | None = None
+    """What it may cost, in terms of the yardstick."""
+    grows: float | None = None
+    """What one of the last tenth may cost, in terms of one of the first."""
 
 
-def _rotated(requests: list[bytes], turn: int) -> list[bytes]:
-    """For each turn those that were not asked lately, so that none of them is remembered. A connection asks for a few."""
-    start = turn * _FEW % len(requests)
-    return requests[start:] + requests[:start]
+@contextmanager
+def serving(
+    cluster: Path, certificates: list[str], folder: Path, environment: tuple[str, ...] = ()
+) -> Iterator[Server]:
+    """The real server for a cluster from a file, with a watch."""
+    file = folder / f"watch-{len(list(folder.iterdir()))}"
+    file.write_bytes(bytes(watched.SIZE))
+    arguments = ["-m", "bench.watched", str(file), "4000", "serve", "--cluster", str(cluster), "--host", "127.0.0.1"]
+    arguments += ["--port", "0", "--ops-port", "0", "--tls-cert", certificates[0], "--tls-key", certificates[1]]
+    with started([*environment, sys.executable, *arguments], _CORE) as (port, pid):
+        yield Server(port, pid, file)
 
 
-def ratios(found: Found, name: str, yardstick: str) -> list[float]:
-    """CPU per request in terms of what the yardstick took in the same round, in rising order."""
-    pairs = zip(found[name], found[yardstick], strict=True)
-    return sorted(one.cpu_each / other.cpu_each for one, other in pairs)
+def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[int]) -> list[Row]:
+    """Starts all servers; `count`: reviews in a round; `replicas`: of Deployments that come at once."""
+    certificates = [str(path) for path in write_certificates(folder, ["localhost", "127.0.0.1"])[1:3]]
+    cluster, full = folder / "cluster.json", folder / "full.json"
+    cluster.write_text(json.dumps(samples.cluster(nodes, _GPUS)))
+    full.write_text(json.dumps(samples.full(nodes, _GPUS)))
+    least = Server(*stack.enter_context(started(command(*map(Path, certificates)), _CORE)))
+    ours = stack.enter_context(serving(cluster, certificates, folder))
+    filled = stack.enter_context(serving(full, certificates, folder))
+    other = stack.enter_context(
+        serving(cluster, certificates, folder)
+    )  # what it is asked would push out what ours keeps
+    known = recorded.of_workloads(count, 500)
+    admitted, refused = (
+        recorded.decided(
+            cluster,
+            [recorded.with_variable(body, variable) for body in known],
+            [recorded.with_variable(body, variable) for body in recorded.of_workloads(count, 500, "validate")],
+        )
+        for variable in (recorded.HARMLESS, recorded.THEFT)
+    )
+
+    def burst(creator: str, replicas: int) -> Bodies:
+        return lambda number: recorded.burst(creator, replicas, 1000 + number + replicas)
+
+    def always(bodies: list[bytes]) -> Bodies:
+        return lambda number: bodies
+
+    found = [
+        Row("echo", least, "/echo", always(known)),
+        Row(YARDSTICK, least, "/nothing", always(known)),
+        Row("mutate: 500 workloads", ours, "/mutate", always(known), 2.0),
+        Row("mutate: a Job of 256", ours, "/mutate", burst("job", 256), 2.0),
+        Row("mutate: the cluster is full", filled, "/mutate", always(known), 2.0),
+        Row("mutate: no two alike", other, "/mutate", lambda number: recorded.unlike(count, number * count), 5.0),
+        Row("validate: admitted", ours, "/validate", always(admitted), 2.0),
+        Row("validate: refused", ours, "/validate", always(refused), 2.0),
+    ]
+    found += [
+        Row(f"mutate: a Deployment of {number:,}", ours, "/mutate", burst("replicaset", number), 2.0, 1.5)
+        for number in replicas
+    ]
+    if COMPILED:
+        python = stack.enter_context(serving(cluster, certificates, folder, ("env", f"PYTHONPATH={_ROOT}")))
+        kept = ("mutate: 500 workloads", "validate: admitted")
+        again = [row for row in found if row.title in kept]
+        found += [Row(f"{row.title}, as Python", python, row.path, row.bodies) for row in again]
+    return found
 
 
-def show(paced: Found, full: Found, rate: float) -> None:
-    columns = ("handler", "CPU µs", "× echo", "half of all rounds", "× no decision", "failed")
-    table = Table(*columns, title=f"CPU of the server process for one request, at {rate:g} requests/s")
-    for name, rounds in paced.items():
-        all_ratios = ratios(paced, name, "echo")
+def measure(
+    nodes: int, rounds: int, count: int, replicas: list[int], connections: int
+) -> list[tuple[Row, list[Outcome]]]:
+    """All rows by turns: a machine that is slow for a while is so for all of them. The first round is not counted."""
+    if (cores := os.cpu_count() or 1) > 1:
+        os.sched_setaffinity(0, set(range(1, cores)))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        measured: list[tuple[Row, list[Outcome]]] = [
+            (row, []) for row in rows(stack, Path(folder), nodes, count, replicas)
+        ]
+        for number in range(rounds + 1):
+            for row, outcomes in measured:
+                requests = [request(row.path, body) for body in row.bodies(number)]
+                row.server.clear()
+                outcome = run(row.server.port, row.server.cpu, requests, connections)
+                if number:
+                    outcomes.append(outcome)
+            console.print(f"round {number} of {rounds}")
+    return measured
+
+
+def show(measured: list[tuple[Row, list[Outcome]]]) -> bool:
+    """The table. Whether all is as it must be."""
+    least = next(outcomes for row, outcomes in measured if row.title == YARDSTICK)
+    good = True
+    columns = ("CPU µs", f"× {YARDSTICK}", "at most", "first tenth", "last tenth", "grows", "p99 ms", "failed")
+    table = Table(title=f"One review, {'compiled' if COMPILED else 'as Python'}, medians of {len(least)} rounds")
+    table.add_column("", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row, outcomes in measured:
+        ratio = median([one.cpu_each / other.cpu_each for one, other in zip(outcomes, least, strict=True)])
+        first, last = (median([one.tenth(at) for one in outcomes]) * 1e6 for at in (0, -1))
+        grows, failed = last / max(first, 1.0), sum(one.failed for one in outcomes)
+        tenths = (f"{first:.0f}", f"{last:.0f}", f"{grows:.2f} ≤ {row.grows}") if row.grows else ("", "", "")
+        good &= not failed and ratio <= (row.most or ratio) and grows <= (row.grows or grows)
         table.add_row(
-            name,
-            f"{sum(rounds[1:], start=rounds[0]).cpu_each * 1e6:.0f}",
-            f"{median(all_ratios):.2f}",
-            f"{all_ratios[len(all_ratios) // 4]:.2f} - {all_ratios[-1 - len(all_ratios) // 4]:.2f}",
-            f"{median(ratios(paced, name, 'no decision')):.2f}",
-            str(sum(outcome.failed for outcome in (*rounds, *full[name]))),
+            row.title,
+            f"{median([one.cpu_each for one in outcomes]) * 1e6:.0f}",
+            f"{ratio:.2f}",
+            f"{row.most or ''}",
+            *tenths,
+            f"{median([percentile(one.latencies, 0.99) for one in outcomes]) * 1e3:.1f}",
+            str(failed),
         )
     stdout().print(table)
-    table = Table("handler", "req/s", "p50 ms", "p99 ms", "CPU µs", "× echo", title="All that one core takes")
-    for name, rounds in full.items():
-        outcome = sum(rounds[1:], start=rounds[0])
-        table.add_row(
-            name,
-            f"{outcome.rate:,.0f}",
-            f"{outcome.percentile(0.5) * 1e3:.2f}",
-            f"{outcome.percentile(0.99) * 1e3:.2f}",
-            f"{outcome.cpu_each * 1e6:.0f}",
-            f"{median(ratios(full, name, 'echo')):.2f}",
-        )
-    stdout().print(table)
+    return good
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=8.0, help="of load per handler, in short turns (default 8)")
+    parser.add_argument("--nodes", type=int, default=1000, help="of 8 GPUs each (default 1000)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--count", type=int, default=1000, help="reviews in a round, but of a burst (default 1000)")
+    parser.add_argument("--replicas", default="1000,4000", help="of a Deployment, numbers with commas")
     parser.add_argument("--connections", type=int, default=50)
-    parser.add_argument("--rate", type=float, default=1000.0, help="requests/s at which CPU is compared (default 1000)")
     args = parser.parse_args()
-    show(*measure(args.nodes, args.seconds, args.connections, args.rate), args.rate)
+    replicas = [int(number) for number in args.replicas.split(",")]
+    good = show(measure(args.nodes, args.rounds, args.count, replicas, args.connections))
+    console.print("all is as it must be" if good else "not all is as it must be")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -140,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=50, help="creations in a round")
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--address", default="127.0.0.2", help="where the stranger calls from")
+    parser.add_argument("--address", default="127.0.7.2", help="where the stranger calls from")
     parser.add_argument("--client-ca", action="store_true", help="the API server shows a certificate")
     parser.add_argument("attacks", nargs="*", choices=[*ATTACKS, []], help="all of them, if none is named")
     arguments = parser.parse_args()

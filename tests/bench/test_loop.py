@@ -8,6 +8,7 @@ import sys
 
 def test_both_kinds_of_pods_go_through_both_hooks() -> None:
     command = [sys.executable, "-m", "bench.loop", "--nodes", "20", "--pods", "20", "--rounds", "1"]
+    command += ["--replicas", "20", "--bursts", "1"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (all_,) = [line.split("│")[2:4] for line in found.splitlines() if line.startswith("│ all ")]
     admitted, refused = map(float, all_)

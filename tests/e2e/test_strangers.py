@@ -16,7 +16,7 @@ from tests.strangers import ATTACKS, attacked
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.mark.parametrize("address", ["127.0.0.2", "127.0.0.1"], ids=["another address", "that of the API server"])
+@pytest.mark.parametrize("address", ["127.0.7.2", "127.0.0.1"], ids=["another address", "that of the API server"])
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_pods_are_created_meanwhile(
     installed: Installed, api: Api, team: str, nodes: MakeNodes, attack: str, address: str

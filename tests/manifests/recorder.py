@@ -7,6 +7,7 @@ import ssl
 import tempfile
 import threading
 from base64 import b64encode
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -20,26 +21,31 @@ LABEL = "recorder.example/profile"
 
 
 class Recorder:
-    """`with Recorder() as asked:`; `asked.configuration(…)` is a shipped configuration that calls this one instead."""
+    """`with Recorder() as asked:`; `asked.configuration(…)` is a shipped configuration that calls this one instead.
 
-    def __init__(self) -> None:
+    `answer`: gives the answer to a path and a body; without, everything is allowed."""
+
+    def __init__(self, answer: Callable[[str, bytes], bytes] | None = None) -> None:
+        self._answer = answer or _allowed
         self.reviews: list[tuple[str, Json]] = []
         """Path and review, in the order in which they came."""
+        self.bodies: list[tuple[str, bytes]] = []
+        """The same, as they came."""
 
     def __enter__(self) -> Self:
         authority = trustme.CA()
         self._ca = authority.cert_pem.bytes()
-        reviews = self.reviews
+        reviews, bodies, answer = self.reviews, self.bodies, self._answer
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                reviews.append((self.path.split("?")[0], review["request"]))
-                response = {"uid": review["request"]["uid"], "allowed": True}
-                kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-                body = json.dumps({**kind, "response": response}).encode()
+                asked = self.rfile.read(int(self.headers["Content-Length"]))
+                path = self.path.split("?")[0]
+                reviews.append((path, json.loads(asked)["request"]))
+                bodies.append((path, asked))
+                body = answer(path, asked)
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -82,3 +88,9 @@ class Recorder:
             if name in (request.get("name"), metadata.get("name")):
                 found.append(path.split("-", 1)[1])
         return sorted(found)
+
+
+def _allowed(path: str, body: bytes) -> bytes:
+    response = {"uid": json.loads(body)["request"]["uid"], "allowed": True}
+    kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    return json.dumps({**kind, "response": response}).encode()

@@ -32,8 +32,9 @@ LARGEST_BODY: Final = 8 << 20
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
-PACE_SECONDS: Final = 0.02
-"""Between the pieces of a large body, some 100 kB each: to decrypt all that a stranger can send would take the whole core."""
+LARGE_SECONDS: Final = 10.0
+"""Between two bodies above `bounds.LARGEST` on one path. Their object is not looked at, and to parse one takes the only thread a
+third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
 MOST_FAILURES: Final = 10
 """Lines in a second about handlers that failed: the first tell what the others would."""
 MOST_TEXTS: Final = 10
@@ -60,8 +61,8 @@ class Edge:
         self._failures = Few(log, "failed handlers", MOST_FAILURES)
         self.queue = Queue()
         self.bytes = Bytes(monotonic)
-        self.large = Bytes(monotonic, 2 * LARGEST_BODY)
-        """Bodies whose object is not looked at anyway: two at once."""
+        self._large_at: dict[str, float] = {}
+        """When the last large body came, by path."""
         self.draining = False
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -122,11 +123,13 @@ class Edge:
         if size > LARGEST_BODY:
             raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
         self.queue.room(peer, cost(size))
+        large = size > bounds.LARGEST
+        if large:
+            self._large(request)
         if hdrs.EXPECT in request.headers and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body, time = bytearray(), asyncio.get_running_loop().time
         limit = asyncio.timeout(BODY_SECONDS)
-        held = self.large if size > bounds.LARGEST else self.bytes
         slow: Slow | None = None
         dropped = False
 
@@ -137,12 +140,13 @@ class Edge:
 
         try:
             async with limit:
-                slow = held.begin(peer, size, drop)
+                slow = self.bytes.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
-                    held.moved(slow, len(chunk))
-                    if held is self.large:
-                        await asyncio.sleep(PACE_SECONDS)
+                    self.bytes.moved(slow, len(chunk))
+                    if not large and len(body) > bounds.LARGEST:
+                        large = True
+                        self._large(request)
                     if len(body) > LARGEST_BODY:
                         raise _Refused(413, f"saw more than {LARGEST_BODY} bytes of body, wanted at most that")
         except TimeoutError:
@@ -154,8 +158,15 @@ class Edge:
             raise _Refused(400, f"the body broke off after {len(body)} bytes ({type(error).__name__})") from None
         finally:
             if slow is not None:
-                held.end(slow)
+                self.bytes.end(slow)
         return bytes(body)
+
+    def _large(self, request: web.BaseRequest) -> None:
+        """Raises Busy where another large body came a moment before."""
+        path, now = request.rel_url.raw_path, monotonic()
+        if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
+            raise Busy("large")
+        self._large_at[path] = now
 
 
 class _Job:

@@ -31,7 +31,7 @@ TURN_SECONDS: Final = 0.05
 
 
 class Busy(Exception):
-    """There is too much to do: ask again in a second. `reason` is one of `bodies`, `work`."""
+    """There is too much to do: ask again in a second. `reason` is one of `bodies`, `large`, `work`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("too much to do: ask again in a second")
