@@ -177,7 +177,7 @@ async def another_one(scene: Scene) -> None:
 
 async def emptied_while_a_replica_starts_anew(scene: Scene) -> None:
     """The one that starts knows nothing of the certificate that the other one serves."""
-    scene.webhook.members[1].stop(patience=0)
+    await asyncio.to_thread(scene.webhook.members[1].stop, patience=20)  # in order: a crash may fail what is under way
     await kubectl(scene, "-n", NAMESPACE, "delete", "secret", SECRET)
     scene.webhook.members[1].start()
     await kubectl(scene, "apply", "-f", str(MANIFESTS / "30-certificate.yaml"))
