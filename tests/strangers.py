@@ -135,9 +135,9 @@ ATTACKS: dict[str, Callable[[Stranger], Awaitable[None]]] = {
 
 
 @asynccontextmanager
-async def attacked(port: int, attack: str, address: str) -> AsyncIterator[None]:
+async def attacked(port: int, attack: str, address: str, niceness: int = 0) -> AsyncIterator[None]:
     """Meanwhile a stranger does this, and has begun to: in a process of its own, so that it delays no one but the server."""
-    command = [sys.executable, "-m", "tests.strangers", str(port), attack, address]
+    command = ["nice", f"-n{niceness}", sys.executable, "-m", "tests.strangers", str(port), attack, address]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
