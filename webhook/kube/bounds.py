@@ -15,17 +15,17 @@ from typing import Any, Final, NamedTuple
 
 from webhook.kube.pod import CONTAINER_LISTS, PREFERRED
 
-LARGEST: Final = 2 << 20
+MAX_REVIEW_BYTES: Final = 2 << 20
 """Bytes of a review whose object is looked at. etcd stores 1.5 MiB at most, and a pod of 100 kB is rare. The worst 2 MiB of
 JSON (`{"":{"":…`) take 100 MiB, and the gate of the mutating hook parses the pod once more."""
-DENSEST: Final = 500_000
+MAX_COLLECTIONS: Final = 500_000
 """Maps and lists in a body that is parsed at all. Each takes up to 230 bytes of memory for 5 of the body. What the API server has
 decoded has names in each, so that 8 MiB of it have fewer."""
-MOST_GROUPS: Final = 2_000
+MAX_GROUPS: Final = 2_000
 """Of a user. Exemptions look at each of them."""
-LARGEST_PATCH: Final = 1 << 18
+MAX_PATCH_BYTES: Final = 1 << 18
 """Bytes. What we add to a pod takes a few kB, unless it repeats what no object has: a label of a megabyte."""
-MOST: Final[Mapping[str, int]] = {
+LIMITS: Final[Mapping[str, int]] = {
     "containers": 256,
     "environment variables": 4096,
     "envFrom": 256,
@@ -49,7 +49,7 @@ MOST: Final[Mapping[str, int]] = {
     "templates": 64,
 }
 """In all of a pod. `templates`: of one object, where a path of the policy has `*`; `selector`: of a workload."""
-TOGETHER: Final = 4
+ALL_TEMPLATES: Final = 4
 """All templates of one object have this many times as much."""
 _Fields = tuple[tuple[str, str], ...]
 """Names of lists and maps, and what is in them."""
@@ -90,7 +90,7 @@ class Excess(NamedTuple):
 
 def of_size(size: int) -> list[Excess]:
     """Of a review with so many bytes."""
-    return [Excess("object", size, "bytes in the review", LARGEST)] if size > LARGEST else []
+    return [Excess("object", size, "bytes in the review", MAX_REVIEW_BYTES)] if size > MAX_REVIEW_BYTES else []
 
 
 def of_pod(pod: Any) -> list[Excess]:
@@ -106,7 +106,7 @@ def of_templates(pods: Iterable[Any]) -> list[Excess]:
         if past := _past(found):
             return past
         total.update(found)
-    return _past(total, TOGETHER)
+    return _past(total, ALL_TEMPLATES)
 
 
 def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
@@ -121,7 +121,7 @@ def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
 
 
 def counted(pod: Any) -> dict[str, int]:
-    """How much there is of each of MOST, as far as it is in pods."""
+    """How much there is of each of LIMITS, as far as it is in pods."""
     found: dict[str, int] = {}
     pod = _map(pod)
     spec = _map(pod.get("spec"))
@@ -131,7 +131,7 @@ def counted(pod: Any) -> dict[str, int]:
     if affinity := _map(spec.get("affinity")):
         found["values in node affinity"] = _node_terms(_map(affinity.get("nodeAffinity")))
         found["terms of pod affinity"] = _pod_terms(affinity)
-    if found.get("containers", 0) <= MOST["containers"]:  # with more there is nothing else to say
+    if found.get("containers", 0) <= LIMITS["containers"]:  # with more there is nothing else to say
         for kind in CONTAINER_LISTS:
             for container in _list(spec.get(kind)):
                 _count(found, _CONTAINER, container)
@@ -160,7 +160,7 @@ def _node_terms(affinity: Mapping[str, Any]) -> int:
         for part in ("matchExpressions", "matchFields"):
             expressions = _map(term).get(part)
             count += _values(expressions) if _few(expressions) else _size(expressions)
-            if count > MOST["values in node affinity"]:
+            if count > LIMITS["values in node affinity"]:
                 return count
     return count
 
@@ -177,14 +177,14 @@ def _values(expressions: Any) -> int:
 
 def _few(entries: Any) -> bool:
     """Whether they may be walked: a list of bounded length, or none."""
-    return not entries or (isinstance(entries, list) and len(entries) <= MOST["values in node affinity"])
+    return not entries or (isinstance(entries, list) and len(entries) <= LIMITS["values in node affinity"])
 
 
 def _past(found: Mapping[str, int], times: int = 1) -> list[Excess]:
     return [
-        Excess("metadata" if (what, what) in _METADATA else "spec", count, what, MOST[what] * times)
+        Excess("metadata" if (what, what) in _METADATA else "spec", count, what, LIMITS[what] * times)
         for what, count in found.items()
-        if count > MOST[what] * times
+        if count > LIMITS[what] * times
     ]
 
 
