@@ -23,7 +23,7 @@ from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.kube import bounds
-from webhook.kube.json_patch import Edit, apply
+from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -138,7 +138,7 @@ def _holds(edit: Edit, pod: Pod) -> bool:
     """The gate: a patch that does not apply is a 500 for the user, even under failurePolicy Ignore."""
     try:
         return apply(edit.operations, pod) == edit.object
-    except (LookupError, TypeError, ValueError):
+    except DOES_NOT_APPLY:
         return False
 
 

@@ -6,15 +6,14 @@ A general diff of two pods would be slower and would emit moves by coincidence o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
-
-from webhook.text import kind
 
 Path = tuple[str | int, ...]
 Operation = dict[str, Any]
 """`op`, `path` and, but for `remove`, `value`."""
+DOES_NOT_APPLY: Final = (AttributeError, LookupError, TypeError, ValueError)
 
 
 def pointer(path: Path) -> str:
@@ -96,7 +95,7 @@ def apply(operations: Iterable[Operation], obj: dict[str, Any]) -> dict[str, Any
 
     Nothing is changed in place: the result shares with `obj` what the operations leave alone. The general library copies the
     whole object and takes ten times as long; the tests hold this against it.
-    Raises LookupError, TypeError or ValueError where the API server would answer 500.
+    Raises one of DOES_NOT_APPLY where the API server would answer 500.
     """
     for operation in operations:
         path = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
@@ -104,22 +103,25 @@ def apply(operations: Iterable[Operation], obj: dict[str, Any]) -> dict[str, Any
     return obj
 
 
-def _applied(here: Any, path: Sequence[str | int], op: str, value: Any) -> Any:
-    """`here` with one operation done: a copy of what is on the path."""
-    if not isinstance(here, (dict, list)):
-        raise TypeError(f"there is nothing below {kind(here)}")
-    copy: Any = here.copy()
-    key: Any = path[0]
-    if isinstance(copy, list):
-        key = len(copy) if key == "-" else int(key)
-    if len(path) > 1:
-        copy[key] = _applied(copy[key], path[1:], op, value)
+def _applied(obj: Any, path: Sequence[str | int], op: str, value: Any) -> Any:
+    """`obj` with one operation done: a copy of what is on the path."""
+    *parents, key = path
+    copied = here = obj.copy()
+    for part in parents:
+        at: Any = int(part) if isinstance(here, list) else part
+        here[at] = here = here[at].copy()
+    if isinstance(here, list):
+        at = len(here) if key == "-" else int(key)
+        if op == "add":
+            here.insert(at, value)
+        elif op == "replace":
+            here[at] = value
+        else:
+            del here[at]
     elif op == "remove":
-        del copy[key]
-    elif op == "add" and isinstance(copy, list):
-        copy.insert(key, value)
+        del here[key]
+    elif op == "add" or key in here:
+        here[key] = value
     else:
-        if op == "replace":
-            copy[key]  # it must be there
-        copy[key] = value
-    return copy
+        raise KeyError(key)
+    return copied

@@ -149,8 +149,7 @@ def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
 
 
 def _decode(body: bytes) -> dict[str, Any]:
-    nested = body.count(b"{") + body.count(b"[")
-    if nested > MAX_COLLECTIONS:
+    if len(body) > MAX_COLLECTIONS and (nested := body.count(b"{") + body.count(b"[")) > MAX_COLLECTIONS:
         raise BadReview(
             f"wanted at most {MAX_COLLECTIONS} maps and lists in a body, saw {nested}: make the object smaller"
         )
