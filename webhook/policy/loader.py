@@ -25,6 +25,7 @@ _MOST_ENTRIES = 1024
 """Of one list or map: each decision may look at all of them."""
 _LONGEST_SCALAR = 64
 """Of what is no text: a number to the base 60 takes quadratic time."""
+_MOST_PROFILES = 100
 _MOST_PROBLEMS = 100
 _DEEPEST = 32
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -109,6 +110,9 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
     profiles = data.get("profiles")
     if not isinstance(profiles, dict):
         return data
+    if len(profiles) > _MOST_PROFILES:
+        seen = f"saw {len(profiles)}; wanted at most {_MOST_PROFILES}: share them between namespaces"
+        raise PolicyError([f"profiles: {seen}"])
     base = profiles.get("default") or {}
     filled_up = _size(base) * (len(profiles) + 1)
     if filled_up > _MOST_FILLED:
