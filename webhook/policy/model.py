@@ -49,7 +49,6 @@ from webhook.rules.gpu_sharing import GpuSharing
 from webhook.rules.gpu_zero import GpuZero
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
-from webhook.rules.ld_preload import LdPreload
 from webhook.rules.node_name import NodeName
 from webhook.rules.pdb_missing import PdbMissing
 from webhook.rules.priority_class import PriorityClassAllowed
@@ -109,7 +108,6 @@ class Rules(Settings):
     capabilities: Capabilities = Capabilities()
     runtime_class: RuntimeClass = RuntimeClass()
     node_name: NodeName = NodeName()
-    ld_preload: LdPreload = LdPreload()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
     """--- What runs badly"""
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
