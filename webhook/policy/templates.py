@@ -146,10 +146,8 @@ def _count(holder: Any, key: str) -> int | None:
 
 def _at(obj: Any, path: Path) -> Any:
     for part in path:
-        if isinstance(obj, dict):
-            obj = obj.get(part)
-        else:
-            obj = obj[part] if isinstance(obj, list) and isinstance(part, int) else None
+        listed = isinstance(obj, list) and isinstance(part, int)
+        obj = obj[part] if listed else obj.get(part) if isinstance(obj, dict) else None
     return obj
 
 
