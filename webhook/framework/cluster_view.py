@@ -48,10 +48,6 @@ class Cluster(Protocol):
         """False while there is no state, or it is too old to choose a node by."""
 
     @property
-    def versions(self) -> tuple[object, ...]:
-        """Changes when anything does that units read here."""
-
-    @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """By name. Empty while not yet known: see `knows_priority_classes`."""
 

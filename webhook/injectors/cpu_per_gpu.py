@@ -77,13 +77,13 @@ class CpuPerGpuRequests(Injector):
             return Outcome("skipped", given)
         filled = [(each, _written(given, lacks, gpus)) for each, gpus, lacks in starved]
         if context.place and not context.place(_with(edit.object, filled)).nodes and context.place(edit.object).nodes:
-            return Outcome("skipped", "no node has as much free now", settled=False)
+            return Outcome("skipped", "no node has as much free now")
         for container, requests in filled:
             for resource, quantity in requests.items():
                 edit.set((*container.path, "resources", "requests", resource), quantity)
         less = any(given[resource] < per.least[resource] for resource in given)
         total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
-        return Outcome("filledLess" if less else "filled", total, settled=context.place is None)
+        return Outcome("filledLess" if less else "filled", total)
 
     def _given(
         self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from webhook.framework.interface import Settings
-from webhook.kube.bounds import MOST
+from webhook.kube.bounds import LIMITS
 from webhook.kube.json_patch import Path
 from webhook.kube.pod import Pod
 from webhook.text import bare
@@ -116,7 +116,7 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
             for number, path in enumerate(_paths(obj, custom.path.split("."))):
-                if number > MOST["templates"]:  # one more than is looked at tells that there are too many
+                if number > LIMITS["templates"]:  # one more than is looked at tells that there are too many
                     return
                 yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
 

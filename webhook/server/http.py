@@ -33,8 +33,8 @@ twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
 LARGE_SECONDS: Final = 10.0
-"""Between two bodies above `bounds.LARGEST` on one path. Their object is not looked at, and to parse one takes the only thread a
-third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
+"""Between two bodies above `bounds.MAX_REVIEW_BYTES` on one path. Their object is not looked at, and to parse one takes the only
+thread a third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
 MOST_FAILURES: Final = 10
 """Lines in a second about handlers that failed: the first tell what the others would."""
 MOST_TEXTS: Final = 10
@@ -123,7 +123,7 @@ class Edge:
         if size > LARGEST_BODY:
             raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
         self.queue.room(peer, cost(size))
-        large = size > bounds.LARGEST
+        large = size > bounds.MAX_REVIEW_BYTES
         if large:
             self._large(request)
         if hdrs.EXPECT in request.headers and request.transport is not None:
@@ -144,7 +144,7 @@ class Edge:
                 while chunk := await request.content.readany():
                     body += chunk
                     self.bytes.moved(slow, len(chunk))
-                    if not large and len(body) > bounds.LARGEST:
+                    if not large and len(body) > bounds.MAX_REVIEW_BYTES:
                         large = True
                         self._large(request)
                     if len(body) > LARGEST_BODY:
