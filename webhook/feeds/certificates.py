@@ -6,7 +6,6 @@ The webhook configurations are watched as well: a `caBundle` that somebody blank
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Final
 from webhook.errors import ApiError, BadInput, CertificateError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
-from webhook.feeds.watch import Feed, Pages
+from webhook.feeds.watch import Feed, Sink
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 from webhook.tls.issue import Pair
@@ -57,36 +56,15 @@ class Pace:
         return max(0.0, -self._left * QUICK_SECONDS)
 
 
-class ConfigurationSink:
-    """A webhook configuration on its way to the keeper: `woken` is set where it is not as it should be."""
+class ConfigurationSink(Sink):
+    """Wakes the keeper when a webhook configuration is not as it should be."""
 
     def __init__(self, keeper: Keeper, woken: asyncio.Event) -> None:
         self._keeper, self._woken = keeper, woken
 
-    def listing(self) -> Pages:
-        return _Pages(self)
-
     def seen(self, obj: Object) -> None:
         if not self._keeper.points(obj):
             self._woken.set()
-
-    def gone(self, obj: Object) -> None:
-        """A deleted configuration needs no bundle."""
-
-    def heard(self) -> None:
-        """A round asks again in any case."""
-
-
-class _Pages:
-    def __init__(self, sink: ConfigurationSink) -> None:
-        self._sink = sink
-
-    def add(self, objects: Iterable[Object]) -> None:
-        for obj in objects:
-            self._sink.seen(obj)
-
-    def done(self) -> None:
-        """What is not there needs nothing."""
 
 
 def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger) -> None:
@@ -96,8 +74,8 @@ def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger)
         fields = f"metadata.name={keeper.configuration}"
         sink = ConfigurationSink(keeper, woken)
         path = f"{CONFIGURATIONS}/{kind}"
-        # `refused`: without the right to watch (older access rules) the rounds still find what is wrong.
-        feed = Feed(api, kind, path, sink, metrics, log, fields=fields, refused=lambda: None)
+        # Without the right to watch (older access rules) the rounds still find what is wrong.
+        feed = Feed(api, kind, path, sink, metrics, log, fields=fields, optional=True)
         tasks.start(f"feed {kind}", feed.run)
     tasks.start("certificate", lambda: keep(keeper, metrics, log, woken))
 

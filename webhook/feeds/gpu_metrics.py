@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import aiohttp
 import structlog
@@ -20,12 +19,10 @@ import structlog
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import GpuAdmissionError
-from webhook.feeds.access import Access
 from webhook.feeds.api import Api
-from webhook.feeds.gpu_source import Source, Wiring, http_session, module_of
-from webhook.feeds.gpu_targets import Targets
+from webhook.feeds.exporters import Exporters
+from webhook.feeds.gpu_source import Source, Wiring, http_session, source_of
 from webhook.feeds.watch import Feed
-from webhook.kube.gpus import GpuName, Gpus
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
@@ -35,13 +32,6 @@ _REPORTED_AT_ONCE = 200
 """Between two turns of the event loop."""
 _LOOK_SECONDS = 1.0
 """How soon a new policy is noticed."""
-
-
-class MetricsPolicy(NamedTuple):
-    """What a policy says about GPU metrics."""
-
-    settings: GpuMetricsSettings
-    gpus: tuple[GpuName, ...]
 
 
 class GpuMetrics:
@@ -56,7 +46,6 @@ class GpuMetrics:
         sink: Utilisation,
         report_use: ReportUse,
         api: Api,
-        access: Callable[[], Awaitable[Access]],
         metrics: Metrics,
         log: Logger,
         *,
@@ -66,8 +55,7 @@ class GpuMetrics:
     ) -> None:
         self._current = current
         self._sink, self._report_use = sink, report_use
-        self._api, self._access = api, access
-        self._metrics, self._log = metrics, log
+        self._api, self._metrics, self._log = api, metrics, log
         self._ca_file, self._token_file = ca_file, token_file
         self._clock = clock
         self._polls = {"succeeded": 0, "failed": 0}
@@ -88,46 +76,35 @@ class GpuMetrics:
         """For ever. Only a bug of ours ends it."""
         async with http_session(str(self._ca_file) if self._ca_file else None) as http:
             while True:
-                metrics_policy = self._metrics_policy()
-                self._sink.configure(metrics_policy.settings)
-                work = asyncio.create_task(self._follow(metrics_policy, http))
+                settings = self._settings()
+                self._sink.configure(settings)
+                work = asyncio.create_task(self._follow(settings, http))
                 try:
-                    while self._metrics_policy() == metrics_policy and not work.done():  # noqa: ASYNC110  a policy does not tell
+                    while self._settings() == settings and not work.done():  # noqa: ASYNC110  a policy does not tell
                         await asyncio.sleep(_LOOK_SECONDS)
                 finally:
                     work.cancel()
                     with suppress(asyncio.CancelledError):
                         await work
 
-    def _metrics_policy(self) -> MetricsPolicy:
+    def _settings(self) -> GpuMetricsSettings:
         policy = self._current()
-        return (
-            MetricsPolicy(policy.file.gpu_metrics, policy.gpus.names)
-            if policy
-            else MetricsPolicy(GpuMetricsSettings(), ())
-        )
+        return policy.file.gpu_metrics if policy else GpuMetricsSettings()
 
-    async def _follow(self, metrics_policy: MetricsPolicy, http: aiohttp.ClientSession) -> None:
-        """Watch the pods that are asked, and poll, until cancelled."""
-        settings, file = metrics_policy.settings, self._token_file
-        module = module_of(settings.source)
-        pods = module.pods(settings, Gpus(metrics_policy.gpus)) if module else None
-        targets = Targets(pods.choose if pods else lambda _: None)
+    async def _follow(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession) -> None:
+        """Watch the exporters, and poll, until cancelled."""
+        file, exporters = self._token_file, Exporters(settings.dcgm)
         token = (lambda: file.read_text().strip()) if file else None
-        source = module.source(Wiring(settings, http, self._access, targets, token)) if module else None
+        source = source_of(Wiring(settings, http, exporters, token))
         feed = GpuMetricsFeed(
             settings, source, self._sink, self._report_use, self._polls, log=self._log, clock=self._clock
         )
+        watch = Feed(
+            self._api, "exporters", exporters.path, exporters, self._metrics, self._log, labels=exporters.labels
+        )
         async with asyncio.TaskGroup() as group:
-            if pods:
-                watch = Feed(
-                    *(self._api, "gpu targets", pods.path, targets, self._metrics, self._log),
-                    labels=pods.labels,
-                    fields=pods.fields,
-                )
+            if source:
                 group.create_task(watch.run())
-                if pods.awaited:
-                    await targets.listed.wait()
             await feed.run()
 
 

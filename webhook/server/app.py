@@ -117,7 +117,6 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
         Utilisation(GpuMetricsSettings()),
         process.state.gpu_use_seen,
         api,
-        _access(settings),
         process.metrics,
         process.log,
         ca_file=settings.prometheus_ca,
