@@ -110,7 +110,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
         pytest.param(page("gone", status=503), 'answered 503 "gone"; wanted 200', id="an error"),
         pytest.param(page("x\n\x1b[2J" * 400, status=500), "\\\\n\\\\x1b[2J", id="an error that would clear the screen"),
         pytest.param(elsewhere, "answered 302", id="a redirect: never followed"),
-        pytest.param(endless, f"more than {dcgm.MOST_BYTES} bytes", id="a page without an end"),
+        pytest.param(endless, f"more than {dcgm.MAX_BYTES} bytes", id="a page without an end"),
         pytest.param(zipped, "answered compressed though asked not to", id="8 MiB in 40 KiB"),
         pytest.param(zipped_error, 'answered 500 "\\x1f', id="an error that unpacks to megabytes"),
         pytest.param(silent, "TimeoutError", id="silence"),

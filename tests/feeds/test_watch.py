@@ -96,7 +96,7 @@ async def scene(**options: Any) -> AsyncIterator[Scene]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses are real, only short."""
     monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
-    monkeypatch.setattr(tasks_module, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(tasks_module, "MAX_PAUSE", 0.05)
 
 
 async def test_what_is_listed_and_what_changes_is_mirrored() -> None:

@@ -23,8 +23,9 @@ from webhook.tls.serve import LiveContext
 
 FILE_SECONDS: Final = 10.0
 """Between two looks at the files of a certificate."""
-MOST_QUICK: Final = 5
-QUICK_SECONDS: Final = 1.0
+BURST: Final = 5
+BURST_SECONDS: Final = 1.0
+"""After a burst of rounds ahead of their time, there is one in so many seconds."""
 
 
 class FilePair:
@@ -43,17 +44,17 @@ class FilePair:
 
 
 class Pace:
-    """How soon there may be a round ahead of its time: at once for the first few, then one in QUICK_SECONDS. Somebody who
+    """How soon there may be a round ahead of its time: at once for the first few, then one in BURST_SECONDS. Somebody who
     edits all the time, or another writer of caBundle, costs the API server no more than that."""
 
     def __init__(self, now: float) -> None:
-        self._left, self._at = float(MOST_QUICK), now
+        self._left, self._at = float(BURST), now
 
     def wait(self, now: float) -> float:
         """Take one; the seconds until it may begin."""
-        self._left = min(float(MOST_QUICK), self._left + (now - self._at) / QUICK_SECONDS) - 1
+        self._left = min(float(BURST), self._left + (now - self._at) / BURST_SECONDS) - 1
         self._at = now
-        return max(0.0, -self._left * QUICK_SECONDS)
+        return max(0.0, -self._left * BURST_SECONDS)
 
 
 class ConfigurationSink(Sink):
@@ -63,7 +64,7 @@ class ConfigurationSink(Sink):
         self._keeper, self._woken = keeper, woken
 
     def seen(self, obj: Object) -> None:
-        if not self._keeper.points(obj):
+        if not self._keeper.has_bundle(obj):
             self._woken.set()
 
 
@@ -94,7 +95,7 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
                 log.info("certificate", done=done)
             last = ""
         except (ApiError, BadInput, CertificateError) as error:
-            metrics.certificate_errors.add()
+            metrics.certificate_errors.inc()
             if str(error) != last:
                 last = str(error)
                 log.error("certificate", why=last)

@@ -22,9 +22,9 @@ from webhook.feeds.exporters import Exporter
 from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, get, put
 from webhook.text import plural
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """16 GPUs of 7 MIG instances with 60 metrics each are 3 MiB."""
-_LONGEST_LINE = 4096
+_MAX_LINE = 4096
 _AT_ONCE = 16
 _LINES_AT_ONCE = 16
 """Between two turns of the event loop: about 0.7 ms."""
@@ -41,7 +41,7 @@ def parse_page(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -
             if end < 0 and line.partition(" ")[0] in names:
                 ignored["no GPU label"] += 1
             continue
-        if len(line) > _LONGEST_LINE:
+        if len(line) > _MAX_LINE:
             ignored["line too long"] += 1
             continue
         try:
@@ -96,7 +96,7 @@ class DcgmSource:
         url = URL.build(scheme="http", host=exporter.address, port=self._settings.dcgm.port, path="/metrics")
         # An idle connection would be closed before the next poll anyway, and there may be thousands.
         headers = {"Connection": "close"}
-        page = (await get(self._http, str(url), self._settings.timeout, MOST_BYTES, headers=headers)).decode(
+        page = (await get(self._http, str(url), self._settings.timeout, MAX_BYTES, headers=headers)).decode(
             errors="replace"
         )
         for number, (labels, reading, value) in enumerate(parse_page(page, self._names, into.ignored), 1):

@@ -28,14 +28,14 @@ from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 ReportUse = Callable[[str, NodeUse], None]
-_REPORTED_AT_ONCE = 200
+_REPORTED_PER_TURN = 200
 """Between two turns of the event loop."""
-_LOOK_SECONDS = 1.0
+_POLICY_SECONDS = 1.0
 """How soon a new policy is noticed."""
 
 
 class GpuMetrics:
-    """Begins anew when `gpuMetrics` of the policy changes. `report_use` gets what `GpuMetricsFeed` tells.
+    """Begins anew when `gpuMetrics` of the policy changes. `report_use`: see `GpuMetricsFeed`.
 
     `ca_file` and `token_file` are for Prometheus; the token is read at each poll.
     """
@@ -80,8 +80,8 @@ class GpuMetrics:
                 self._sink.configure(settings)
                 work = asyncio.create_task(self._follow(settings, http))
                 try:
-                    while self._settings() == settings and not work.done():  # noqa: ASYNC110  a policy does not tell
-                        await asyncio.sleep(_LOOK_SECONDS)
+                    while self._settings() == settings and not work.done():  # noqa: ASYNC110  a change of policy has no event
+                        await asyncio.sleep(_POLICY_SECONDS)
                 finally:
                     work.cancel()
                     with suppress(asyncio.CancelledError):
@@ -111,7 +111,7 @@ class GpuMetrics:
 class GpuMetricsFeed:
     """The loop over one source. `report_use` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
 
-    Not told: how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
+    It does not know how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class GpuMetricsFeed:
         self._clock = clock
         self._pause = pause
         self._jitter = jitter
-        self._complaint = ""
+        self._failure = ""
 
     async def run(self) -> None:
         """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval.
@@ -147,12 +147,12 @@ class GpuMetricsFeed:
         if self._source is None:
             await asyncio.Event().wait()
         interval = self._settings.interval
-        in_a_row = 0
+        failures = 0
         while True:
-            in_a_row = 0 if await self.poll() else in_a_row + 1
+            failures = 0 if await self.poll() else failures + 1
             # The jitter: replicas that started together must not ask together for ever.
-            if in_a_row:
-                await self._pause(min(interval, 2.0 ** min(in_a_row - 1, 20)) * self._jitter(0.5, 1.0))
+            if failures:
+                await self._pause(min(interval, 2.0 ** min(failures - 1, 20)) * self._jitter(0.5, 1.0))
             else:
                 await self._pause(interval * self._jitter(0.9, 1.1))
 
@@ -164,33 +164,33 @@ class GpuMetricsFeed:
             async with asyncio.timeout(self._settings.stale_after):
                 await self._source.poll(self._sink)
             self._sink.commit(self._clock())
-            complaint = ""
+            failure = ""
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
-            complaint = f"{type(error).__name__}: {error}"[:500]
+            failure = f"{type(error).__name__}: {error}"[:500]
         except Exception as error:  # a bug of ours must not leave old numbers standing for ever
-            complaint = f"a bug: {type(error).__name__}"
+            failure = f"a bug: {type(error).__name__}"
             self._log.error("GPU metrics", **cause(error))
-        if complaint:
+        if failure:
             self._sink.refresh(self._clock())
-        self._polls["failed" if complaint else "succeeded"] += 1
-        self._report(complaint)
+        self._polls["failed" if failure else "succeeded"] += 1
+        self._report(failure)
         await self._publish()
-        return not complaint
+        return not failure
 
-    def _report(self, complaint: str) -> None:
+    def _report(self, failure: str) -> None:
         """One line when it breaks or breaks otherwise, one when it works again; not one for each poll."""
-        if complaint and complaint != self._complaint:
+        if failure and failure != self._failure:
             self._log.warning(
                 "GPU metrics cannot be read; nodes are ranked by allocation once they are stale",
-                why=complaint,
+                why=failure,
                 source=self._settings.source,
             )
-        elif self._complaint and not complaint:
+        elif self._failure and not failure:
             self._log.info("GPU metrics are read again", source=self._settings.source)
-        self._complaint = complaint
+        self._failure = failure
 
     async def _publish(self) -> None:
         for number, (name, use) in enumerate(self._sink.changes(), 1):
             self._report_use(name, use)
-            if not number % _REPORTED_AT_ONCE:
+            if not number % _REPORTED_PER_TURN:
                 await asyncio.sleep(0)

@@ -34,10 +34,10 @@ _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
 """Labels that tell the GPUs of a node apart; the first that a series has. DCGM labels MIG instances by the UUID of
 their GPU and GPU_I_ID."""
 _INSTANCE = "GPU_I_ID"
-_LONGEST_LABEL = 128
-_LONGEST_NODE = 300
+_MAX_LABEL = 128
+_MAX_NODE = 300
 _NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
-MOST_CONNECTIONS = 32
+MAX_CONNECTIONS = 32
 _CONNECT_SECONDS = 3.0
 """A node that is gone does not even refuse: hundreds of them must not use up the time of the others."""
 
@@ -77,7 +77,7 @@ def put(
     """Add one number of a series with these labels. `xids`: what makes a GPU sick."""
     gpu = next((labels[key] for key in _GPU if labels.get(key)), None)
     instance = labels.get(_INSTANCE, "")
-    if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _LONGEST_LABEL:
+    if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _MAX_LABEL:
         into.ignored["no GPU label"] += 1
         return
     if reading is Reading.SICK and 0 <= value < 10_000:
@@ -92,7 +92,7 @@ def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: 
     is its address with a port.
     """
     value = next((labels[key] for key in settings.node_labels if labels.get(key)), None)
-    if not isinstance(value, str) or len(value) > _LONGEST_NODE:
+    if not isinstance(value, str) or len(value) > _MAX_NODE:
         return None
     host, name = _host(value)
     return exporters.get(host) or name
@@ -109,7 +109,7 @@ def http_session(ca_file: str | None = None) -> aiohttp.ClientSession:
     """A session for `get`: no cookies, no proxy of the environment, no decompression. Raises OSError for a bad CA."""
     context: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, ssl=context),
+        connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ssl=context),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # a small body that unpacks to gigabytes is not bounded by reading it in pieces
         trust_env=False,

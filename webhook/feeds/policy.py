@@ -56,7 +56,7 @@ class CurrentPolicy:
         if self.current is None:
             self.current, self.shipped = Policy.load(shipped_policy()), True
         self.error = why
-        self._metrics.policy_errors.add()
+        self._metrics.policy_errors.inc()
         self._log.error("policy refused", why=why.splitlines(), stays=self.current.hash, shipped=self.shipped)
 
     @property
@@ -121,7 +121,7 @@ class ConfigMapSink(Sink):
         self._report(metadata)
 
     def _report(self, config_map: Object) -> None:
-        if self._reports.full():  # somebody writes faster than we tell of it: the newest counts
+        if self._reports.full():  # somebody writes faster than we report: the newest counts
             self._reports.get_nowait()
         self._reports.put_nowait(_event(config_map, self._current.remark))
 

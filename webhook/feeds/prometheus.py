@@ -16,7 +16,7 @@ from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, get, node_of, put
 from webhook.text import quoted
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Of the answer to one query."""
 _PART = 1 << 16
 """Bytes that are parsed in one turn of the event loop."""
@@ -89,7 +89,7 @@ class PrometheusSource:
             if not query:
                 continue
             params = {"query": query, "timeout": f"{settings.timeout:g}s"}
-            body = await get(self._http, self._url, settings.timeout, MOST_BYTES, params=params, headers=headers)
+            body = await get(self._http, self._url, settings.timeout, MAX_BYTES, params=params, headers=headers)
             for elements in vector(body):
                 self._put(elements, READINGS[key], exporters, into)
                 await asyncio.sleep(0)

@@ -22,7 +22,7 @@ from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 WATCH_SECONDS: Final = 30
-"""How long one watch lasts. Its end and the beginning of the next tell that the API server is alive, twice as often as
+"""How long one watch lasts. Its end and the beginning of the next show that the API server is alive, twice as often as
 its bookmarks (one a minute) would; the last bookmark comes just before the end, so nothing is lost in between."""
 SILENCE_SECONDS: Final = WATCH_SECONDS * 1.5
 """A watch that said nothing for this long, its end included, is half-open: the other side has forgotten it."""
@@ -30,9 +30,9 @@ _LIST_AGAIN = frozenset((400, 410, 504))
 """410: the version is too old. 504 and 400: it is too new or not one of this server's, which came back from a backup."""
 _REFUSED = frozenset((403, 404))
 """The kind is not served, or not to us."""
-RARELY: Final = 30.0
-RAREST: Final = 600.0
-"""Seconds before the second try, and at most, of a kind that we can do without. Somebody has to grant or install it."""
+OPTIONAL_PAUSE: Final = 30.0
+MAX_OPTIONAL_PAUSE: Final = 600.0
+"""Seconds before the second try, and at most, of an optional kind that is refused. Somebody has to grant or install it."""
 
 
 class Sink:
@@ -89,7 +89,7 @@ class Feed:
         self._failing = False
         self._backoff = Backoff()
         self._optional = optional
-        self._patience = Backoff(RARELY, longest=RAREST)
+        self._optional_backoff = Backoff(OPTIONAL_PAUSE, limit=MAX_OPTIONAL_PAUSE)
 
     async def run(self) -> None:
         """For ever. Only a bug of ours ends it."""
@@ -105,17 +105,17 @@ class Feed:
                     self._sink.refused()
                     self._version = ""
                     self._warn(error)
-                    await self._patience.pause()
+                    await self._optional_backoff.pause()
                     continue
                 if error.status in _LIST_AGAIN:
                     self._version = ""
-                self._metrics.feed_errors.add(self._name)
+                self._metrics.feed_errors.labels(self._name).inc()
                 self._warn(error)
                 await self._backoff.pause()
 
     async def _list(self) -> str:
         """The version that the list is of."""
-        self._metrics.relists.add(self._name)
+        self._metrics.relists.labels(self._name).inc()
         self._sink.list_begins()
         query = {**self._query, "limit": str(self._page)}
         while True:
@@ -166,12 +166,12 @@ class Feed:
         try:
             receive(obj)
         except Exception as error:  # one object that we cannot read must not cost us all others
-            self._metrics.feed_errors.add(self._name)
+            self._metrics.feed_errors.labels(self._name).inc()
             self._log.error("object not understood", feed=self._name, uid=_uid(obj), **cause(error))
 
     def _works(self) -> None:
         self._backoff.reset()
-        self._patience.reset()
+        self._optional_backoff.reset()
         if self._failing:
             self._failing = False
             self._log.info("feed works again", feed=self._name)

@@ -64,10 +64,9 @@ async def run(settings: ServeSettings) -> None:
         await _start_tls(process, tasks, api)
         ports = await process.listen()
         tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
-        while process.unknown() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
+        while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
             await asyncio.sleep(0.05)
         if not end.done():
-            process.warm()
             _settle()
             sys.stdout.buffer.write(orjson.dumps(ports) + b"\n")
             sys.stdout.flush()

@@ -31,7 +31,9 @@ from webhook.text import listed
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
-MOST_TRUSTED = 4  # the current CA and those that replicas may still serve, even if somebody makes ever new ones
+MAX_AUTHORITIES = (
+    4  # of a bundle: the current CA and those that replicas may still serve, however often somebody makes new ones
+)
 SKEW = timedelta(hours=1)
 """Certificates begin this long before they are made: the clocks of control plane and nodes are never quite equal."""
 
@@ -132,22 +134,22 @@ def check_ca(ca: Pair, now: datetime) -> None:
     """Raises CertificateError where `ca` is no CA that may sign now."""
     check(ca, now)
     try:
-        found = _certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value
+        is_ca = _certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
-        found = x509.BasicConstraints(ca=False, path_length=None)
-    if not found.ca:
+        is_ca = False
+    if not is_ca:
         raise CertificateError("the certificate is not that of a CA: make a new CA")
 
 
 def bundled(ca: Pair, others: Iterable[bytes], now: datetime) -> Pair:
     """`ca`, and behind it the other authorities (PEM) that are still valid: clients are to trust all of them.
 
-    At most MOST_TRUSTED, each once, the first ones. Of `others` what is no certificate is left out.
+    At most MAX_AUTHORITIES, each once, the first ones. Of `others` what is no certificate is left out.
     """
-    found = _certificates(ca.certificate)[:1]
-    found += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
-    kept = list(dict.fromkeys(found))[:MOST_TRUSTED]
-    return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in kept), ca.key)
+    bundle = _certificates(ca.certificate)[:1]
+    bundle += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
+    bundle = list(dict.fromkeys(bundle))[:MAX_AUTHORITIES]
+    return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in bundle), ca.key)
 
 
 def authorities(pem: bytes) -> list[bytes]:
@@ -162,9 +164,8 @@ def made(certificate: bytes) -> datetime:
 
 def renewal(certificate: bytes) -> datetime:
     """When to renew: after two thirds of its life, so that a third is left to notice that renewing fails."""
-    found = _certificates(certificate)[0]
-    life = found.not_valid_after_utc - found.not_valid_before_utc
-    return found.not_valid_before_utc + life * 2 / 3
+    begins, ends = _certificates(certificate)[0].not_valid_before_utc, _certificates(certificate)[0].not_valid_after_utc
+    return begins + (ends - begins) * 2 / 3
 
 
 def _builder(
@@ -205,10 +206,10 @@ def _alternative(name: str) -> x509.GeneralName:
 
 def _alternatives(certificate: x509.Certificate) -> list[str]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    return [*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))]
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
