@@ -59,10 +59,10 @@ class Listener:
         self._silent = silent
         self._socket: socket.socket | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        self._waiting = Handshakes(self._begin)
+        self._rate = Rate()
+        self._waiting = Handshakes(self._begin, self._rate)
         self._handshakes: set[asyncio.Task[None]] = set()
         self._connections = Connections(limit)
-        self._rate = Rate()
         logger = logging.Logger("http", logging.DEBUG)  # not a registered one: its filter ends with this listener
         logger.parent = logging.getLogger()
         logger.addFilter(partial(is_no_bad_request, metrics=metrics))
@@ -118,13 +118,8 @@ class Listener:
             except OSError:  # no file or no memory is left: somebody goes, and the next turn tries again
                 self._end(self._connections.spare())
                 return
-            peer = str(address[0])
-            if not self._rate.allows(peer, now):
-                self._metrics.cut.labels("refused").inc()
-                accepted.close()
-                continue
             accepted.setblocking(False)
-            connection = Connection(peer)
+            connection = Connection(str(address[0]))
             connection.cut = partial(self._waiting.end, connection)
             self._waiting.add(accepted, connection)
             self._end(self._connections.add(connection, now))
