@@ -57,15 +57,7 @@ def make_ca(now: datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     # The day in the name tells one CA of a bundle from the next; verifiers go by the key identifiers.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpu-admission CA {now:%Y-%m-%d}")])
-    certificate = (
-        _builder(name, name, key.public_key(), now, CA_LIFE)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(sign_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-        .sign(key, SHA256())
-    )
-    return _pair(certificate, key)
+    return _issued(name, key, name, key, now, CA_LIFE, x509.BasicConstraints(ca=True, path_length=0))
 
 
 def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
@@ -79,20 +71,12 @@ def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
     if now >= issuer[0].not_valid_after_utc:
         raise CertificateError(f"the CA ended at {_minute(issuer[0].not_valid_after_utc)}: make a new one")
     key = ec.generate_private_key(ec.SECP256R1())
-    alternatives = [_alternative(name) for name in names]
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-admission")])
     life = min(LEAF_LIFE, issuer[0].not_valid_after_utc - now)
-    certificate = (
-        _builder(subject, issuer[0].subject, key.public_key(), now, life)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(sign_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
-        .sign(issuer_key, SHA256())
-    )
-    return _pair(certificate, key)
+    server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    san = x509.SubjectAlternativeName([_alternative(name) for name in names])
+    constraints = x509.BasicConstraints(ca=False, path_length=None)
+    return _issued(subject, key, issuer[0].subject, issuer_key, now, life, constraints, server, san)
 
 
 def check(pair: Pair, now: datetime) -> datetime:
@@ -168,33 +152,39 @@ def renewal(certificate: bytes) -> datetime:
     return begins + (ends - begins) * 2 / 3
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
-) -> x509.CertificateBuilder:
-    now = now.astimezone(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
-        .not_valid_after(now + life)
+def _issued(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    now: datetime,
+    life: timedelta,
+    constraints: x509.BasicConstraints,
+    *extensions: x509.ExtensionType,
+) -> Pair:
+    usage = dict.fromkeys(_USAGES, False) | dict.fromkeys(_CA_USAGES if constraints.ca else _LEAF_USAGES, True)
+    builder = (
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now.astimezone(UTC) - SKEW)
+        .not_valid_after(now.astimezone(UTC) + life)
+        .add_extension(constraints, critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    certificate = builder.sign(issuer_key, SHA256())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Pair(certificate.public_bytes(Encoding.PEM), private)
 
 
-def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not sign_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=sign_certificates,
-        crl_sign=sign_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+_CA_USAGES, _LEAF_USAGES = ("key_cert_sign", "crl_sign"), ("digital_signature",)
+_USAGES = (
+    *(*_CA_USAGES, *_LEAF_USAGES),
+    *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only"),
+)
+"""All that there are: each has to be given."""
 
 
 def _alternative(name: str) -> x509.GeneralName:
@@ -210,12 +200,6 @@ def _alternatives(certificate: x509.Certificate) -> list[str]:
     except x509.ExtensionNotFound:
         return []
     return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
-
-
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
-    return Pair(
-        certificate.public_bytes(Encoding.PEM), key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
 
 
 def _load(pair: Pair) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
