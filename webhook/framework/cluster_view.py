@@ -1,6 +1,6 @@
 """What units may read: the workload of the pod, the cluster at this moment, and the nodes ranked for the pod.
 
-Plain values without behaviour. `cluster` and `placement` fill them, `interface.Context` carries them, units read them.
+Plain values. `cluster` and `placement` fill them, `interface.Context` carries them.
 """
 
 from __future__ import annotations
