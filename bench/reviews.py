@@ -119,7 +119,7 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[
     def always(bodies: list[bytes]) -> Bodies:
         return lambda number: bodies
 
-    found = [
+    listed = [
         Row("echo", least, "/echo", always(known)),
         Row(YARDSTICK, least, "/nothing", always(known)),
         Row("mutate: 500 workloads", ours, "/mutate", always(known), 2.0),
@@ -129,16 +129,16 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[
         Row("validate: admitted", ours, "/validate", always(admitted), 2.0),
         Row("validate: refused", ours, "/validate", always(refused), 2.0),
     ]
-    found += [
+    listed += [
         Row(f"mutate: a Deployment of {number:,}", ours, "/mutate", burst("replicaset", number), 2.0, 1.5)
         for number in replicas
     ]
     if COMPILED:
         python = stack.enter_context(serving(cluster, certificates, folder, ("env", f"PYTHONPATH={_ROOT}")))
         kept = ("mutate: 500 workloads", "validate: admitted")
-        again = [row for row in found if row.title in kept]
-        found += [Row(f"{row.title}, as Python", python, row.path, row.bodies) for row in again]
-    return found
+        again = [row for row in listed if row.title in kept]
+        listed += [Row(f"{row.title}, as Python", python, row.path, row.bodies) for row in again]
+    return listed
 
 
 def measure(
