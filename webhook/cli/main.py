@@ -11,12 +11,17 @@ from webhook.cli.certs import certs
 from webhook.cli.export import export
 from webhook.cli.lint import lint
 from webhook.cli.mutate import mutate
+from webhook.cli.nodes import nodes
 from webhook.cli.serve import serve
+from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import guarded
 from webhook.cli.units import units
 from webhook.cli.validate import validate
 
-COMMANDS: Final[tuple[Callable[..., Any], ...]] = (mutate, validate, lint, units, export, certs, serve)
+COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
+    *(nodes, snapshot, mutate, validate),
+    *(lint, units, export, certs, serve),
+)
 app = typer.Typer(
     name="gpu-admission",
     help="GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why.",
