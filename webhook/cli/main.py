@@ -12,6 +12,7 @@ from webhook.cli.export import export
 from webhook.cli.lint import lint
 from webhook.cli.mutate import mutate
 from webhook.cli.nodes import nodes
+from webhook.cli.pending import pending
 from webhook.cli.serve import serve
 from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import guarded
@@ -19,7 +20,7 @@ from webhook.cli.units import units
 from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(nodes, snapshot, mutate, validate),
+    *(pending, nodes, snapshot, mutate, validate),
     *(lint, units, export, certs, serve),
 )
 app = typer.Typer(
