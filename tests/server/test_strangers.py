@@ -235,7 +235,7 @@ async def test_answers_that_nobody_reads_are_bounded_in_bytes(monkeypatch: pytes
         assert await asked(ours, b"{large}") == 200
 
 
-async def test_who_dials_without_end_is_cut_before_the_handshake_and_others_are_not(
+async def test_who_dials_without_end_waits_for_its_handshakes_and_others_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(handshakes, "BURST", 20)
@@ -243,13 +243,15 @@ async def test_who_dials_without_end_is_cut_before_the_handshake_and_others_are_
         opened.append(ours := await dial(it))
         assert await asked(ours) == 200
         for _ in range(100):
-            opened.append(await dial(it, "127.0.7.2", None))
+            opened.append(stranger := await dial(it, "127.0.7.2", None))
+            stranger[1].write(b"\x16\x03\x01")
         fresh = [await dial(it) for _ in range(30)]
         opened.extend(fresh)
         assert [await asked(stream) for stream in fresh] == [200] * 30
-        refused = it.count('connections_cut_total{stage="refused"}')
-        assert 20 < refused <= 80
-        assert it.listener.connections == 100 - refused + 31
+        assert it.listener.connections == 131
+        waiting = len(it.listener._waiting.waiting())
+        assert 20 < waiting <= 80
+        await until(lambda: len(it.listener._waiting.waiting()) < waiting)
 
 
 async def test_connections_that_say_nothing_have_no_handshake_and_wait_for_none() -> None:

@@ -3,8 +3,8 @@
 A connection costs next to nothing until its first byte has come. Then it waits for its turn: a few handshakes begin in a turn of
 the event loop, one of each peer in turn, so that reviews go on in between and no peer waits for all connections of another.
 
-A peer from which no review came lately may connect BURST times and then at a slow rate; what is more is closed before its
-handshake. An API server gets there with its first review.
+A peer from which no review came lately has BURST handshakes and then a slow rate of them; other connections of it wait, so that
+who connects again as soon as a connection ends has nothing to do but wait too. An API server gets there with its first review.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from webhook.server.connections import Connection
 
 BURST: Final = 1024
-"""Connections that a peer may make before its first review is answered: as many as there may be. An API server that finds a new
+"""Handshakes of a peer before its first review is answered: as many as there may be connections. An API server that finds a new
 replica may have hundreds of calls waiting."""
 PER_SECOND: Final = 16.0
 """Of a peer of which no review was answered in the last GOOD_SECONDS."""
@@ -30,11 +30,11 @@ _KEPT: Final = 4096
 
 
 class Rate:
-    """How often a peer may connect."""
+    """How many handshakes a peer may have."""
 
     def __init__(self) -> None:
         self._left: dict[str, tuple[float, float]] = {}
-        """Connections that are left, and when that was."""
+        """Handshakes that are left, and when that was."""
         self._good: dict[str, float] = {}
         """When the last review of a peer was answered."""
 
@@ -43,7 +43,7 @@ class Rate:
         _keep(self._good, peer, now)
 
     def allows(self, peer: str, now: float) -> bool:
-        """Whether one more connection may begin."""
+        """Whether one more handshake of this peer may begin now. It counts as begun."""
         if now - self._good.get(peer, -GOOD_SECONDS) < GOOD_SECONDS:
             return True
         left, since = self._left.get(peer, (float(BURST), now))
@@ -56,8 +56,9 @@ class Rate:
 class Handshakes:
     """Sockets that were accepted, until they begin: `begin` is called once for each, unless it ends before."""
 
-    def __init__(self, begin: Callable[[socket.socket, Connection], None]) -> None:
+    def __init__(self, begin: Callable[[socket.socket, Connection], None], rate: Rate) -> None:
         self._begin = begin
+        self._rate = rate
         self._quiet: dict[Connection, socket.socket] = {}
         self._waiting: dict[str, dict[Connection, socket.socket]] = {}
         self._turn: asyncio.Handle | None = None
@@ -86,19 +87,28 @@ class Handshakes:
         accepted = self._quiet.pop(connection)
         loop.remove_reader(accepted)
         self._waiting.setdefault(connection.peer, {})[connection] = accepted
-        if self._turn is None:
-            self._turn = loop.call_soon(self._next)
+        if self._turn is not None:
+            self._turn.cancel()  # it may be later than this connection has to wait
+        self._turn = loop.call_soon(self._next)
 
     def _next(self) -> None:
-        for _ in range(STARTS):
-            if self._waiting:
-                peer = next(iter(self._waiting))
-                connection, accepted = next(iter(self._waiting[peer].items()))
-                self._take(connection)
-                if rest := self._waiting.pop(peer, None):
-                    self._waiting[peer] = rest  # the others come first
-                self._begin(accepted, connection)
-        self._turn = asyncio.get_running_loop().call_soon(self._next) if self._waiting else None
+        loop, begun = asyncio.get_running_loop(), 0
+        while begun < STARTS:
+            peer = next((peer for peer in self._waiting if self._rate.allows(peer, loop.time())), None)
+            if peer is None:
+                break
+            begun += 1
+            connection, accepted = next(iter(self._waiting[peer].items()))
+            self._take(connection)
+            if rest := self._waiting.pop(peer, None):
+                self._waiting[peer] = rest  # the others come first
+            self._begin(accepted, connection)
+        if not self._waiting:
+            self._turn = None
+        elif begun:
+            self._turn = loop.call_soon(self._next)
+        else:
+            self._turn = loop.call_later(1 / PER_SECOND, self._next)
 
     def _take(self, connection: Connection) -> socket.socket | None:
         of_peer = self._waiting.get(connection.peer, {})

@@ -56,10 +56,10 @@ class Listener:
         self._cut = cut
         self._socket: socket.socket | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        self._waiting = Handshakes(self._begin)
+        self._rate = Rate()
+        self._waiting = Handshakes(self._begin, self._rate)
         self._handshakes: set[asyncio.Task[None]] = set()
         self._connections = Connections(most)
-        self._rate = Rate()
         logger = logging.Logger("http", logging.DEBUG)  # not a registered one: its filter ends with this listener
         logger.parent = logging.getLogger()
         logger.addFilter(lambda record: worth_a_line(record, bad_request))
@@ -113,10 +113,6 @@ class Listener:
                 self._end(self._connections.spare())
                 return
             peer = str(address[0])
-            if not self._rate.allows(peer, now):
-                self._cut("refused")
-                accepted.close()
-                continue
             accepted.setblocking(False)
             connection = Connection(peer)
             connection.cut = partial(self._waiting.end, connection)
