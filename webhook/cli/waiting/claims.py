@@ -83,7 +83,7 @@ def devices(case: Case) -> Check:
             fails |= np.array([by_node[n] < count for n in s.names[: len(s.alive)]], bool)
             most = max(by_node.values(), default=0)
             told.append(
-                f"claim {bare(str(name))} wants {plural(count, 'device')} of {bare(driver or 'any driver')}; at most {most} on a node"
+                f"{bare(str(name))} wants {plural(count, 'device')} of {bare(driver or 'any driver')}; at most {most}"
             )
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:

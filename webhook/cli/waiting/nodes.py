@@ -12,11 +12,11 @@ import numpy as np
 
 from webhook.cli.cluster.report import record_of
 from webhook.cli.waiting.cause import Cause, Check
-from webhook.cli.waiting.situation import Case
+from webhook.cli.waiting.situation import Case, nearest
 from webhook.framework.cluster_view import Expression, Taint
 from webhook.kube.pod import containers
 from webhook.placement.constraints import Mask, Term, matches
-from webhook.text import bare, listed, nearest, plural, quoted
+from webhook.text import bare, listed, plural, quoted
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -28,7 +28,7 @@ def cordoned(case: Case) -> Check:
     fails = s.alive & nodes.cordoned[: len(s.alive)]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"{s.where(mask)} cordoned (spec.unschedulable)"
+        text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
         fix = f"uncordon when the work on it is done: kubectl uncordon {_example(s.named(mask))}"
         yield Cause("cordoned", text, fix, s.named(mask), _count(mask & alone))
 
@@ -54,7 +54,7 @@ def taints(case: Case) -> Check:
                 told = listed([bare(_text(taint)) for taint in missing[code]])
                 fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(_toleration(t) for t in missing[code])}"
                 yield Cause(
-                    "untoleratedTaint", f"{s.where(rows)} tainted {told}, which the pod does not tolerate", fix, *found
+                    "untoleratedTaint", f"{s.where(rows)}: tainted {told}, which the pod does not tolerate", fix, *found
                 )
 
     return Check(fails, explain)

@@ -70,14 +70,9 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
             text = f"asks for {asked} {bare(name)}, and no node has more than {amount_text(name, int(capacity[s.alive].max()))}"
             yield Cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", s.named(small), _count(alone & small))
         else:
-            text = f"{s.where(small)} too small: {asked} {bare(name)} asked for, {amount_text(name, most)} there when empty"
-            word = (
-                ("gpusTaken" if gpu else _WORDS.get(name, "insufficientResource"))
-                if not large.any()
-                else "moreThanAnyNode"
-            )
-            word = "moreThanAnyNode" if word == "gpusTaken" else word
-            yield Cause(word, text, f"{ask}, or let the pod go to larger nodes", s.named(small), _count(alone & small))
+            text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_text(name, most)} there when empty"
+            fix = f"{ask}, or let the pod go to larger nodes"
+            yield Cause("nodesTooSmall", text, fix, s.named(small), _count(alone & small))
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: bool) -> Cause:
@@ -89,11 +84,11 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
     if not gpu:
         unit = bare(name)
         if name == "pods":
-            text = f"{s.where(off)} full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
+            text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
             return Cause(
                 "tooManyPods", text, "remove pods from them, raise the kubelet's maxPods, or add nodes", names, count
             )
-        text = f"{s.where(off)} short of {unit}: {asked} asked for, at most {amount_text(name, best)} free"
+        text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_text(name, best)} free"
         less = f"ask for {amount_text(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
         fix = f"{less}{_or_wait(case, name, amount, off)}"
         return Cause(_WORDS.get(name, "insufficientResource"), text, fix, names, count)
@@ -160,16 +155,16 @@ def _without(case: Case, name: str, mask: Mask) -> Iterator[Cause]:
         kinds.setdefault(kind, np.zeros(len(mask), bool))[row] = True
     for kind, rows in sorted(kinds.items(), reverse=True):
         if kind == ("?",):
-            text = f"{s.where(rows)} with GPUs by the labels, but the device plugin offers none"
+            text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
             fix = f"look at the device plugin there: kubectl describe node {s.named(rows)[0]}"
             yield Cause("devicePluginMissing", text, fix, s.named(rows))
         elif kind:
-            text = f"{s.where(rows)} offer {listed(map(bare, kind))} in place of {bare(name)}"
+            text = f"{s.where(rows)}: {listed(map(bare, kind))} in place of {bare(name)}"
             fix = f"ask for {bare(kind[0])} if a part of a GPU is enough"
             yield Cause("otherGpuResource", text, fix, s.named(rows))
         else:
             yield Cause(
-                "noGpus", f"{s.where(rows)} without {bare(name)}", "nothing: they are for other pods", s.named(rows)
+                "noGpus", f"{s.where(rows)}: no {bare(name)}", "nothing: they are for other pods", s.named(rows)
             )
 
 

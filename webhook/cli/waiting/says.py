@@ -26,9 +26,9 @@ _WORDS: Final = (
     ("node(s) didn't satisfy plugin", ("pinnedNode", "nodeAffinity", "volumeNodeConflict")),
     ("node(s) didn't have free ports", ("hostPort",)),
     ("Too many pods", ("tooManyPods",)),
-    ("Insufficient cpu", ("insufficientCpu", "moreThanAnyNode")),
-    ("Insufficient memory", ("insufficientMemory", "moreThanAnyNode")),
-    ("Insufficient ephemeral-storage", ("insufficientEphemeralStorage", "moreThanAnyNode")),
+    ("Insufficient cpu", ("insufficientCpu", "moreThanAnyNode", "nodesTooSmall")),
+    ("Insufficient memory", ("insufficientMemory", "moreThanAnyNode", "nodesTooSmall")),
+    ("Insufficient ephemeral-storage", ("insufficientEphemeralStorage", "moreThanAnyNode", "nodesTooSmall")),
     ("node(s) didn't match pod topology spread", ("topologySpread",)),
     ("node(s) didn't match pod affinity", ("podAffinity",)),
     ("node(s) didn't match pod anti-affinity", ("podAntiAffinity",)),
@@ -54,7 +54,15 @@ _WORDS: Final = (
     ("no nodes available to schedule pods", ("noNodes",)),
 )
 _OF_GPUS: Final = (
-    *("gpusTaken", "gpusFragmented", "unknownResource", "devicePluginMissing", "moreThanAnyNode", "noGpus"),
+    *(
+        "gpusTaken",
+        "gpusFragmented",
+        "unknownResource",
+        "devicePluginMissing",
+        "moreThanAnyNode",
+        "nodesTooSmall",
+        "noGpus",
+    ),
     *("otherGpuResource", "insufficientResource", "nominated"),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from webhook.kube.pod import Pod, labels_of, owner
 from webhook.placement.constraints import Constraints, Mask, compiled
 from webhook.policy.model import Policy
 from webhook.text import bare, plural
+from webhook.text import nearest as alike
 
 _NAMED = 3
 _BYTES = ("memory", "ephemeral-storage")
@@ -126,6 +127,14 @@ def _when(event: Object) -> float:
     series = event.get("series") or {}
     times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
     return max(seconds(time) for time in (*times, event["metadata"].get("creationTimestamp")))
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """Of labels: one that begins with the word, or holds it; else the most alike."""
+    low = word.lower()
+    begins = [each for each in known if low and (each.lower().startswith(low) or low.startswith(each.lower()))]
+    holds = [each for each in known if low and low in each.lower()]
+    return next(iter([*begins, *holds]), None) or alike(word, known)
 
 
 def amount_text(resource: str, amount: int) -> str:

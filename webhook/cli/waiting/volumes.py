@@ -134,7 +134,7 @@ def limits(case: Case) -> Check:
                 fails[row], full[row] = True, f"{bare(driver['name'])} takes {most} on a node"
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"{s.where(mask)} with as many volumes as can be attached: {listed(sorted(set(full.values())))}"
+        text = f"{s.where(mask)}: as many volumes as can be attached: {listed(sorted(set(full.values())))}"
         yield Cause(
             "volumeLimit",
             text,
