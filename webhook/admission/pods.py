@@ -25,17 +25,18 @@ from webhook.admission.context import (
     refused,
 )
 from webhook.admission.decision import IGNORED, Decision
+from webhook.admission.earlier import Earlier, Outgrown, earlier_choice, outgrown
 from webhook.admission.reduced import as_json, reduced
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
+from webhook.injectors.node_affinity import withdraw
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import PlacementRequest, Placer, placement_request
-from webhook.placement.strategies import keeps_apart
+from webhook.placement.strategies import WEIGHTS, keeps_apart
 from webhook.policy.model import Policy
 
 _MOST_GPU_NAMES = 64
@@ -59,8 +60,10 @@ class Prepared:
     warnings: tuple[str | None, ...]
     to_place: PlacementRequest | Placement
     """The request; or the Placement of an earlier call, or one that says why no node is chosen."""
-    chosen_before: bool
-    """An earlier call of the hook chose the node."""
+    earlier: Earlier | None
+    """The choice of an earlier call of the hook, where it still holds."""
+    outgrown: Outgrown | None
+    """That choice, where it does not."""
     remaining: _Injectors
     """The injectors that need the placement, in run order."""
 
@@ -103,7 +106,12 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
     outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
     if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
         return refusal
-    to_place = _earlier_choice(edit, context)
+    earlier = earlier_choice(edit, context.strategy)
+    grown = outgrown(pod, earlier) if earlier else None
+    if earlier and grown:
+        withdraw(edit, earlier.placement._replace(weights=WEIGHTS))
+        earlier = None
+    to_place = placement_request(edit.object, settings, context.strategy, policy.gpus, workload)
     return Prepared(
         source=as_json(pod),
         edit=edit,
@@ -111,8 +119,9 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
         profile=profile,
         outcomes=outcomes,
         warnings=(profile.warning, context.workload.warning, *[outcome.warning for outcome in outcomes.values()]),
-        to_place=to_place or placement_request(edit.object, settings, context.strategy, policy.gpus, workload),
-        chosen_before=to_place is not None,
+        to_place=earlier.placement if earlier else to_place,
+        earlier=earlier,
+        outgrown=grown,
         remaining=injectors[first:],
     )
 
@@ -131,31 +140,22 @@ def _refused_early(
     return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
 
 
-def _earlier_choice(edit: Edit, context: Context) -> Placement | None:
-    """The choice of an earlier call for this pod. It counts only if the pod's affinity names its first node."""
-    if DECISION not in annotations_of(edit.object):
-        return None
-    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
-    fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
-    named = preferred | {named_node({"matchFields": [field]}) for field in fields}
-    return explain.previous(edit.object, named, context.strategy)
-
-
 def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Choose the node, and run the injectors that need it. `prepared` may be an earlier replica's."""
     profile, to_place, edit = prepared.profile, prepared.to_place, prepared.edit.copy()
+    asked = prepared.earlier.asked if prepared.earlier else None
     if not isinstance(to_place, PlacementRequest):
         placement = to_place
     elif placer is None:
         placement = Placement((), to_place.strategy, "cluster state is not known")
     else:
-        placement = placer.answer(to_place, cluster, profile.settings.placement, policy.gpus)
+        asked, placement = to_place.demand, placer.answer(to_place, cluster, profile.settings.placement, policy.gpus)
     context = replace(prepared.context, cluster=cluster, placement=placement)
     outcomes = dict(prepared.outcomes)
     for name, injector in prepared.remaining:
         outcomes[name] = injector.inject(edit, context)
     workload = context.workload.name
-    record = explain.encoded(explain.record(policy.hash, profile.name, workload, outcomes, placement))
+    record = explain.encoded(explain.record(policy.hash, profile.name, workload, outcomes, placement, asked))
     decision = Decision(
         "unchanged",
         profile.name,
@@ -164,9 +164,10 @@ def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Place
         record=record,
         outcomes=outcomes,
         placement=placement,
+        outgrown=prepared.outgrown,
         unknown_profile=profile.unknown,
     )
-    if not edit and (prepared.chosen_before or DECISION in annotations_of(edit.object)):
+    if not edit and (prepared.earlier or DECISION in annotations_of(edit.object)):
         return replace(decision, result="shadow") if profile.settings.shadow else decision
     edit.set(_ANNOTATION, record)
     patch = edit.patch()
