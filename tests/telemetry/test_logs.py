@@ -147,7 +147,7 @@ def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
 
 def test_so_many_lines_pass_in_a_second_and_the_others_are_counted() -> None:
     out, now = io.BytesIO(), [5.0]
-    few = logs.Few(logs.configure(out), "bad reviews", 10, lambda: now[0])
+    few = logs.LineLimit(logs.configure(out), "bad reviews", 10, lambda: now[0])
     assert [few.allowed() for _ in range(12)] == [True] * 10 + [False] * 2
     now[0] = 6.2
     assert few.allowed()

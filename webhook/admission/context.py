@@ -116,11 +116,11 @@ def excessive(past: Iterable[bounds.Excess]) -> list[Found]:
             Finding(
                 field,
                 f"{number} {what}{'' if field == 'object' else ' in all'}",
-                f"at most {most}, to be looked at in good time",
+                f"at most {limit}",
                 "Split it; nothing else in it was checked",
             ),
         )
-        for field, number, what, most in past
+        for field, number, what, limit in past
     ]
 
 

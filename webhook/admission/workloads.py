@@ -172,8 +172,8 @@ def _changed(
     if not found:
         return None, [], []
     past = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in found])
-    if len(found) > (most := bounds.MOST["templates"]):
-        past.append(bounds.Excess("spec", len(found), "templates", most))
+    if len(found) > (limit := bounds.LIMITS["templates"]):
+        past.append(bounds.Excess("spec", len(found), "templates", limit))
     for template in found if not past else ():
         check(template.pod)
     return profile, found, past

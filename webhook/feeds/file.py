@@ -45,15 +45,15 @@ def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
         text = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}. Give what kubectl get -o json prints") from None
-    found: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
+    objects: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
     for document in _documents(text, path):
         for position, (kind, obj) in enumerate(_objects(document, path)):
             where = f"{path}: object {position + 1}"
             if kind not in _KINDS:
                 raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(_KINDS)} or a List of them")
             _check(obj, f"{where}, {kind}")
-            found.setdefault(_KINDS[kind], []).append(obj)
-    return found
+            objects.setdefault(_KINDS[kind], []).append(obj)
+    return objects
 
 
 def _documents(text: bytes, path: Path) -> list[Any]:

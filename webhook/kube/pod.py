@@ -119,11 +119,12 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
                 limits, requests = resources.get("limits"), resources.get("requests")
                 for part in (limits, requests if requests != limits else None):
                     if part:
-                        found += [name for name in part if kind(name) is not None and not _is_zero(part[name])]
+                        found += [name for name in part if kind(name) is not None and not is_zero(part[name])]
     return frozenset(found)
 
 
-def _is_zero(quantity: Any) -> bool:
+def is_zero(quantity: Any) -> bool:
+    """Whether a quantity is zero; what is no quantity is not."""
     try:
         return parse_quantity(quantity) == 0
     except QuantityError:
