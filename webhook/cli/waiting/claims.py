@@ -82,9 +82,8 @@ def devices(case: Case) -> Check:
             by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
             fails |= np.array([by_node[n] < count for n in s.names[: len(s.alive)]], bool)
             most = max(by_node.values(), default=0)
-            told.append(
-                f"{bare(str(name))} wants {plural(count, 'device')} of {bare(driver or 'any driver')}; at most {most}"
-            )
+            who, of = bare(str(name)), bare(driver or "any driver")
+            told.append(f"claim {who}: {plural(count, 'device')} of {of} wanted, at most {most} free on a node")
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{listed(told)}: not on {s.where(mask)}"

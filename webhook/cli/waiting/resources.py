@@ -55,8 +55,8 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     capacity = s.capacity[name]
     gpu = s.policy.gpus.kind(name) is not None
     if gpu and (none := off & (capacity == 0)).any():
-        off, alone = off & ~none, alone & ~none
-        yield from _without(case, name, none)
+        others, off, alone = alone & none, off & ~none, alone & ~none
+        yield from _without(case, name, none, others)
     if not off.any():
         return
     asked = amount_text(name, amount)
@@ -144,7 +144,7 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
     return Cause("unknownResource", text, fix, s.named(mask), _count(mask))
 
 
-def _without(case: Case, name: str, mask: Mask) -> Iterator[Cause]:
+def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     """Nodes that offer none of this GPU: silent ones, those that offer another kind, and those without."""
     s = case.situation
     kinds: dict[tuple[str, ...], Mask] = {}
@@ -157,11 +157,12 @@ def _without(case: Case, name: str, mask: Mask) -> Iterator[Cause]:
         if kind == ("?",):
             text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
             fix = f"look at the device plugin there: kubectl describe node {s.named(rows)[0]}"
-            yield Cause("devicePluginMissing", text, fix, s.named(rows))
+            yield Cause("devicePluginMissing", text, fix, s.named(rows), _count(rows & alone))
         elif kind:
             text = f"{s.where(rows)}: {listed(map(bare, kind))} in place of {bare(name)}"
             fix = f"ask for {bare(kind[0])} if a part of a GPU is enough"
-            yield Cause("otherGpuResource", text, fix, s.named(rows))
+            able = rows & alone & np.any([s.free[other] > 0 for other in kind], axis=0)
+            yield Cause("otherGpuResource", text, fix, s.named(rows), _count(able))
         else:
             yield Cause(
                 "noGpus", f"{s.where(rows)}: no {bare(name)}", "nothing: they are for other pods", s.named(rows)

@@ -46,7 +46,7 @@ _WORDS: Final = (
     ("cannot allocate all claims", ("noDevice",)),
     ("device class", ("deviceClassMissing",)),
     ("resourceclaim", ("claimInUse", "noDevice", "claimMissing")),
-    ("waiting for scheduling gates", ("schedulingGate", "queued")),
+    ("scheduling gates", ("schedulingGate", "queued")),
     ("waiting for pods's pod group", ("podGroupMissing",)),
     ("waiting for minCount pods", ("gangIncomplete",)),
     ("minCount", ("gangIncomplete",)),
@@ -115,6 +115,6 @@ def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
 
 def _means(text: str) -> tuple[str, ...]:
     for start, words in _WORDS:
-        if text.startswith(start):
+        if start in text:
             return words
     return _OF_GPUS if _RESOURCE.match(text) else ()
