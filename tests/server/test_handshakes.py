@@ -27,5 +27,4 @@ def test_as_many_peers_as_there_are_addresses_take_bounded_memory() -> None:
     for number in range(10_000):
         rate.allows(str(number), NOW)
         rate.answered(str(number), NOW)
-    assert len(rate._left) <= 4096
-    assert len(rate._good) <= 4096
+    assert len(rate._tokens) <= 4096

@@ -23,20 +23,9 @@ KINDS: Final[Mapping[str, ListKind]] = {
 }
 """What the state is made of."""
 UNUSED: Final = frozenset(
-    [
-        *(
-            "ConfigMap",
-            "Event",
-            "ResourceQuota",
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "StorageClass",
-            "CSINode",
-        ),
-        *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "PodGroup", "Lease", "EndpointSlice"),
-        *("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "NetworkPolicy"),
-        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"),
-    ]
+    """ConfigMap Event ResourceQuota PersistentVolume PersistentVolumeClaim StorageClass CSINode Deployment ReplicaSet StatefulSet
+    DaemonSet Job PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
+    MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding""".split()  # noqa: SIM905  a line each would be all there is to see
 )
 """What a snapshot has besides (`gpu-admission snapshot`)."""
 
@@ -59,12 +48,12 @@ def fill(state: ClusterState, path: Path, now: float) -> None:
 
 def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
     """The objects in a file that the state is made of, by kind. Raises BadInput."""
-    found: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
+    objects: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
     for document in documents_in(path):
         for kind, obj in objects_in(document, path):
             if kind in KINDS:
-                found.setdefault(KINDS[kind], []).append(obj)
-    return found
+                objects.setdefault(KINDS[kind], []).append(obj)
+    return objects
 
 
 def documents_in(path: Path) -> list[Any]:

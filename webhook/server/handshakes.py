@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from webhook.server.connections import Connection
 
@@ -24,33 +24,35 @@ PER_SECOND: Final = 16.0
 GOOD_SECONDS: Final = 60.0
 STARTS: Final = 2
 """Handshakes that begin in one turn of the loop. One takes about a millisecond."""
-_Value = TypeVar("_Value")
-_KEPT: Final = 4096
-"""Peers that are remembered; the one that came first makes room, and has all of BURST again."""
+MAX_PEERS: Final = 4096
+"""That are remembered; the one that was not heard of for longest makes room, and has all of BURST again."""
 
 
 class Rate:
-    """How many handshakes a peer may have."""
+    """How many handshakes a peer may have: a token bucket for each, which is not touched while its reviews are answered."""
 
     def __init__(self) -> None:
-        self._left: dict[str, tuple[float, float]] = {}
-        """Handshakes that are left, and when that was."""
-        self._good: dict[str, float] = {}
-        """When the last review of a peer was answered."""
+        self._tokens: dict[str, tuple[float, float]] = {}
+        """Handshakes that are left, and as of when: in the future where a review was answered. BURST for other peers."""
 
     def answered(self, peer: str, now: float) -> None:
         """A review of this peer was."""
-        _keep(self._good, peer, now)
+        self._keep(peer, BURST, now + GOOD_SECONDS)
 
     def allows(self, peer: str, now: float) -> bool:
         """Whether one more handshake of this peer may begin now. It counts as begun."""
-        if now - self._good.get(peer, -GOOD_SECONDS) < GOOD_SECONDS:
+        left, since = self._tokens.get(peer, (float(BURST), now))
+        if since > now:
             return True
-        left, since = self._left.get(peer, (float(BURST), now))
         left = min(BURST, left + (now - since) * PER_SECOND)
-        allowed = left >= 1
-        _keep(self._left, peer, (left - allowed, now))
-        return allowed
+        self._keep(peer, left - (left >= 1), now)
+        return left >= 1
+
+    def _keep(self, peer: str, left: float, since: float) -> None:
+        self._tokens.pop(peer, None)
+        if len(self._tokens) >= MAX_PEERS:
+            del self._tokens[next(iter(self._tokens))]
+        self._tokens[peer] = (left, since)
 
 
 class Handshakes:
@@ -112,13 +114,7 @@ class Handshakes:
 
     def _take(self, connection: Connection) -> socket.socket | None:
         of_peer = self._waiting.get(connection.peer, {})
-        found = of_peer.pop(connection, None)
-        if found is not None and not of_peer:
+        accepted = of_peer.pop(connection, None)
+        if accepted is not None and not of_peer:
             del self._waiting[connection.peer]
-        return found
-
-
-def _keep(of: dict[str, _Value], peer: str, value: _Value) -> None:
-    if peer not in of and len(of) >= _KEPT:
-        del of[next(iter(of))]
-    of[peer] = value
+        return accepted
