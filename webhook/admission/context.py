@@ -68,9 +68,9 @@ def context_of(
     request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
 ) -> Context:
     """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
-    controller, fits_empty = owner(pod), None
+    controller, obstacles = owner(pod), None
     if placer is not None:
-        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=profile.settings.placement, gpus=policy.gpus)
+        obstacles = partial(placer.obstacles, cluster=cluster, settings=profile.settings.placement, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -80,7 +80,7 @@ def context_of(
         gpu_names=gpu_names(pod, policy.gpus),
         groups=request.groups,
         operation=request.operation,
-        fits_empty=fits_empty,
+        obstacles=obstacles,
     )
 
 

@@ -55,6 +55,10 @@ class Nodes:
         self.count = 0
         """Nodes that are there."""
         self.version = 0
+        self.most: dict[str, dict[int, int]] = {}
+        """Resource to the most that one node ever had since this program started, by how many pods share a GPU of that node."""
+        self.most_beside: dict[str, dict[str, int]] = {}
+        """Extended resource to the most of each general resource that a node with it ever had."""
         self.changes = Journal()
         self.shares = Shares(replica, size)
         self._free_rows: list[int] = []
@@ -100,6 +104,10 @@ class Nodes:
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
             self.use_seen(metadata["name"], use)
         return row
+
+    def taints_of(self, row: int) -> tuple[Taint, ...]:
+        """Of a node."""
+        return self.taints.values[int(self.taint[row])]
 
     def gone(self, name: str) -> None:
         """A node was deleted. Its row stays while pods are on it."""
@@ -207,9 +215,15 @@ class Nodes:
     def _allocatable(self, row: int, amounts: Mapping[str, int]) -> bool:
         columns = self.columns
         changed = False
-        for resource in amounts:
+        sharing = int(columns.sharing[row])
+        for resource, amount in amounts.items():
             if resource not in columns.capacity:
                 columns.add_resource(resource)
+            had = self.most.setdefault(resource, {})
+            had[sharing] = max(amount, had.get(sharing, 0))
+            if amount and "/" in resource:
+                beside = self.most_beside.setdefault(resource, {})
+                beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})
         for resource, capacity in columns.capacity.items():
             more = amounts.get(resource, 0) - int(capacity[row])
             if more:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.framework.cluster_view import Cluster, Placement, Rejected, Workload
+from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Workload
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
@@ -96,9 +96,8 @@ class Context:
     operation: str = "CREATE"
     old: Pod | None = None
     """The pod before an UPDATE."""
-    fits_empty: Callable[[Pod], Rejected] | None = None
-    """Why no node could take a pod even if all nodes were empty, as `Placement.rejected`; () where some node could.
-    None where nobody can tell."""
+    obstacles: Callable[[Pod], tuple[Obstacle, ...]] | None = None
+    """Why no node could take a pod even if all nodes were up and empty. None where nobody can tell."""
     replicas: int | None = None
     """How many pods the workload asks for; only of a template, and only where it says so."""
     template: bool = False

@@ -19,7 +19,7 @@ _UNTOLERATED = "taint not tolerated"
 Check = tuple[str, Mask]
 """A reason, and the rows that it does not apply to."""
 
-_PASSING = (
+PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
 )
@@ -58,7 +58,7 @@ class Filter:
             lambda taints: all(constraints.tolerate(taint) for taint in taints)
         )
         self._tolerated_in_the_end: _Answers[tuple[Taint, ...]] = _Answers(
-            lambda taints: all(t.key.startswith(_PASSING) or constraints.tolerate(t) for t in taints)
+            lambda taints: all(t.key.startswith(PASSING) or constraints.tolerate(t) for t in taints)
         )
         self._ready: _Answers[Conditions] = _Answers(
             lambda found: not any(kind == "Ready" and status != "True" for kind, status in found)
