@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from webhook.admission.earlier import Outgrown
 from webhook.cluster.pods import ReservationRequest
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
@@ -15,7 +16,7 @@ Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow
 patch does not apply, so the pod is allowed without it."""
 
 
-class Found(NamedTuple):
+class UnitFinding(NamedTuple):
     """A finding, the unit that yielded it, and what is done about it."""
 
     unit: str
@@ -41,11 +42,15 @@ class Decision:
     record: str = ""
     """The decision record: see `admission.record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    findings: tuple[Found, ...] = ()
+    findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
     reservation: ReservationRequest | None = None
     """What is to be reserved on the first node of `placement`; None where this call chose none."""
+    outgrown: Outgrown | None = None
+    """What an earlier call chose for the pod when it was smaller, and has reserved."""
     unknown_profile: bool = False
+    quiet: bool = False
+    """The profile is in shadow: nothing is said to the client."""
 
 
 IGNORED = Decision("ignored")

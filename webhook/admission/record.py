@@ -4,52 +4,66 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
 
     {"policy":"1f0c…","profile":"default","class":"inference",
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
-     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12}
+     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
-`nodes`: name, free GPUs, pods of the same owner, score; best first. `of`: nodes looked at. Where no node was chosen:
-`"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
+`nodes`: name, free GPUs, pods of the same owner, score; best first. `of`: nodes looked at. `asked`: what the pod asked for then,
+CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import orjson
 
+from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.kube.pod import DECISION, Pod, annotations_of
+from webhook.text import listed, plural
 
 LARGEST_RECORD = 2048
 """Bytes. Annotations are copied into every list and watch of pods, so it is kept small."""
 MOST_WARNINGS = 5
-LONGEST_WARNING = 120
-"""The API server drops warnings with control characters and cuts all of them once they are many (warning.go)."""
+LONGEST_WARNING = 256
+"""The API server drops warnings with control characters, and cuts each to so many characters once all together have more than
+4096 (apiserver/pkg/endpoints/filters/warning.go)."""
 _MOST_FINDINGS = 20
+_LONGEST_NAME = 32
+"""Of a unit."""
+_MOST_ASKED = 12
+"""Resources."""
 _LARGEST_SCORE = 1e9
 
 
 def record(
-    policy: str, profile: str, workload: str, outcomes: Mapping[str, Outcome], placement: Placement | None
+    policy: str,
+    profile: str,
+    workload: str,
+    outcomes: Mapping[str, Outcome],
+    placement: Placement | None,
+    asked: Demand | None = None,
 ) -> dict[str, Any]:
     """What happened to one pod, as plain data in a fixed order."""
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "policy": policy,
         "profile": profile,
         "class": workload,
         "units": {name: [o.result] if o.detail is None else [o.result, o.detail] for name, o in outcomes.items()},
     }
     if placement is not None:
-        found["strategy"] = placement.strategy
+        data["strategy"] = placement.strategy
         if placement.nodes:
-            found["nodes"] = [numbers(ranked) for ranked in placement.nodes]
-            found["of"] = placement.total
+            data["nodes"] = [numbers(ranked) for ranked in placement.nodes]
+            data["of"] = placement.total
+            if asked is not None and len(asked.requests) <= _MOST_ASKED:
+                data["asked"] = {name: amount for name, amount in asked.requests if name != "pods"}
         else:
-            found["why"] = placement.reason
+            data["why"] = placement.reason
             if placement.rejected:
-                found["rejected"] = [list(r) for r in placement.rejected]
-    return found
+                data["rejected"] = [list(r) for r in placement.rejected]
+    return data
 
 
 def numbers(ranked: Ranked) -> list[Any]:
@@ -62,33 +76,30 @@ def _thousandths(score: float) -> float:
     return round(score * 1000) / 1000
 
 
-def encoded(found: dict[str, Any]) -> str:
+def encoded(data: dict[str, Any]) -> str:
     """The record as text of at most LARGEST_RECORD bytes: the last nodes go first, then the details of units."""
-    text = orjson.dumps(found)
-    if len(text) > LARGEST_RECORD and (nodes := found.get("nodes")):
-        found = {**found, "nodes": list(nodes)}
-        while len(text) > LARGEST_RECORD and len(found["nodes"]) > 1:
-            found["nodes"].pop()
-            text = orjson.dumps(found)
+    text = orjson.dumps(data)
+    if len(text) > LARGEST_RECORD and (nodes := data.get("nodes")):
+        data = {**data, "nodes": list(nodes)}
+        while len(text) > LARGEST_RECORD and len(data["nodes"]) > 1:
+            data["nodes"].pop()
+            text = orjson.dumps(data)
     if len(text) > LARGEST_RECORD:
-        found = {**found, "units": {name: unit[:1] for name, unit in found["units"].items()}}
-        text = orjson.dumps(found)
+        data = {**data, "units": {name: unit[:1] for name, unit in data["units"].items()}}
+        text = orjson.dumps(data)
     return text.decode()
 
 
-def previous(pod: Pod, named: Container[str | None], strategy: str) -> Placement | None:
-    """The choice that an earlier call made for this pod, so that a second call does not choose again.
+def previous(text: str, named: Container[str | None], strategy: str) -> Placement | None:
+    """The choice that a record tells of, so that a second call does not choose again.
 
     Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names
     (`named`), and only nodes and numbers are taken from it. `strategy` is that of the policy.
     """
-    text = annotations_of(pod).get(DECISION)
-    if not text or len(text) > LARGEST_RECORD:
-        return None
     try:
-        found = orjson.loads(text)
-        nodes = tuple([_ranked(*entry) for entry in found["nodes"]])
-        total = _count(found.get("of", 0))
+        data = orjson.loads(text)
+        nodes = tuple([_ranked(*entry) for entry in data["nodes"]])
+        total = _count(data.get("of", 0))
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
     if not nodes or nodes[0].node not in named:
@@ -109,23 +120,25 @@ def _count(number: Any) -> int:
 
 
 def warnings(texts: Iterable[str | None]) -> list[str]:
-    """As the caller gets them: one line each, no control characters, at most five, each at most 120 characters."""
-    found: list[str] = []
-    for text in texts:
-        if text and len(found) < MOST_WARNINGS:
-            line = text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
-            line = line if len(line) <= LONGEST_WARNING else line[: LONGEST_WARNING - 1] + "…"
-            if line not in found:
-                found.append(line)
-    return found
+    """As the caller gets them: one line each, no control characters, none cut. What is too long, or too much, is left out as a
+    whole, and the last line says so."""
+    lines = dict.fromkeys("".join([c if c.isprintable() else " " for c in text]) for text in texts if text)
+    shown = [line for line in lines if len(line) <= LONGEST_WARNING][:MOST_WARNINGS]
+    left_out = Counter([line.partition(":")[0][:_LONGEST_NAME] for line in lines if line not in shown])
+    if left_out:
+        units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
+        shown.append(
+            f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"
+        )
+    return shown
 
 
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
-    """What is wrong, as the user reads it: every finding at once, with the unit that found it."""
-    found = list(findings)
-    lines = [f"{finding.message} [{unit}]" for unit, finding in found[:_MOST_FINDINGS]]
-    if len(found) > _MOST_FINDINGS:
-        lines.append(f"… and {len(found) - _MOST_FINDINGS} more")
+    """What is wrong, as the user reads it: every finding at once, with the unit that yielded it."""
+    every = list(findings)
+    lines = [f"{finding.message} [{unit}]" for unit, finding in every[:_MOST_FINDINGS]]
+    if len(every) > _MOST_FINDINGS:
+        lines.append(f"… and {len(every) - _MOST_FINDINGS} more")
     if len(lines) == 1:
         return f"{lines[0]} (policy {policy})"
-    return f"{len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)
+    return f"{len(every)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)

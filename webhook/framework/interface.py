@@ -20,7 +20,7 @@ from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
-from webhook.text import Hint
+from webhook.text import Hint, bare
 
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
@@ -59,11 +59,13 @@ class Finding(NamedTuple):
     def message(self) -> str:
         return f"{self.path}: saw {self.seen}, wanted {self.wanted}. {self.fix}."
 
-    @property
-    def brief(self) -> str:
-        """For a warning, which the API server wants short: where `seen` names the container, the path can go."""
+    def brief(self, room: int) -> str:
+        """For a warning, which the API server wants short: the value, the next step, and what is wanted if it has room, in whole
+        sentences. Where `seen` names the container the path can go."""
         bare_value = self.seen.startswith(('"', "true")) and " container " not in self.seen
-        return f"{self._field if bare_value else ''}{self.seen}; wanted {self.wanted}"
+        said = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
+        whole = f"{said} Wanted {self.wanted}."
+        return whole if len(whole) <= room else said
 
     @property
     def _field(self) -> str:
@@ -92,6 +94,8 @@ class Context:
     owner: Owner | None
     gpu_names: frozenset[str] = frozenset()
     """The GPU resources that the pod names."""
+    written: Pod | None = None
+    """The pod as its author wrote it, before any injector; None where it is the pod itself, or not known."""
     groups: tuple[str, ...] = ()
     operation: str = "CREATE"
     old: Pod | None = None
@@ -134,8 +138,17 @@ class Context:
         return asks or any([asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
 
     def has_gpu(self, pod: Pod) -> bool:
-        """Whether it asks for a GPU, or claims devices by DRA, which may be GPUs. For advice: nothing is allowed by it."""
-        return claims_devices(pod) or self.asks_for_gpu(pod)
+        """Whether it asks for a GPU, in whatever quantity, or claims devices by DRA, which may be GPUs. For advice: nothing is
+        allowed by it."""
+        return bool(self.gpu_names) or claims_devices(pod) or self.asks_for_gpu(pod)
+
+    def field_of(self, container: Container, resource: str) -> str:
+        """Where the author wrote how much of a resource the container gets: `spec.containers[0].resources.limits[a.b/c]`."""
+        spec = container.spec
+        if self.written is not None:
+            spec = (self.written["spec"].get(container.kind) or [])[container.position]
+        limits = (spec.get("resources") or {}).get("limits") or {}
+        return f"{container.field}.resources.{'limits' if resource in limits else 'requests'}[{bare(resource)}]"
 
 
 class ProfileView(NamedTuple):

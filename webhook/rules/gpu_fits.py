@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, claims_devices, requests_of
-from webhook.text import bare, matches_any, quoted
+from webhook.text import matches_any, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/*"
 
@@ -66,7 +66,4 @@ def _place(obstacle: Obstacle, pod: Pod, context: Context) -> tuple[str, str]:
     asking = [c for c in context.containers(pod) if obstacle.about in requests_of(c.spec)]
     if len(asking) != 1:
         return "spec", " in the whole pod"
-    (container,) = asking
-    limits = (container.spec.get("resources") or {}).get("limits") or {}
-    part = "limits" if obstacle.about in limits else "requests"
-    return f"{container.field}.resources.{part}[{bare(obstacle.about)}]", f" in container {quoted(container.name)}"
+    return context.field_of(asking[0], obstacle.about), f" in container {quoted(asking[0].name)}"

@@ -20,7 +20,7 @@ from webhook.kube.cel import Check
 from webhook.kube.gpus import GpuKind, Gpus
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import total_requests
-from webhook.text import bare, plural, quoted
+from webhook.text import plural, quoted
 
 _FEWER = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
 
@@ -46,7 +46,7 @@ class GpuLimit(Rule):
                     if wanted:
                         too_large = too_large or count > (self.per_container or count)
                         seen = f"{count} in container {quoted(container.name)}"
-                        yield Finding(f"{container.field}.resources.limits[{bare(name)}]", seen, wanted, fix)
+                        yield Finding(context.field_of(container, name), seen, wanted, fix)
         if too_large or self.per_pod is None or not context.gpu_names:  # one cause, one finding
             return
         try:
