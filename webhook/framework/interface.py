@@ -54,6 +54,8 @@ class Finding(NamedTuple):
     """What to do next, as an imperative without a full stop."""
     only_warn: bool = False
     """Told as a warning even where the rule denies: what it found is bad for the user, and no more than that."""
+    cause: str = ""
+    """Of what several rules may find, in the same words: one of them tells it. "" where no other rule finds it."""
 
     @property
     def message(self) -> str:

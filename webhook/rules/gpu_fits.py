@@ -56,7 +56,7 @@ class GpuFits(Rule):
             if each.lasting and not may_come:
                 only_warn = False
             path, where = _place(each, pod, context)
-            yield Finding(path, each.seen + where, each.wanted, each.fix, only_warn)
+            yield Finding(path, each.seen + where, each.wanted, each.fix, only_warn, each.cause)
 
 
 def _place(obstacle: Obstacle, pod: Pod, context: Context) -> tuple[str, str]:
