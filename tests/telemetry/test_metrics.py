@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.admission.decision import Decision, Found
+from webhook.admission.decision import Decision, UnitFinding
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
 from webhook.telemetry.metrics import Metrics
@@ -44,7 +44,9 @@ DECISIONS = [
         id="no node",
     ),
     pytest.param(
-        Decision("denied", findings=(Found("gpuLimit", "deny", FINDING), Found("deviceEnv", "warn", FINDING))),
+        Decision(
+            "denied", findings=(UnitFinding("gpuLimit", "deny", FINDING), UnitFinding("deviceEnv", "warn", FINDING))
+        ),
         {
             ("findings_total", ("rule", "gpuLimit"), ("action", "deny")),
             ("findings_total", ("rule", "deviceEnv"), ("action", "warn")),

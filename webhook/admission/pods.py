@@ -12,7 +12,7 @@ from webhook.admission.context import (
     denials,
     excessive,
     exempt,
-    findings,
+    findings_of,
     pod_of,
     profile_of,
     refused,
@@ -150,13 +150,13 @@ def _refused_early(
     request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
     """A refusal, by all rules, where the API server would refuse the pod before it calls the validating hook; else None."""
-    early = findings(edit.object, context, policy.early_rules(profile.name))
+    early = findings_of(edit.object, context, policy.early_rules(profile.name))
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
     for _, injector in remaining:
         injector.inject(edit, context)
-    found = list(findings(edit.object, context, policy.rules(profile.name)))
-    decision = refused(request, found, policy, profile, context.workload.name)
+    findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
+    decision = refused(request, findings, policy, profile, context.workload.name)
     return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
 
 
@@ -188,11 +188,11 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         pod, old = annotated, _annotations_alone(old)  # the size of a spec that did not change is not held against it
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
-    found = list(findings(pod, context, policy.rules(profile.name)))
-    if denials(found):
-        return refused(request, found, policy, profile, context.workload.name)
+    findings = list(findings_of(pod, context, policy.rules(profile.name)))
+    if denials(findings):
+        return refused(request, findings, policy, profile, context.workload.name)
     return Decision(
-        "allowed", profile.name, context.workload.name, findings=tuple(found), unknown_profile=profile.unknown
+        "allowed", profile.name, context.workload.name, findings=tuple(findings), unknown_profile=profile.unknown
     )
 
 

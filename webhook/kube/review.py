@@ -68,7 +68,7 @@ def parse_review(body: bytes) -> Request:
     obj = _map(request, "object")
     old = _map(request, "oldObject") if operation == "UPDATE" else {}
     name, generated = called(obj, _string(request, "name"))
-    found = Request(
+    parsed = Request(
         uid=uid,
         kind=_string(resource_kind, "kind", "request.kind"),
         group=_string(resource_kind, "group", "request.kind"),
@@ -85,8 +85,8 @@ def parse_review(body: bytes) -> Request:
         generated=generated,
         size=len(body),
     )
-    _belong_together(found, _string(resource, "group", "request.resource"))
-    return found
+    _belong_together(parsed, _string(resource, "group", "request.resource"))
+    return parsed
 
 
 _POD_SUBRESOURCES = frozenset(("status", "resize", "ephemeralcontainers"))

@@ -28,6 +28,7 @@ from webhook.tls.serve import LiveContext
 STOP_SECONDS: Final = 2.0
 """For requests that are under way when we close."""
 MAX_OPS_CONNECTIONS: Final = 64
+"""Of kubelets and Prometheus, on the port of probes and metrics."""
 MAX_DECISION_LINES: Final = 2000
 """Lines in a second: twice the reviews that an API server can ask for with two cores. A stranger could ask for more."""
 MAX_BAD_REVIEW_LINES: Final = 10
@@ -90,7 +91,7 @@ class Process:
         metrics, state = self.metrics, self.state
         metrics.gauges(
             "feed_age_seconds",
-            "Seconds since the last word from each watch.",
+            "Seconds since each watch last showed that the API server is alive.",
             "feed",
             lambda: {kind: time.monotonic() - at for kind, at in state.news.heard_at.items()},
         )
