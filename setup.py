@@ -14,12 +14,12 @@ from setuptools import setup
 COMPILED = """
     errors text
     admission.pods admission.record admission.response
-    cluster.freshness cluster.history cluster.journal cluster.ledger cluster.namespaces cluster.node_table
-    cluster.nodes cluster.replica_shares cluster.state cluster.state_view cluster.usage
+    cluster.freshness cluster.history cluster.journal cluster.ledger cluster.node_table
+    cluster.nodes cluster.replicas cluster.state cluster.state_view cluster.usage
     framework.cluster_view
     kube.json_patch kube.review
     placement.filters placement.fragmentation placement.node_scores placement.node_states placement.placer
-    placement.ranker placement.replica_penalty placement.request placement.strategies placement.top placement.whole
+    placement.ranker placement.request placement.strategies placement.whole
     server.handlers server.process
     telemetry.decision_log telemetry.metrics
 """.split()  # noqa: SIM905  one on a line each would be all there is to see

@@ -77,7 +77,7 @@ class Program:
         for obj in bound:
             self.state.pod_gone(obj, 0.0)
         self.state.expire(self.state.ledger.unseen_ttl)  # the reservations of those that were refused
-        assert not self.state.ledger.reserving, "every reservation has ended"
+        assert not self.state.ledger.counts.reserved, "every reservation has ended"
         self._timed(_AGAIN, self._hooks.validate, bodies)
 
     @staticmethod

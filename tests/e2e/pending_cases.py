@@ -29,7 +29,9 @@ class Kit:
         await self.api.delete("Pod", self.pod["metadata"]["name"], self.namespace, grace=0)
 
         async def gone() -> bool:
-            return not [p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]]
+            return not [
+                p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]
+            ]
 
         await wait_until(gone, 20, "the pod gone")
         spec = {name: value for name, value in {**self.pod["spec"], **change}.items() if value is not None}
@@ -68,7 +70,12 @@ class Case:
 
 
 def asking(limits: Json, **fields: Any) -> Json:
-    return {"name": "main", "image": "registry.example/app:1", "resources": {"limits": limits, "requests": limits}, **fields}
+    return {
+        "name": "main",
+        "image": "registry.example/app:1",
+        "resources": {"limits": limits, "requests": limits},
+        **fields,
+    }
 
 
 def _key(name: str) -> str:
@@ -107,7 +114,12 @@ def node_affinity(*expressions: Json) -> Json:
 
 
 def claim(name: str, **spec: Any) -> Json:
-    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "", **spec}
+    asked = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+        **spec,
+    }
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked}
 
 
@@ -135,7 +147,12 @@ def device_claim(name: str, count: int = 1) -> Json:
 
 def device_slice(name: str, on: str, devices: int) -> Json:
     pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": "gpu.example.com", "nodeName": on, "pool": pool, "devices": [{"name": f"gpu-{n}"} for n in range(devices)]}
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": on,
+        "pool": pool,
+        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
+    }
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
 
 

@@ -116,8 +116,8 @@ def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], count
                 [matches(t, s.nodes, rows) for t in case.constraints.required] or [~s.alive], axis=0
             )
     if constraint.get("nodeTaintsPolicy") == "Honor":
-        fine = [all(case.constraints.tolerate(taint) for taint in found) for found in s.nodes.taints.values]
-        counted = counted & np.array(fine)[s.nodes.taint[rows]]
+        fine = [all(case.constraints.tolerate(taint) for taint in status.taints) for status in s.nodes.statuses]
+        counted = counted & np.array(fine)[s.nodes.columns.status[rows]]
     found = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
