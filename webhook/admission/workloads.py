@@ -54,7 +54,7 @@ class _Review(NamedTuple):
     def context(self, template: Template, placer: Placer | None) -> Context:
         request = self.of_pods(template)
         context = context_of(request, template.pod, self.policy, self.cluster, self.profile, placer)
-        context.template, context.replicas = True, template.replicas
+        context.template, context.replicas, context.written = True, template.replicas, template.pod
         context.template_of = request.kind if request.group == "apps" else ""
         return context
 
@@ -138,7 +138,8 @@ def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFindin
             judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
         decision = Decision("allowed", profile.name, workload, findings=tuple(judged), unknown_profile=profile.unknown)
     warnings = (profile.warning, *(() if refusing else changes))
-    return replace(decision, warnings=tuple([warning for warning in warnings if warning]))
+    said = tuple([warning for warning in warnings if warning])
+    return replace(decision, warnings=said, quiet=profile.settings.shadow)
 
 
 def _changed(

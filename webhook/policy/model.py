@@ -93,8 +93,8 @@ class Rules(Settings):
     gpu_names: GpuNames = GpuNames()
     gpu_sharing: GpuSharing = GpuSharing()
     gpu_fraction: GpuFraction = GpuFraction()
-    gpu_limit: GpuLimit = GpuLimit()
     gpu_fits: GpuFits = GpuFits()
+    gpu_limit: GpuLimit = GpuLimit()
     priority_class: PriorityClassAllowed = PriorityClassAllowed()
     device_env: DeviceEnv = DeviceEnv()
     """--- What takes more than it asks for"""
