@@ -13,7 +13,7 @@ from setuptools import setup
 
 COMPILED = """
     errors text
-    admission.decision_cache admission.pods admission.record admission.reduced admission.response
+    admission.pods admission.record admission.response
     cluster.freshness cluster.history cluster.journal cluster.ledger cluster.node_table
     cluster.nodes cluster.replicas cluster.state cluster.state_view cluster.usage
     framework.cluster_view

@@ -149,6 +149,10 @@ _pod(
 _pod("100,000 values in one expression", lambda: pod(affinity=_affinity([_expression(*map(str, range(100_000)))])))
 _pod("2,000 values in one expression", lambda: pod(affinity=_affinity([_expression(*map(str, range(2_000)))])))
 _pod("80,000 terms of node affinity", lambda: pod(affinity=_affinity([_expression("x")] * 80_000)))
+_pod("20,000 empty terms of node affinity", lambda: pod(affinity=_affinity([{}] * 20_000)))
+_pod("20,000 empty preferences of nodes", lambda: pod(affinity=_affinity([{}] * 20_000, when=_PREFERRED)))
+_pod("20,000 empty terms of pod affinity", lambda: pod(affinity=_affinity([{}] * 20_000, kind="podAffinity")))
+_pod("13,000 values in one expression", lambda: pod(affinity=_affinity([_expression(*["x"] * 13_000)])))
 _pod("600 terms of node affinity", lambda: pod(affinity=_affinity([_expression(f"x{n}") for n in range(600)])))
 _pod(
     "60,000 preferred terms",

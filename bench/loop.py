@@ -4,8 +4,8 @@ CPU time in one loop, admitted and refused pods in turns: replicas of 500 worklo
 admitted are bound, and seen in the watch, which ends their reservations; those that are refused, for the commonest theft,
 never come, and their reservations end with their time. Their bodies are made from recorded ones.
 
-The second table says what the decision cache saves: a Deployment whose replicas come at once, with the cache and without, each
-replica seen in the watch, and waiting for the scheduler, before the next comes. Of each tenth of the burst the mean.
+The second table is of a Deployment whose replicas come at once, each seen in the watch, and waiting for the scheduler, before the
+next comes. Of each tenth of the burst the mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from rich.table import Table
 from bench import recorded
 from bench.output import stdout
 from bench.samples import cluster
-from webhook.admission.decision_cache import MOST_BYTES
 from webhook.cli.offline import load_state
 from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.state import ClusterState
@@ -42,19 +41,18 @@ from webhook.telemetry.metrics import Metrics
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more"
 _TENTHS = 10
-_CACHES = {"with the cache": MOST_BYTES, "nothing cached": 0}
 Object = dict[str, Any]
 console = Console(stderr=True)
 
 
-def program(nodes: int, gpus: int, nowhere: BinaryIO, cached: int = MOST_BYTES) -> tuple[ClusterState, Handlers]:
+def program(nodes: int, gpus: int, nowhere: BinaryIO) -> tuple[ClusterState, Handlers]:
     """Both hooks as the server has them, with a cluster of their own."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "cluster.json")
         file.write_bytes(orjson.dumps(cluster(nodes, gpus)))
         state = load_state(file)
     recorder = Recorder(Metrics(), logs.configure(nowhere))
-    return state, Handlers(recorded.Silent(), state, Placer(state), recorder, lambda: 0.0, cached)
+    return state, Handlers(recorded.Silent(), state, Placer(state), recorder, lambda: 0.0)
 
 
 class Program:
@@ -96,9 +94,9 @@ class Program:
         return found
 
 
-def burst(nodes: int, replicas: int, cached: int, nowhere: BinaryIO) -> list[float]:
+def burst(nodes: int, replicas: int, nowhere: BinaryIO) -> list[float]:
     """Microseconds of the mutating hook for a replica, for each tenth of the burst."""
-    state, hooks = program(nodes, 8, nowhere, cached)
+    state, hooks = program(nodes, 8, nowhere)
     taken = []
     gc.collect()
     gc.freeze()
@@ -139,20 +137,13 @@ def show(programs: dict[str, Program]) -> None:
 
 
 def show_bursts(nodes: int, replicas: list[int], rounds: int, nowhere: BinaryIO) -> None:
-    """With and without the cache, by turns."""
-    columns = ("a Deployment of", "", "µs for a replica", "first tenth", "last tenth", "grows", "the cache saves")
-    table = Table(*columns, title="What the decision cache saves in a burst: the mutating hook, medians")
+    columns = ("a Deployment of", "µs for a replica", "first tenth", "last tenth", "grows")
+    table = Table(*columns, title="A burst: the mutating hook, medians")
     for number in replicas:
-        found: dict[str, list[list[float]]] = {name: [] for name in _CACHES}
-        for _ in track(range(rounds), f"{number:,} replicas", console=console):
-            for name, cached in _CACHES.items():
-                found[name].append(burst(nodes, number, cached, nowhere))
-        means = {name: median([mean(each) for each in bursts]) for name, bursts in found.items()}
-        for name, bursts in found.items():
-            first, last = (median([each[at] for each in bursts]) for at in (0, -1))
-            saves = f"× {means['nothing cached'] / means[name]:.2f}" if name != "nothing cached" else ""
-            shown = [f"{means[name]:.0f}", f"{first:.0f}", f"{last:.0f}", f"× {last / first:.2f}", saves]
-            table.add_row(f"{number:,}", name, *shown)
+        bursts = [burst(nodes, number, nowhere) for _ in track(range(rounds), f"{number:,} replicas", console=console)]
+        first, last = (median([each[at] for each in bursts]) for at in (0, -1))
+        average = median([mean(each) for each in bursts])
+        table.add_row(f"{number:,}", f"{average:.0f}", f"{first:.0f}", f"{last:.0f}", f"× {last / first:.2f}")
     stdout().print(table)
 
 

@@ -115,7 +115,7 @@ def mutated(body: bytes, answer: bytes) -> Object:
     """The pod of a review, with the patch of its answer."""
     patch = orjson.loads(answer)["response"].get("patch")
     obj: Object = orjson.loads(body)["request"]["object"]
-    return apply(b64decode(patch), obj) if patch else obj
+    return apply(orjson.loads(b64decode(patch)), obj) if patch else obj
 
 
 def of_workloads(count: int, workloads: int, hook: str = "mutate", start: int = 0) -> list[bytes]:

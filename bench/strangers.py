@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50, help="creations in a round")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--address", default="127.0.7.2", help="where the stranger calls from")
-    parser.add_argument("--niceness", type=int, default=0, help="of the stranger: 19 leaves the cores to the servers, as if it had its own")
+    parser.add_argument("--niceness", type=int, default=0, help="19: as if it had cores of its own")
     parser.add_argument("--client-ca", action="store_true", help="the API server shows a certificate")
     parser.add_argument("attacks", nargs="*", choices=[*ATTACKS, []], help="all of them, if none is named")
     arguments = parser.parse_args()

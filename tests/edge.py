@@ -75,8 +75,7 @@ async def running(
         return decide(body) if decide else (200, ANSWER)
 
     edge = Edge({"/mutate": echo, "/validate": echo}, metrics, logs.configure(log))
-    options |= {"bad_request": lambda: metrics.refused.add("400"), "cut": metrics.cut.add}
-    listener = Listener(edge.handle, live.listening, **options)
+    listener = Listener(edge.handle, metrics, live.listening, **options)
     port = await listener.start("localhost", 0)
     try:
         async with asyncio.timeout(60):  # a server that never answers fails its test, and does not hang it

@@ -13,7 +13,6 @@ from tests.cluster.objects import node, state
 from tests.strategies import ZONE
 from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.decision import Decision
-from webhook.admission.decision_cache import MOST_BYTES
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
 from webhook.kube.pod import Pod
@@ -79,15 +78,13 @@ class Recorder:
 
 
 class Server:
-    """The handlers with a state of their own. `cached`: bytes of keys; with 0 each pod is prepared by itself."""
+    """The handlers with a state of their own."""
 
-    def __init__(
-        self, made: ClusterState | None = None, policy: Policy | None = POLICY, cached: int = MOST_BYTES
-    ) -> None:
+    def __init__(self, made: ClusterState | None = None, policy: Policy | None = POLICY) -> None:
         self.state = cluster() if made is None else made
         self.current = policy
         self.recorder = Recorder()
-        self.handlers = Handlers(self, self.state, Placer(self.state), self.recorder, lambda: NOW, cached)
+        self.handlers = Handlers(self, self.state, Placer(self.state), self.recorder, lambda: NOW)
 
     def mutate(self, obj: Any, **request: Any) -> dict[str, Any]:
         return self.answered(*self.handlers.mutate(review(obj, **request)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.text import LONGEST_QUOTE, bare, kind, listed, matches, nearest, plural, quoted
+from webhook.text import MAX_QUOTE, bare, kind, listed, matches, nearest, plural, quoted
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_quoted_text_is_one_short_line_of_printable_characters_and_cannot_leave_
     assert said.isprintable()
     assert said.startswith('"')
     assert said.endswith('"')
-    assert len(said) <= LONGEST_QUOTE * len("\\U0010ffff") + 3
+    assert len(said) <= MAX_QUOTE * len("\\U0010ffff") + 3
     inside = said[1:-1].replace("\\\\", "")
     assert inside.count('"') == inside.count('\\"')
     said.encode()

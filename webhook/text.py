@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST_QUOTE = 80
-_LONGEST_NEAR, _MOST_COMPARED = 64, 10_000
+MAX_QUOTE = 80
+_MAX_NEAR_LENGTH, _MAX_COMPARED = 64, 10_000
 """Of names that are looked through for the nearest one: their length, and how many pairs of characters are compared in all."""
 
 
 def quoted(value: object) -> str:
-    """`value` in double quotes: one line, nothing unprintable, at most LONGEST_QUOTE characters of it.
+    """`value` in double quotes: one line, nothing unprintable, at most MAX_QUOTE characters of it.
 
     Of a map or a list only what it is: its text could be megabytes.
     """
     if not isinstance(value, str):
         return kind(value) if value is None or isinstance(value, (dict, list)) else f'"{_plain(value)}"'
-    safe = value[:LONGEST_QUOTE]
+    safe = value[:MAX_QUOTE]
     if not safe.isprintable() or '"' in safe or "\\" in safe:
         safe = "".join([c if c.isprintable() and c not in '"\\' else _escaped(c) for c in safe])
-    return f'"{safe}…"' if len(value) > LONGEST_QUOTE else f'"{safe}"'
+    return f'"{safe}…"' if len(value) > MAX_QUOTE else f'"{safe}"'
 
 
 def _escaped(character: str) -> str:
@@ -35,7 +35,7 @@ def _plain(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > 256:
         return f"{value.bit_length()}-bit number"  # str() of a long one takes quadratic time, and is refused
-    return str(value)[:LONGEST_QUOTE]
+    return str(value)[:MAX_QUOTE]
 
 
 def kind(value: object) -> str:
@@ -72,17 +72,16 @@ def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = s
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word most like `word`, or None if none is alike. Among few and short ones only: others nobody mistypes."""
-    if len(word) > _LONGEST_NEAR:
+    if len(word) > _MAX_NEAR_LENGTH:
         return None
-    few, left = [], _MOST_COMPARED
+    few, left = [], _MAX_COMPARED
     for name in known:
         left -= max(1, len(word)) * max(1, len(name))
         if left < 0:
             break
-        if len(name) <= _LONGEST_NEAR:
+        if len(name) <= _MAX_NEAR_LENGTH:
             few.append(name)
-    found = difflib.get_close_matches(word, few, n=1, cutoff=0.6)
-    return found[0] if found else None
+    return next(iter(difflib.get_close_matches(word, few, n=1, cutoff=0.6)), None)
 
 
 class Hint(NamedTuple):

@@ -18,7 +18,7 @@ from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import warnings_of
 from webhook.errors import BadPod
-from webhook.kube.json_patch import Edit
+from webhook.kube import json_patch
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.review import Request, parse_review
 from webhook.policy.model import Policy
@@ -261,7 +261,7 @@ def test_shadow_decides_and_changes_nothing() -> None:
 
 
 def test_a_patch_that_does_not_give_the_edited_pod_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Edit, "patch", lambda _: b'[{"op":"remove","path":"/spec/nothing"}]')
+    monkeypatch.setattr(json_patch, "pointer", lambda path: "/spec/nothing/at/all")
     decision = mutated(pod())
     assert (decision.result, decision.patch, decision.reservation) == ("gated", None, None)
     assert warnings_of(decision) == ["gpu-admission: internal error, the pod was left as it was: please report this"]
@@ -325,10 +325,9 @@ def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> 
     assert told(decision) == [
         ("gpuLimit", "deny", f"spec.containers[0].resources.limits[{GPU}]"),
         ("gpuLimit", "deny", f"spec.containers[1].resources.limits[{GPU}]"),
-        ("gpuLimit", "deny", "spec"),
         ("hostNamespaces", "warn", "spec.hostPID"),
     ]
-    assert decision.message.startswith('pod generateName "": 3 problems')
+    assert decision.message.startswith('pod generateName "": 2 problems')
     assert [line.partition(":")[0] for line in warnings_of(decision)] == ["hostNamespaces"]
 
 

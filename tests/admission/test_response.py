@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.admission.test_pods import request
-from webhook.admission.decision import Decision, Found
+from webhook.admission.decision import Decision, UnitFinding
 from webhook.admission.response import encode
 from webhook.framework.interface import Finding
 
@@ -40,7 +40,9 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
         ),
         pytest.param(
             Decision(
-                "denied", message="no", findings=(Found("limit", "deny", FINDING), Found("host", "warn", FINDING))
+                "denied",
+                message="no",
+                findings=(UnitFinding("limit", "deny", FINDING), UnitFinding("host", "warn", FINDING)),
             ),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"no"},'
             b'"warnings":["host: hostPID true; wanted false"]}}',
@@ -50,7 +52,7 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
             Decision("shadow", message="pod: no"), b'"allowed":true}}', id="a refusal in a shadow profile is allowed"
         ),
         pytest.param(
-            Decision("allowed", findings=(Found("host", "foretold", FINDING),)),
+            Decision("allowed", findings=(UnitFinding("host", "foretold", FINDING),)),
             b'"allowed":true,"warnings":["host: its pods will be refused: hostPID true; wanted false"]}}',
             id="what will be refused of pods is a warning on their workload",
         ),

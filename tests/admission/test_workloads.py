@@ -135,7 +135,7 @@ def test_a_request_without_a_limit_gets_it_and_nothing_else_is_touched() -> None
         "/spec/template/spec/initContainers/0/resources/limits",
         "/spec/template/spec/containers/0/resources/limits",
     ]
-    after = apply(decision.patch, before)["spec"]["template"]["spec"]
+    after = apply(orjson.loads(decision.patch), before)["spec"]["template"]["spec"]
     assert after["containers"][0]["resources"] == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
 

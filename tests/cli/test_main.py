@@ -1,6 +1,6 @@
 """The command line, which others script against: what goes in, what comes out where, and the exit status.
 
-Covers cli.terminal, errors.
+Covers errors, cli.certs, cli.decisions, cli.export, cli.lint, cli.mutate, cli.options, cli.serve, cli.terminal, cli.validate.
 """
 
 from __future__ import annotations

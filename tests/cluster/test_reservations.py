@@ -41,7 +41,7 @@ def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
     assert decision.placement is not None
     assert decision.patch is not None
     of.reserve(decision.reservation, decision.placement, 0)
-    stored = apply(decision.patch, orjson.loads(orjson.dumps(template(name))))
+    stored = apply(orjson.loads(decision.patch), orjson.loads(orjson.dumps(template(name))))
     stored["metadata"] |= {"name": name, "uid": f"uid-{name}"}
     return {**stored, "status": {"phase": "Pending"}}
 

@@ -374,7 +374,7 @@ def test_another_source_starts_from_nothing_and_takes_back_what_was_told() -> No
     [
         pytest.param(NodeUse(8, 0, 0.9, 70.0, 0, 0, 0), 8, 3, 0, id="all measured and busy: a free one is not idle"),
         pytest.param(UNKNOWN, 8, 3, 3, id="no metrics: what is not allocated"),
-        pytest.param(NodeUse(5, 2, 0.5, 70.0, 0, 0, 0), 8, 3, 5, id="nvidia-smi sees the allocated ones only"),
+        pytest.param(NodeUse(5, 2, 0.5, 70.0, 0, 0, 0), 8, 3, 5, id="only the allocated ones were measured"),
         pytest.param(NodeUse(7, 7, 0.0, 40.0, 0, 0, 0), 8, 8, 8, id="one of eight not measured and not allocated"),
         pytest.param(NodeUse(14, 14, 0.0, 40.0, 0, 0, 0), 8, 0, 8, id="never more than there are"),
     ],
@@ -391,11 +391,10 @@ def test_what_is_neither_measured_nor_allocated_counts_as_idle(
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        pytest.param({"source": "zabbix"}, "'off', 'prometheus', 'dcgm' or 'nvidiaSmi'", id="a source that is none"),
+        pytest.param({"source": "zabbix"}, "'off', 'prometheus' or 'dcgm'", id="a source that is none"),
         pytest.param({"source": "prometheus"}, "http://prometheus.monitoring:9090", id="Prometheus without its URL"),
         pytest.param({"source": "prometheus", "url": "file:///etc/passwd"}, "wanted the base", id="a URL of a file"),
         pytest.param({"source": "prometheus", "url": "http://u:p@h"}, "webhook's own", id="a password in the policy"),
-        pytest.param({"source": "nvidiaSmi"}, "name the namespaces", id="nvidia-smi nowhere"),
         pytest.param(
             {"source": "dcgm", "queries": {"memoryUsed": "sum(x)"}}, "queries.memoryUsed", id="PromQL for an exporter"
         ),

@@ -24,7 +24,7 @@ CLUSTER_WIDE = {
     "/apis/apiextensions.k8s.io/v1": "CustomResourceDefinition",
     "/apis/node.k8s.io/v1": "RuntimeClass",
     "/apis/scheduling.k8s.io/v1": "PriorityClass",
-    "/apis/storage.k8s.io/v1": "StorageClass",
+    "/apis/storage.k8s.io/v1": "CSINode StorageClass",
 }
 
 

@@ -33,9 +33,9 @@ STANDS, TRUSTED, ROUND = 1.0, 2.5, 0.3
 """Seconds. A replica waits for ten seconds, an hour and five seconds otherwise."""
 SOONER = (
     "from datetime import timedelta; from webhook.feeds import certificates; from webhook.tls import material, rotate; "
-    f"rotate.STANDS = timedelta(seconds={STANDS}); certificates.ROUND_SECONDS = {ROUND}; "
+    f"rotate.PROPAGATION = timedelta(seconds={STANDS}); certificates.ROUND_SECONDS = {ROUND}; "
     "import os; os.environ['GPU_ADMISSION_DRAIN_SECONDS'] = '1'; "
-    f"rotate.TRUSTED = material.TRUSTED = timedelta(seconds={TRUSTED})"
+    f"rotate.OVERLAP = material.OVERLAP = timedelta(seconds={TRUSTED})"
 )
 CREATORS = 4
 

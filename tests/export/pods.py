@@ -140,7 +140,6 @@ REFUSED: dict[str, tuple[str, Json]] = {
     "a capability written otherwise": ("capabilities", pod("p", container=adds("cap_sys_admin"))),
     "the GPU runtime without a GPU": ("runtimeClass", pod("p", 0, runtimeClassName="nvidia")),
     "a node name": ("nodeName", pod("p", nodeName="a")),
-    "a preloaded library": ("ldPreload", pod("p", container=env("LD_PRELOAD", "/x.so"))),
 }
 WARNED: dict[str, tuple[str, Json]] = {
     "zero GPUs and void": ("gpuZero", pod("p", container=limits(nvidia_com__gpu=0) | env(VISIBLE, "void"))),

@@ -31,7 +31,6 @@ profiles:
     rules:
       gpuLimit: {perContainer: 8, perPod: 10, sizes: [1, 2, 4, 6, 8]}
       priorityClass: {reserved: {export-kept: [elsewhere], system-*: []}}
-      ldPreload: {action: deny}
     exempt:
       - {namespaces: [export-inside], serviceAccounts: [exporter]}
 """

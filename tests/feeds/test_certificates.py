@@ -9,7 +9,7 @@ import pytest
 
 from tests.feeds.fake_api import client_of, fake_api
 from webhook.feeds import certificates
-from webhook.feeds.certificates import MOST_QUICK, Pace
+from webhook.feeds.certificates import BURST, Pace
 from webhook.feeds.tasks import Tasks
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -21,13 +21,13 @@ SECRETS = "/api/v1/namespaces/gpu-admission/secrets"
 
 def test_the_first_rounds_ahead_of_time_begin_at_once_and_later_ones_each_second() -> None:
     pace = Pace(0.0)
-    assert [pace.wait(0.0) for _ in range(MOST_QUICK)] == [0.0] * MOST_QUICK
+    assert [pace.wait(0.0) for _ in range(BURST)] == [0.0] * BURST
     now, begun = 0.0, 0
     while now < 60:
         now += max(pace.wait(now), 0.001)  # somebody changes it the moment it is right again
         begun += 1
     assert 58 <= begun <= 62
-    assert pace.wait(now + MOST_QUICK + 1) == 0.0, "after a quiet time it is quick again"
+    assert pace.wait(now + BURST + 1) == 0.0, "after a quiet time it is quick again"
 
 
 @pytest.mark.parametrize("watching", [True, False], ids=["by a watch", "without the right to watch, by the next round"])

@@ -159,7 +159,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
 async def test_a_kind_that_is_not_there_for_us_keeps_nothing_back_and_is_told_of_once(
     monkeypatch: pytest.MonkeyPatch, status: int, verb: str
 ) -> None:
-    monkeypatch.setattr(watch, "RARELY", 0.02)
+    monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 0.02)
     lines = io.BytesIO()
     async with fake_api() as fake:
         node(fake, "a")
@@ -180,7 +180,7 @@ async def test_a_kind_that_is_not_there_for_us_keeps_nothing_back_and_is_told_of
 async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watch, "RARELY", 0.02)
+    monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 0.02)
     async with fake_api() as fake:
         optional_objects(fake)
         async with fed(fake) as (state, _):
@@ -194,7 +194,7 @@ async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_i
 
 
 async def test_a_kind_that_is_not_there_is_seldom_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "RARELY", 1000.0)
+    monkeypatch.setattr(watch, "OPTIONAL_PAUSE", 1000.0)
     async with fake_api() as fake:
         fake.refuse["list", BUDGETS] = (404, "no")
         fake.refuse["list", PODS] = (404, "no")

@@ -7,6 +7,7 @@ import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -16,8 +17,8 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Utilisation
 from webhook.feeds import dcgm
 from webhook.feeds.dcgm import DcgmSource
-from webhook.feeds.gpu_source import SourceFailed, http_session
-from webhook.feeds.gpu_targets import Target
+from webhook.feeds.exporters import Exporters
+from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
 
 DATA = Path(__file__).parent / "data"
 IDLE = (DATA / "dcgm-8-idle.txt").read_text()
@@ -62,11 +63,26 @@ async def elsewhere(request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound("/good")
 
 
+def pod(node: str, address: str) -> dict[str, Any]:
+    labels = {"app": "nvidia-dcgm-exporter"}
+    metadata = {"name": f"exporter-{node}", "uid": node, "namespace": "gpu-operator", "labels": labels}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running", "podIP": address}}
+
+
+def found(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
+    exporters = Exporters(settings.dcgm)
+    exporters.list_begins()
+    for each in pods:
+        exporters.in_list(each)
+    exporters.list_ends()
+    return exporters
+
+
 @asynccontextmanager
 async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[DcgmSource]:
     """One exporter per handler, on 127.0.0.1, 127.0.0.2, … and one port; the node is named after the number."""
-    runners, port = [], 0
-    targets = []
+    runners: list[web.AppRunner] = []
+    pods, port = [], 0
     try:
         for number, handler in enumerate(handlers, 1):
             app = web.Application()
@@ -77,12 +93,12 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
             await runner.setup()
             await web.TCPSite(runner, f"127.0.0.{number}", port).start()
             port = runner.addresses[0][1]
-            targets.append(Target(f"node-{number}", "gpu-operator", f"e-{number}", f"u-{number}", f"127.0.0.{number}"))
+            pods.append(pod(f"node-{number}", f"127.0.0.{number}"))
         settings = GpuMetricsSettings.model_validate(
             {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
         )
         async with http_session() as http:
-            yield DcgmSource(settings, http, lambda: targets)
+            yield DcgmSource(Wiring(settings, http, found(settings, *pods), None))
     finally:
         for runner in runners:
             await runner.cleanup()
@@ -94,7 +110,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
         pytest.param(page("gone", status=503), 'answered 503 "gone"; wanted 200', id="an error"),
         pytest.param(page("x\n\x1b[2J" * 400, status=500), "\\\\n\\\\x1b[2J", id="an error that would clear the screen"),
         pytest.param(elsewhere, "answered 302", id="a redirect: never followed"),
-        pytest.param(endless, f"more than {dcgm.MOST_BYTES} bytes", id="a page without an end"),
+        pytest.param(endless, f"more than {dcgm.MAX_BYTES} bytes", id="a page without an end"),
         pytest.param(zipped, "answered compressed though asked not to", id="8 MiB in 40 KiB"),
         pytest.param(zipped_error, 'answered 500 "\\x1f', id="an error that unpacks to megabytes"),
         pytest.param(silent, "TimeoutError", id="silence"),
@@ -123,12 +139,9 @@ async def test_no_exporter_at_all_is_an_error_that_says_where_they_were_looked_f
 
 
 async def test_nobody_listening_is_an_error() -> None:
+    settings = GpuMetricsSettings.model_validate({"source": "dcgm", "dcgm": {"port": 1}})
     async with http_session() as http:
-        source = DcgmSource(
-            GpuMetricsSettings.model_validate({"source": "dcgm", "dcgm": {"port": 1}}),
-            http,
-            lambda: [Target("a", "gpu-operator", "e", "u", "127.0.0.1")],
-        )
+        source = DcgmSource(Wiring(settings, http, found(settings, pod("a", "127.0.0.1")), None))
         with pytest.raises(SourceFailed, match="none of 1 DCGM exporter answered"):
             await source.poll(Utilisation(source._settings))
 

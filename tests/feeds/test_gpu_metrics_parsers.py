@@ -1,11 +1,10 @@
 """What sources of GPU metrics send, and what is read of it. First what must be ignored.
 
-Covers feeds.gpu_targets.
+Covers feeds.exporters.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.utilisation import UNKNOWN, NodeUse, Reading, Utilisation
-from webhook.feeds import dcgm, nvidia_smi
-from webhook.feeds.gpu_source import READINGS, SourceFailed, module_of, node_of, put
-from webhook.feeds.gpu_targets import Target, Targets, exporter, gpu_pod
-from webhook.feeds.prometheus import Vector, series
-from webhook.kube.gpus import GpuName, Gpus
+from webhook.cluster.gpu_metrics import Dcgm, GpuMetricsSettings
+from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
+from webhook.feeds import dcgm
+from webhook.feeds.exporters import Exporter, Exporters
+from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
+from webhook.feeds.prometheus import series, vector
 
 DATA = Path(__file__).parent / "data"
 SETTINGS = GpuMetricsSettings(source="dcgm")
 NAMES = {name: READINGS[key] for key, name in SETTINGS.queries}
-UTIL, ENGINE, TEMPERATURE, SICK = Reading.UTILISATION, Reading.ENGINE, Reading.TEMPERATURE, Reading.SICK
 XIDS = SETTINGS.sick.xids
 
 
@@ -169,10 +166,8 @@ def answer(elements: list[Any], **more: Any) -> bytes:
     return orjson.dumps({"status": "success", "data": {"resultType": "vector", "result": elements}, **more})
 
 
-def in_pieces(body: bytes, size: int) -> list[Any]:
-    vector = Vector()
-    found = [e for at in range(0, len(body), size) for e in vector.feed(body[at : at + size])]
-    return [*found, *vector.close()]
+def in_parts(body: bytes, size: int) -> list[Any]:
+    return [element for part in vector(body, size) for element in part]
 
 
 LABELS = st.dictionaries(
@@ -184,25 +179,22 @@ ELEMENTS = st.lists(
 
 
 @given(ELEMENTS, st.integers(1, 60), st.booleans())
-def test_an_answer_in_pieces_is_the_answer(elements: list[Any], size: int, warns: bool) -> None:
+def test_an_answer_in_parts_is_the_answer(elements: list[Any], size: int, warns: bool) -> None:
     """Whatever tenants write into the names of their pods."""
     body = answer(elements, **({"warnings": ['},{"metric":{}']} if warns else {}))
-    assert in_pieces(body, size) == orjson.loads(body)["data"]["result"]
+    assert in_parts(body, size) == orjson.loads(body)["data"]["result"]
 
 
 @given(ELEMENTS, st.integers(1, 60))
 def test_an_answer_that_is_written_otherwise_is_read_as_well(elements: list[Any], size: int) -> None:
     document = {"data": {"result": elements, "resultType": "vector"}, "status": "success"}
     body = orjson.dumps(document, option=orjson.OPT_INDENT_2)
-    assert in_pieces(body, size) == orjson.loads(body)["data"]["result"]
+    assert in_parts(body, size) == orjson.loads(body)["data"]["result"]
 
 
-def test_series_are_given_back_as_they_come_in() -> None:
-    vector = Vector()
-    body = answer([{"metric": {}, "value": [1, "2"]}] * 3)
-    assert len(vector.feed(body[:-10])) == 2
-    assert len(vector.feed(body[-10:])) == 0
-    assert len(vector.close()) == 1
+def test_an_answer_is_parsed_in_parts() -> None:
+    body = answer([{"metric": {}, "value": [1, "2"]}] * 100)
+    assert max(map(len, vector(body, 100))) <= 4
 
 
 @pytest.mark.parametrize(
@@ -238,71 +230,11 @@ def test_series_are_given_back_as_they_come_in() -> None:
 def test_an_answer_that_is_none_is_refused_whole(body: bytes, says: str) -> None:
     for size in (7, 10_000):
         with pytest.raises(SourceFailed) as error:
-            in_pieces(body, size)
+            in_parts(body, size)
         assert says in str(error.value)
 
 
-def test_one_series_without_an_end_is_not_collected_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.feeds.prometheus._MOST_BUFFER", 1000)
-    vector = Vector()
-    vector.feed(b"x" * 900)
-    with pytest.raises(SourceFailed, match="more than 1000 bytes for one series"):
-        vector.feed(b"x" * 101)
-
-
-# --- nvidia-smi -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "ignored"),
-    [
-        pytest.param("", {}, id="nothing"),
-        pytest.param("\n\n", {}, id="empty lines"),
-        pytest.param("NVIDIA-SMI has failed because it couldn't communicate", {"not nvidia-smi": 1}, id="no driver"),
-        pytest.param("1, 2, 3\n", {"not nvidia-smi": 1}, id="too few fields"),
-        pytest.param("1, 2, 3, 4, 5\n", {"not nvidia-smi": 1}, id="too many fields"),
-        pytest.param("a, b, c, d\n", {"not nvidia-smi": 4}, id="words"),
-        pytest.param("٣, -1, 1e3, 99999999999999\n", {"not nvidia-smi": 4}, id="numbers that it does not write"),
-        pytest.param("[N/A], [Not Supported], [N/A], N/A\n", {}, id="nothing known"),
-    ],
-)
-def test_output_that_says_nothing_is_counted_and_changes_nothing(text: str, ignored: dict[str, int]) -> None:
-    counts = Counter[str]()
-    assert [r for r in nvidia_smi.parse_output(text, 8, counts) if r[1] is not SICK] == []
-    assert counts == ignored
-
-
-def test_a_pod_speaks_for_as_many_gpus_as_it_holds() -> None:
-    counts = Counter[str]()
-    found = list(nvidia_smi.parse_output("0, 0, 100, 30\n" * 1000, 2, counts))
-    assert {index for index, *_ in found} == {0, 1}
-    assert counts == {"more GPUs than the pod holds": nvidia_smi._MOST_GPUS - 2}
-
-
-@given(st.text(max_size=200))
-def test_no_output_raises(text: str) -> None:
-    list(nvidia_smi.parse_output(text, 8, Counter()))
-
-
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        pytest.param("nvidia-smi-idle.csv", NodeUse(2, 2, 0.0, 31.0, 0, 0, 0), id="two idle GPUs"),
-        pytest.param("nvidia-smi-busy.csv", NodeUse(2, 0, 0.99, 66.0, 0, 0, 0), id="two busy GPUs"),
-        pytest.param("nvidia-smi-lost.csv", NodeUse(1, 0, 1.0, 71.0, 0, 1, 1), id="one of two fell off the bus"),
-        pytest.param("nvidia-smi-mig.csv", UNKNOWN._replace(hottest=47.0), id="a MIG instance: utilisation not known"),
-    ],
-)
-def test_output_is_read(file: str, expected: NodeUse) -> None:
-    into = Utilisation(GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["*"]}}))
-    for index, reading, value in nvidia_smi.parse_output((DATA / file).read_text(), 8, into.ignored):
-        into.add("a", f"pod/{index}", reading, value)
-    into.commit(0.0)
-    assert into.node("a") == pytest.approx(expected, nan_ok=True)
-    assert not into.ignored
-
-
-# --- Targets ----------------------------------------------------------------------------------------------------------
+# --- Exporters --------------------------------------------------------------------------------------------------------
 
 
 def pod(
@@ -311,11 +243,8 @@ def pod(
     phase: str = "Running",
     address: str = "10.0.0.7",
     labels: dict[str, str] | None = None,
-    limits: dict[str, str] | None = None,
-    running: bool = True,
     **metadata: Any,
 ) -> dict[str, Any]:
-    state = {"running": {}} if running else {"waiting": {}}
     return {
         "metadata": {
             "name": name,
@@ -324,11 +253,8 @@ def pod(
             "labels": {"app": "nvidia-dcgm-exporter"} if labels is None else labels,
             **metadata,
         },
-        "spec": {
-            "nodeName": "gpu-a-1",
-            "containers": [{"name": "side"}, {"name": "main", "resources": {"limits": limits or {}}}],
-        },
-        "status": {"phase": phase, "podIP": address, "containerStatuses": [{"name": "main", "state": state}]},
+        "spec": {"nodeName": "gpu-a-1"},
+        "status": {"phase": phase, "podIP": address},
     }
 
 
@@ -346,83 +272,34 @@ def pod(
     ],
 )
 def test_what_is_no_running_exporter_is_not_asked(found: dict[str, Any]) -> None:
-    assert exporter(SETTINGS)(found) is None
+    exporters = Exporters(SETTINGS.dcgm)
+    exporters.seen(found)
+    assert list(exporters) == []
 
 
 def test_exporters_come_and_go_with_their_pods() -> None:
-    targets = Targets(exporter(SETTINGS))
-    assert not targets.listed.is_set()
-    pages = targets.listing()
-    pages.add([pod("a"), pod("b", address="fd00::7")])
-    pages.add([pod("c", labels={})])
-    pages.done()
-    assert targets.listed.is_set()
-    assert sorted(t.name for t in targets) == ["a", "b"]
-    assert targets.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
-    targets.gone(pod("a"))
-    targets.seen(pod("b", phase="Failed"))
-    targets.heard()
-    assert list(targets) == []
-    targets.seen(pod("c"))
-    targets.seen(pod("d"))
-    pages = targets.listing()
-    pages.add([pod("c")])
-    assert len(targets) == 2, "while the list comes in, nothing is gone"
-    pages.done()
-    assert list(targets) == [Target("gpu-a-1", "gpu-operator", "c", "uid-of-c", "10.0.0.7")]
+    exporters = Exporters(SETTINGS.dcgm)
+    assert not exporters.listed.is_set()
+    exporters.list_begins()
+    for listed in (pod("a"), pod("b", address="fd00::7"), pod("c", labels={})):
+        exporters.in_list(listed)
+    exporters.list_ends()
+    assert exporters.listed.is_set()
+    assert sorted(each.name for each in exporters) == ["a", "b"]
+    assert exporters.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
+    exporters.gone(pod("a"))
+    exporters.seen(pod("b", phase="Failed"))
+    exporters.heard()
+    assert list(exporters) == []
+    exporters.seen(pod("c"))
+    exporters.seen(pod("d"))
+    exporters.list_begins()
+    exporters.in_list(pod("c"))
+    assert len(exporters) == 2, "while the list comes in, nothing is gone"
+    exporters.list_ends()
+    assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7")]
 
 
-GPUS = Gpus([GpuName("nvidia.com/gpu", "whole"), GpuName("nvidia.com/mig-*", "slice")])
-GPU = {"nvidia.com/gpu": "2"}
-
-
-@pytest.mark.parametrize(
-    ("found", "gpus"),
-    [
-        pytest.param(pod(namespace="team-a"), None, id="no GPU"),
-        pytest.param(pod(namespace="team-a", limits={"nvidia.com/mig-1g.10gb": "1"}), None, id="a MIG instance"),
-        pytest.param(pod(namespace="team-a", limits={"nvidia.com/gpu": "all"}), None, id="an amount that is none"),
-        pytest.param(pod(namespace="team-b", limits=GPU), None, id="a namespace that is not named"),
-        pytest.param(pod(namespace="team-a", limits=GPU, running=False), None, id="a container that does not run"),
-        pytest.param(pod(namespace="team-a", limits=GPU, phase="Succeeded"), None, id="a pod that has finished"),
-        pytest.param(pod(namespace="team-a", limits=GPU), 2, id="two GPUs"),
-    ],
-)
-def test_nvidia_smi_runs_only_in_running_pods_that_hold_a_gpu(found: dict[str, Any], gpus: int | None) -> None:
-    settings = GpuMetricsSettings.model_validate({"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}})
-    target = gpu_pod(settings, GPUS)(found)
-    assert (target and (target.container, target.gpus)) == (gpus and ("main", gpus))
-
-
-@pytest.mark.parametrize(
-    ("settings", "which"),
-    [
-        pytest.param({}, None, id="off"),
-        pytest.param(
-            {"source": "dcgm", "dcgm": {"namespace": "m", "selector": {"b": "2", "a": "1"}}},
-            ("/api/v1/namespaces/m/pods", "a=1,b=2", ""),
-            id="exporters",
-        ),
-        pytest.param(
-            {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["team-a"]}},
-            ("/api/v1/namespaces/team-a/pods", "", "status.phase=Running"),
-            id="pods of one namespace",
-        ),
-        pytest.param(
-            {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["a", "b"]}},
-            ("/api/v1/pods", "", "status.phase=Running"),
-            id="pods of several",
-        ),
-        pytest.param(
-            {"source": "nvidiaSmi", "nvidiaSmi": {"namespaces": ["*"]}},
-            ("/api/v1/pods", "", "status.phase=Running"),
-            id="pods of all",
-        ),
-    ],
-)
-def test_only_the_pods_that_are_needed_are_watched(
-    settings: dict[str, Any], which: tuple[str, str, str] | None
-) -> None:
-    made = GpuMetricsSettings.model_validate(settings)
-    module = module_of(made.source)
-    assert (module and module.pods(made, GPUS)[:3]) == which
+def test_only_the_pods_with_the_labels_of_exporters_are_watched() -> None:
+    exporters = Exporters(Dcgm(namespace="m", selector={"b": "2", "a": "1"}))
+    assert (exporters.path, exporters.labels) == ("/api/v1/namespaces/m/pods", "a=1,b=2")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -18,10 +18,12 @@ import pytest
 
 from tests.feeds import prometheus_server
 from tests.feeds.prometheus_server import Prometheus
+from tests.feeds.test_dcgm import pod
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
+from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_metrics import GpuMetricsFeed
-from webhook.feeds.gpu_source import SourceFailed, http_session
+from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session
 from webhook.feeds.prometheus import PrometheusSource
 
 DATA = Path(__file__).parent / "data"
@@ -93,17 +95,17 @@ async def until(prometheus: Prometheus, query: str, count: int) -> None:
 class Asking:
     """A feed over a Prometheus, with a clock of its own."""
 
-    def __init__(self, url: str, exporters: Callable[[], dict[str, str]] = dict, **settings: Any) -> None:
+    def __init__(self, url: str, **settings: Any) -> None:
         self.settings = GpuMetricsSettings.model_validate({"source": "prometheus", "url": url, **settings})
         self.sink = Utilisation(self.settings)
-        self.exporters = exporters
+        self.exporters = Exporters(self.settings.dcgm)
         self.now = 1000.0
         self.told: dict[str, NodeUse] = {}
 
     async def poll(self, after: float = 0.0) -> bool:
         self.now += after
         async with http_session() as http:
-            source = PrometheusSource(self.settings, http, self.exporters)
+            source = PrometheusSource(Wiring(self.settings, http, self.exporters, None))
             return await GpuMetricsFeed(
                 self.settings,
                 source,
@@ -152,7 +154,8 @@ async def test_mig_instances_are_read_as_they_are_stored(prometheus: Prometheus,
 
 
 async def test_a_node_is_found_by_the_address_of_its_exporter(prometheus: Prometheus, exporter: Exporter) -> None:
-    asking = Asking(prometheus.url, lambda: {"127.0.0.1": "gpu-z-9"}, nodeLabels=["instance"])
+    asking = Asking(prometheus.url, nodeLabels=["instance"])
+    asking.exporters.seen(pod("gpu-z-9", "127.0.0.1"))
     await until(prometheus, "DCGM_FI_DEV_FB_USED", 8)
     assert await asking.poll()
     assert list(asking.told) == ["gpu-z-9"]
@@ -186,7 +189,7 @@ async def test_a_query_that_gives_no_vector_is_said(
     asking = Asking(prometheus.url, queries={"temperature": query})
     async with http_session() as http:
         with pytest.raises(SourceFailed) as error:
-            await PrometheusSource(asking.settings, http).poll(asking.sink)
+            await PrometheusSource(Wiring(asking.settings, http, asking.exporters, None)).poll(asking.sink)
     assert says in str(error.value)
     assert not await asking.poll()
     assert asking.told == {}, "half a round is none"

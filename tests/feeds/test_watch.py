@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,14 +19,14 @@ from tests.feeds.fake_api import FakeApi, client_of, fake_api
 from webhook.feeds import tasks as tasks_module
 from webhook.feeds import watch
 from webhook.feeds.tasks import Backoff, Tasks
-from webhook.feeds.watch import Feed
+from webhook.feeds.watch import Feed, Sink
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
 NODES = "/api/v1/nodes"
 
 
-class Mirror:
+class Mirror(Sink):
     """A sink that only remembers."""
 
     def __init__(self) -> None:
@@ -35,14 +35,13 @@ class Mirror:
         self.lists = 0
         self.arrived: list[str] = []
 
-    def listing(self) -> Mirror:
+    def list_begins(self) -> None:
         self._coming: set[str] = set()
-        return self
 
-    def add(self, objects: Iterable[dict[str, Any]]) -> None:
-        self._coming.update(o["metadata"]["name"] for o in objects)
+    def in_list(self, obj: dict[str, Any]) -> None:
+        self._coming.add(obj["metadata"]["name"])
 
-    def done(self) -> None:
+    def list_ends(self) -> None:
         self.names, self.lists = self._coming, self.lists + 1
 
     def seen(self, obj: dict[str, Any]) -> None:
@@ -97,7 +96,7 @@ async def scene(**options: Any) -> AsyncIterator[Scene]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses are real, only short."""
     monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.01,))
-    monkeypatch.setattr(tasks_module, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(tasks_module, "MAX_PAUSE", 0.05)
 
 
 async def test_what_is_listed_and_what_changes_is_mirrored() -> None:

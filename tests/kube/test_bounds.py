@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import container, pod
 from tests.served import Server
-from webhook.kube.bounds import DENSEST, LARGEST, MOST, of_pod, of_templates
+from webhook.kube.bounds import LIMITS, MAX_COLLECTIONS, MAX_REVIEW_BYTES, of_pod, of_templates
 
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -32,7 +32,10 @@ WITHIN = {
     "affinity to hundreds of nodes": pod(affinity=terms(600)),
     "no pod at all": "pod",
     "a pod without a spec": {"metadata": {}},
-    "fields of other types": {"metadata": {"labels": 3}, "spec": {"containers": True, "volumes": "x", "affinity": [1]}},
+    "fields of other types": {
+        "metadata": {"labels": 3},
+        "spec": {"containers": True, "volumes": "x", "affinity": [1], "nodeSelector": 5},
+    },
     "containers that are none": {"spec": {"containers": [None, 3, {"resources": 1, "env": 2, "securityContext": []}]}},
 }
 
@@ -59,10 +62,7 @@ PAST = {
     "claims": pod(resourceClaims=[{}] * 600),
     "tolerations": pod(tolerations=[{}] * 300),
     "entries of the node selector": pod(nodeSelector=names(300)),
-    "values in node affinity": pod(affinity=terms(1000)),
-    "terms of pod affinity": pod(
-        affinity={"podAffinity": {REQUIRED: [{}] * 200}, "podAntiAffinity": {PREFERRED: [{}] * 200}}
-    ),
+    "bytes of affinity": pod(affinity=terms(2000)),
     "topologySpreadConstraints": pod(topologySpreadConstraints=[{}] * 300),
     "schedulingGates": pod(schedulingGates=[{}] * 300),
     "labels": pod(labels=names(2000)),
@@ -81,22 +81,22 @@ def test_what_is_past_a_bound_is_left_alone_and_then_refused(what: str) -> None:
     server = Server()
     assert server.mutate(PAST[what]) == {"uid": "u-1", "allowed": True}
     message = server.validate(PAST[what])["status"]["message"]
-    assert f" {what} in all, wanted at most {MOST[what]}, to be looked at in good time. Split it;" in message
+    assert f" {what} in all, wanted at most {LIMITS[what]}. Split it;" in message
     assert "[podSize]" in message
 
 
 def test_every_bound_is_tried() -> None:
-    assert set(PAST) == set(MOST) - {"templates", "entries of the selector"}
+    assert set(PAST) == set(LIMITS) - {"templates", "bytes of the selector"}
 
 
 def test_templates_of_one_object_count_together() -> None:
     each = pod(*[container()] * 200)
     assert of_templates([each] * 5) == []
-    assert [(e.what, e.number, e.most) for e in of_templates([each] * 6)] == [("containers", 1200, 1024)]
+    assert [(e.what, e.number, e.limit) for e in of_templates([each] * 6)] == [("containers", 1200, 1024)]
 
 
 def test_a_review_that_is_too_long_is_not_looked_into() -> None:
-    long = pod(annotations={"a": "x" * LARGEST})
+    long = pod(annotations={"a": "x" * MAX_REVIEW_BYTES})
     server = Server()
     assert server.mutate(long) == {"uid": "u-1", "allowed": True}
     assert "bytes in the review, wanted at most 2097152" in server.validate(long)["status"]["message"]
@@ -104,7 +104,7 @@ def test_a_review_that_is_too_long_is_not_looked_into() -> None:
 
 @pytest.mark.parametrize("text", [b"{", b"["])
 def test_a_body_of_nothing_but_brackets_is_not_parsed(text: bytes) -> None:
-    status, answer = Server().handlers.validate(text * (DENSEST + 1))
+    status, answer = Server().handlers.validate(text * (MAX_COLLECTIONS + 1))
     assert status == 400
     assert b"wanted at most 500000 maps and lists in a body, saw 500001" in answer
 
@@ -173,8 +173,8 @@ KIND: dict[str, Any] = {
 }
 WORKLOADS = {
     "containers in all": deployment(LARGE),
-    "entries of the selector in all": deployment(pod(), selector={"matchLabels": names(2000)}),
-    "bytes in the review": deployment(pod(annotations={}), x="x" * LARGEST),
+    "bytes of the selector in all": deployment(pod(), selector={"matchLabels": names(9000)}),
+    "bytes in the review": deployment(pod(annotations={}), x="x" * MAX_REVIEW_BYTES),
     "labels in all": deployment(pod()) | {"metadata": {"name": "web", "labels": names(2000)}},
 }
 

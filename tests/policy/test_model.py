@@ -319,8 +319,8 @@ profiles:
     rules = {name: dict(policy.rules(name))["priorityClass"] for name in ("default", "off")}
     assert isinstance(rules["default"], PriorityClassAllowed)
     assert isinstance(rules["off"], PriorityClassAllowed)
-    assert dict(rules["default"].kept) == {"system-*": (), "high": ("prod", "team-*")}
-    assert dict(rules["off"].kept) == dict(rules["default"].kept)
+    assert dict(rules["default"].reserved) == {"system-*": (), "high": ("prod", "team-*")}
+    assert dict(rules["off"].reserved) == dict(rules["default"].reserved)
 
 
 def test_which_injectors_change_which_pods() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import container
-from webhook.kube.bounds import MOST
+from webhook.kube.bounds import LIMITS
 from webhook.policy.templates import Template, Templates, templates
 
 SETTINGS = Templates()
@@ -100,7 +100,7 @@ def test_the_policy_says_who_owns_the_pods_of_a_custom_resource() -> None:
 def test_of_a_thousand_entries_one_more_is_found_than_may_be() -> None:
     groups = [{"template": POD}] * 1000
     made = workload("RayCluster", {"workerGroupSpecs": groups})
-    assert len(found(made, "ray.io", "RayCluster")) == MOST["templates"] + 1
+    assert len(found(made, "ray.io", "RayCluster")) == LIMITS["templates"] + 1
 
 
 JSON = st.recursive(

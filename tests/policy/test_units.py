@@ -14,6 +14,7 @@ from tests.admission.test_pods import request
 from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
 from tests.cluster import objects
 from tests.cluster.objects import node, placer, state
+from tests.feeds.fake_api import client_of, fake_api
 from tests.injectors.applied import applied
 from tests.rules import test_contract as contract
 from tests.toys import fixed_load
@@ -27,12 +28,14 @@ from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import PolicyError
 from webhook.export import export_yaml
+from webhook.feeds.exporters import Exporters
 from webhook.feeds.gpu_metrics import GpuMetrics
-from webhook.feeds.gpu_source import module_of
+from webhook.feeds.gpu_source import Wiring, source_of
 from webhook.placement.strategies import STRATEGIES
 from webhook.policy.document import document
 from webhook.policy.loader import read
 from webhook.policy.model import Injectors, Policy, PolicyFile, Profile, Rules
+from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
 
@@ -148,32 +151,29 @@ async def test_a_source_of_gpu_metrics_that_is_registered_is_known_to_policies_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = "gpuMetrics: {source: fixedLoad}"
-    with pytest.raises(PolicyError, match="saw \"fixedLoad\"; wanted 'off', 'prometheus', 'dcgm' or 'nvidiaSmi'"):
+    with pytest.raises(PolicyError, match="saw \"fixedLoad\"; wanted 'off', 'prometheus' or 'dcgm'"):
         Policy.load(text)
     monkeypatch.setitem(SOURCES, "fixedLoad", "says always the same")
     monkeypatch.setitem(sys.modules, "webhook.feeds.fixed_load", fixed_load)
-    policy, told = Policy.load(text), asyncio.Queue[tuple[str, NodeUse]]()
-    unused: Any = None
-    follow = GpuMetrics(
-        lambda: policy,
-        Utilisation(GpuMetricsSettings()),
-        lambda *use: told.put_nowait(use),
-        unused,
-        unused,
-        Metrics(),
-        unused,
-    )
-    task = asyncio.create_task(follow.run())
-    async with asyncio.timeout(10):
-        name, use = await told.get()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    policy, reported = Policy.load(text), asyncio.Queue[tuple[str, NodeUse]]()
+    sink = Utilisation(GpuMetricsSettings())
+    async with fake_api() as fake, client_of(fake) as api:
+        follow = GpuMetrics(
+            lambda: policy, sink, lambda *use: reported.put_nowait(use), api, Metrics(), logs.configure()
+        )
+        task = asyncio.create_task(follow.run())
+        async with asyncio.timeout(10):
+            name, use = await reported.get()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert (name, use.measured, use.idle) == ("gpu-a-0", 1, 0)
 
 
 def test_every_source_of_gpu_metrics_has_its_module_and_is_explained_in_the_policy() -> None:
-    assert [name for name in SOURCES if module_of(name) is None] == []
+    for name in SOURCES:
+        settings = GpuMetricsSettings(source=name, url="http://prometheus:9090")
+        assert source_of(Wiring(settings, Any, Exporters(settings.dcgm), None))
     assert [
         name
         for name, does in SOURCES.items()

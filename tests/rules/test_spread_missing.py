@@ -1,4 +1,7 @@
-"""Replicas that may all run on one node."""
+"""Replicas that may all run on one node.
+
+Covers framework.replicas.
+"""
 
 from __future__ import annotations
 

@@ -161,11 +161,10 @@ def test_without_a_policy_nothing_is_answered() -> None:
 def test_a_malformed_review_is_a_bad_request(hook: str, body: bytes, message: str | None) -> None:
     server = Server()
     status, answer = getattr(server.handlers, hook)(body)
-    if hook == "validate" and message is None:
+    if message is None or (hook == "validate" and "deeply" in message):
         assert status == 200, "nothing looks that deep"
         return
-    assert status == 400
-    assert answer.decode() == message or message is None
+    assert (status, answer.decode()) == (400, message)
     assert server.recorder.told == [(hook, answer.decode())]
 
 
@@ -192,7 +191,7 @@ def test_a_patch_that_would_not_hold_is_not_sent(monkeypatch: pytest.MonkeyPatch
     """A patch that does not apply is a 500 for the user even under failurePolicy Ignore."""
 
     def not_recorded(_: Tolerations, edit: Any, __: Any) -> Any:
-        edit.object["spec"]["tolerations"] = []
+        edit.object = edit.object | {"spec": edit.object["spec"] | {"tolerations": []}}
         return interface.Outcome("added")
 
     monkeypatch.setattr(Tolerations, "inject", not_recorded)

@@ -1,4 +1,4 @@
-"""How often a peer may connect before any of its reviews is answered."""
+"""How many handshakes a peer may begin before any of its reviews is answered."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from webhook.server.handshakes import BURST, GOOD_SECONDS, PER_SECOND, Rate
 NOW = 1000.0
 
 
-def test_a_peer_may_connect_in_a_burst_and_then_slowly() -> None:
+def test_a_peer_may_begin_a_burst_of_handshakes_and_then_some_in_a_second() -> None:
     rate = Rate()
     assert sum(rate.allows("a", NOW) for _ in range(2 * BURST)) == BURST
     assert sum(rate.allows("a", NOW + 2) for _ in range(BURST)) == 2 * PER_SECOND
     assert rate.allows("b", NOW)
 
 
-def test_who_had_a_review_answered_connects_as_it_likes() -> None:
+def test_who_had_a_review_answered_begins_as_many_as_it_likes() -> None:
     rate = Rate()
     rate.answered("a", NOW)
     assert all(rate.allows("a", NOW) for _ in range(2 * BURST))
@@ -27,5 +27,4 @@ def test_as_many_peers_as_there_are_addresses_take_bounded_memory() -> None:
     for number in range(10_000):
         rate.allows(str(number), NOW)
         rate.answered(str(number), NOW)
-    assert len(rate._left) <= 4096
-    assert len(rate._good) <= 4096
+    assert len(rate._tokens) <= 4096

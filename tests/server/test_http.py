@@ -310,7 +310,8 @@ async def test_any_number_of_codes_and_paths_adds_no_series(it: Running, client:
 
 @asynccontextmanager
 async def ops_running(missing: list[str]) -> AsyncIterator[str]:
-    listener = Listener(ops(Metrics(), lambda: missing))
+    metrics = Metrics()
+    listener = Listener(ops(metrics, lambda: missing), metrics)
     port = await listener.start("localhost", 0)
     try:
         yield f"http://localhost:{port}"

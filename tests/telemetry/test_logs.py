@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from webhook.admission.decision import Decision, Found
+from webhook.admission.decision import Decision, UnitFinding
 from webhook.errors import BadReview
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding
@@ -84,7 +84,7 @@ def test_the_record_of_a_pod_that_has_it_is_not_said_again() -> None:
 
 def test_a_refusal_names_rule_action_and_field() -> None:
     finding = Finding("spec.containers[0].resources", "2", "1", "Ask for less")
-    found = line(Decision("denied", "default", findings=(Found("gpuLimit", "deny", finding),)))
+    found = line(Decision("denied", "default", findings=(UnitFinding("gpuLimit", "deny", finding),)))
     assert found["event"] == "denied"
     assert found["findings"] == [["gpuLimit", "deny", "spec.containers[0].resources"]]
 
@@ -147,7 +147,7 @@ def test_a_name_that_no_object_has_does_not_fill_the_log() -> None:
 
 def test_so_many_lines_pass_in_a_second_and_the_others_are_counted() -> None:
     out, now = io.BytesIO(), [5.0]
-    few = logs.Few(logs.configure(out), "bad reviews", 10, lambda: now[0])
+    few = logs.LineLimit(logs.configure(out), "bad reviews", 10, lambda: now[0])
     assert [few.allowed() for _ in range(12)] == [True] * 10 + [False] * 2
     now[0] = 6.2
     assert few.allowed()

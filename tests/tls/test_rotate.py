@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from webhook.errors import ApiError, CertificateError
 from webhook.tls.issue import CA_LIFE, LEAF_LIFE, Pair, check_issued, make_ca, make_leaf, service_names
 from webhook.tls.material import Material, plan, written
-from webhook.tls.rotate import STANDS, Keeper
+from webhook.tls.rotate import PROPAGATION, Keeper
 from webhook.tls.serve import LiveContext
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -240,7 +240,7 @@ async def test_a_leaf_of_a_new_ca_is_served_only_after_its_bundle_stood_for_ten_
     for seconds in (0, 5, 9):
         await keeper.round(later + timedelta(seconds=seconds))
         assert served(live) == old
-    await keeper.round(later + STANDS)
+    await keeper.round(later + PROPAGATION)
     assert served(live).certificate == api.secret("tls.crt")
 
 
@@ -252,9 +252,9 @@ async def test_a_bundle_that_was_blanked_meanwhile_has_to_stand_anew() -> None:
     old, later = served(live), NOW + CA_LIFE * 0.68
     await keeper.round(later)
     del api.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"]
-    await keeper.round(later + STANDS)
+    await keeper.round(later + PROPAGATION)
     assert served(live) == old
-    await keeper.round(later + 2 * STANDS)
+    await keeper.round(later + 2 * PROPAGATION)
     assert served(live) != old
 
 
@@ -319,7 +319,7 @@ async def test_who_starts_anew_trusts_what_the_hooks_trust_and_waits_as_the_othe
     trusted_everywhere(api, live, day)
     assert before in split(api.secret("ca.crt"))
     assert fresh.ends is None, "API servers do not know its authority yet"
-    await new.round(day + STANDS)
+    await new.round(day + PROPAGATION)
     assert served(fresh).certificate == api.secret("tls.crt")
 
 

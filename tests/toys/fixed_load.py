@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.feeds.gpu_source import Wiring
-from webhook.kube.gpus import Gpus
 
 
 class FixedLoad:
     async def poll(self, into: Utilisation) -> None:
         into.add("gpu-a-0", "GPU-0", Reading.UTILISATION, 90.0)
-
-
-def pods(settings: GpuMetricsSettings, gpus: Gpus) -> None:
-    """It asks none."""
 
 
 def source(wiring: Wiring) -> FixedLoad:

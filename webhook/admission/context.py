@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 from webhook.admission import record
-from webhook.admission.decision import Decision, Found
+from webhook.admission.decision import Decision, UnitFinding
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
@@ -20,9 +20,10 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 from webhook.text import quoted
 
 PROFILE_LABEL = "gpu-admission.io/profile"
-_MOST_OF_ONE_RULE = 20
-_MOST_EXCUSED = 200
-"""Findings of one rule on the old object. Those beyond that excuse nothing in the new one."""
+_MAX_FINDINGS = 20
+"""Of one rule, that are told."""
+_MAX_OLD_FINDINGS = 200
+"""Of one rule in the old object. Those beyond that excuse nothing in the new one."""
 _SIZE = "podSize"
 """The name under which messages and metrics report bounds. No policy can turn it off."""
 Rules = Sequence[tuple[str, Rule]]
@@ -89,56 +90,59 @@ def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
     return any([exemption.covers(request, pod) for exemption in profile.settings.exempt])
 
 
-def findings(pod: Pod, context: Context, rules: Rules) -> Iterator[Found]:
+def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
     """What the rules find. On an UPDATE only what is new.
 
-    At most _MOST_OF_ONE_RULE findings of each rule, so that neither the message nor the time grows with the pod.
+    At most _MAX_FINDINGS findings of each rule, so that neither the message nor the time grows with the pod.
     """
     for name, rule in rules:
-        found = iter(rule.check(pod, context))
-        first = next(found, None)
-        if first is None:
-            continue
-        found = chain((first,), found)
-        if context.old is not None:
-            before = frozenset(islice(rule.check(context.old, context), _MOST_EXCUSED))
-            found = (finding for finding in found if finding not in before)
-        for finding in islice(found, _MOST_OF_ONE_RULE):
-            yield Found(name, "warn" if finding.only_warn else rule.action, finding)
+        findings = rule.check(pod, context) if context.old is None else _new(rule, pod, context.old, context)
+        for finding in islice(findings, _MAX_FINDINGS):
+            yield UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
 
 
-def excessive(past: Iterable[bounds.Excess]) -> list[Found]:
+def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
+    """The findings that the old object does not have. It is looked at once there is one."""
+    before: frozenset[Finding] | None = None
+    for finding in rule.check(pod, context):
+        if before is None:
+            before = frozenset(islice(rule.check(old, context), _MAX_OLD_FINDINGS))
+        if finding not in before:
+            yield finding
+
+
+def excessive(past: Iterable[bounds.Excess]) -> list[UnitFinding]:
     """Findings for what is past a bound. The rules did not run."""
     return [
-        Found(
+        UnitFinding(
             _SIZE,
             "deny",
             Finding(
                 field,
                 f"{number} {what}{'' if field == 'object' else ' in all'}",
-                f"at most {most}, to be looked at in good time",
+                f"at most {limit}",
                 "Split it; nothing else in it was checked",
             ),
         )
-        for field, number, what, most in past
+        for field, number, what, limit in past
     ]
 
 
-def denials(found: Sequence[Found]) -> list[Found]:
-    return [each for each in found if each.action == "deny"]
+def denials(findings: Sequence[UnitFinding]) -> list[UnitFinding]:
+    return [each for each in findings if each.action == "deny"]
 
 
 def refused(
-    request: Request, found: Sequence[Found], policy: Policy, profile: NamespaceProfile, workload: str = ""
+    request: Request, findings: Sequence[UnitFinding], policy: Policy, profile: NamespaceProfile, workload: str = ""
 ) -> Decision:
-    """Refused for every denial in `found`; in a shadow profile only recorded."""
-    complaint = record.complaint([(each.unit, each.finding) for each in denials(found)], policy.hash)
+    """Refused for every denial in `findings`; in a shadow profile only recorded."""
+    complaint = record.complaint([(each.unit, each.finding) for each in denials(findings)], policy.hash)
     return Decision(
         "shadow" if profile.settings.shadow else "denied",
         profile.name,
         workload,
         message=f"{subject_of(request)}: {complaint}",
-        findings=tuple(found),
+        findings=tuple(findings),
         unknown_profile=profile.unknown,
     )
 

@@ -15,7 +15,7 @@ Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow
 patch does not apply, so the pod is allowed without it."""
 
 
-class Found(NamedTuple):
+class UnitFinding(NamedTuple):
     """A finding, the unit that yielded it, and what is done about it."""
 
     unit: str
@@ -41,7 +41,7 @@ class Decision:
     record: str = ""
     """The decision record: see `admission.record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    findings: tuple[Found, ...] = ()
+    findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
     reservation: ReservationRequest | None = None
     """What is to be reserved on the first node of `placement`; None where this call chose none."""

@@ -1,16 +1,9 @@
-"""Decides about pods: a request, a policy and the cluster at one moment in; a decision out. No I/O, no clock, no randomness.
-
-A mutation has two halves. `prepare` does all that does not depend on which nodes are free: it is the same for every replica
-of a template. `complete` chooses the node, and does the rest.
-"""
+"""Decides about pods: a request, a policy and the cluster at one moment in; a decision out. No I/O, no clock, no randomness."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-
-import orjson
 
 from webhook.admission import record as explain
 from webhook.admission.context import (
@@ -19,22 +12,21 @@ from webhook.admission.context import (
     denials,
     excessive,
     exempt,
-    findings,
+    findings_of,
     pod_of,
     profile_of,
     refused,
 )
-from webhook.admission.decision import IGNORED, Decision
-from webhook.admission.reduced import as_json, reduced
+from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.kube import bounds
-from webhook.kube.json_patch import Edit, apply
+from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
-from webhook.placement.placer import PlacementRequest, Placer, placement_request
+from webhook.placement.placer import Placer
 from webhook.placement.strategies import keeps_apart
 from webhook.policy.model import Policy
 
@@ -46,35 +38,15 @@ _Injectors = tuple[tuple[str, Injector], ...]
 _GATED = "gpu-admission: internal error, the pod was left as it was: please report this"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A pod on its way: what was done to it before a node is chosen."""
+def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
+    """Decide for a new pod. Nothing is changed in place.
 
-    source: bytes
-    """The pod as it was received (reduced), as JSON."""
-    edit: Edit
-    context: Context
-    profile: NamespaceProfile
-    outcomes: dict[str, Outcome]
-    warnings: tuple[str | None, ...]
-    to_place: PlacementRequest | Placement
-    """The request; or the Placement of an earlier call, or one that says why no node is chosen."""
-    chosen_before: bool
-    """An earlier call of the hook chose the node."""
-    remaining: _Injectors
-    """The injectors that need the placement, in run order."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether the next pod of the template gets the same."""
-        return all([outcome.settled for outcome in self.outcomes.values()])
-
-
-Prepare = Callable[[Request, Policy, Cluster, Placer | None], Prepared | Decision]
-
-
-def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Prepared | Decision:
-    """The half that is the same for all replicas: a decision where there is nothing to place. `request`: a reduced one."""
+    Raises BadPod without an object, anything if it is malformed.
+    """
+    if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
+        return IGNORED
+    if bounds.of_size(request.size) or bounds.of_pod(request.object):
+        return IGNORED  # the validating hook reports it
     profile = profile_of(request.namespace, policy, cluster)
     if profile is None:
         return IGNORED
@@ -84,50 +56,103 @@ def prepare(request: Request, policy: Policy, cluster: Cluster, placer: Placer |
         return IGNORED
     claims = bool(pod["spec"].get("resourceClaims"))
     injectors = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
+    edit = Edit(pod)
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
-        return _refused_early(request, Edit(pod), context, policy, profile, ()) or IGNORED
+        return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
+    _place_by(context, policy, profile, placer)
+    first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
+    outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
+    if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
+        return refusal
+    earlier = _earlier_choice(edit, context)
+    context.placement = earlier or _placed(edit.object, context)
+    outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}
+    return _decision(pod, edit, context, policy, profile, outcomes, chosen_before=earlier is not None)
+
+
+def _place_by(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
+    """How the node of this pod is chosen goes into the context."""
     settings, workload = profile.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
     context.keeps_apart = keeps_apart(context.strategy)
     if placer is not None:
         context.place = partial(
             placer.place,
-            cluster=cluster,
+            cluster=context.cluster,
             settings=settings,
             strategy=context.strategy,
             gpus=policy.gpus,
             workload=workload,
         )
-    edit = Edit(pod)
-    first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
-    outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
-    if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
-        return refusal
-    to_place = _earlier_choice(edit, context)
-    return Prepared(
-        source=as_json(pod),
-        edit=edit,
-        context=context,
-        profile=profile,
+
+
+def _placed(pod: Pod, context: Context) -> Placement:
+    return context.place(pod) if context.place else Placement((), context.strategy, "cluster state is not known")
+
+
+def _decision(
+    pod: Pod,
+    edit: Edit,
+    context: Context,
+    policy: Policy,
+    profile: NamespaceProfile,
+    outcomes: dict[str, Outcome],
+    *,
+    chosen_before: bool,
+) -> Decision:
+    """For a pod that all injectors have seen. `chosen_before`: an earlier call of the hook chose the node."""
+    placement, workload = context.placement, context.workload
+    record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement))
+    warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
+    result: Result = "unchanged"
+    if edit or DECISION not in annotations_of(pod):
+        edit.set(_ANNOTATION, record)
+        result = "patched" if _holds(edit, pod) else "gated"
+    patch = edit.patch()
+    if len(patch) > bounds.MAX_PATCH_BYTES:
+        return IGNORED
+    if result == "gated":
+        warnings = (_GATED,)
+    elif profile.settings.shadow:
+        result = "shadow"
+    chosen = result == "patched" and placement is not None and placement.nodes and not chosen_before
+    return Decision(
+        result,
+        profile.name,
+        workload.name,
+        patch=patch if result == "patched" else None,
+        warnings=_without_none(*warnings),
+        record=record,
         outcomes=outcomes,
-        warnings=(profile.warning, context.workload.warning, *[outcome.warning for outcome in outcomes.values()]),
-        to_place=to_place or placement_request(edit.object, settings, context.strategy, policy.gpus, workload),
-        chosen_before=to_place is not None,
-        remaining=injectors[first:],
+        placement=placement,
+        reservation=reservation_request(edit.object) if chosen else None,
+        unknown_profile=profile.unknown,
     )
+
+
+def _without_none(*warnings: str | None) -> tuple[str, ...]:
+    return tuple([warning for warning in warnings if warning])
+
+
+def _holds(edit: Edit, pod: Pod) -> bool:
+    """The gate: a patch that does not apply is a 500 for the user, even under failurePolicy Ignore."""
+    try:
+        return apply(edit.operations, pod) == edit.object
+    except DOES_NOT_APPLY:
+        return False
 
 
 def _refused_early(
     request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
     """A refusal, by all rules, where the API server would refuse the pod before it calls the validating hook; else None."""
-    early = findings(edit.object, context, policy.early_rules(profile.name))
+    early = findings_of(edit.object, context, policy.early_rules(profile.name))
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
     for _, injector in remaining:
         injector.inject(edit, context)
-    found = list(findings(edit.object, context, policy.rules(profile.name)))
-    decision = refused(request, found, policy, profile, context.workload.name)
+    findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
+    decision = refused(request, findings, policy, profile, context.workload.name)
     return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
 
 
@@ -139,73 +164,6 @@ def _earlier_choice(edit: Edit, context: Context) -> Placement | None:
     fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
     named = preferred | {named_node({"matchFields": [field]}) for field in fields}
     return explain.previous(edit.object, named, context.strategy)
-
-
-def complete(prepared: Prepared, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Choose the node, and run the injectors that need it. `prepared` may be an earlier replica's."""
-    profile, to_place, edit = prepared.profile, prepared.to_place, prepared.edit.copy()
-    if not isinstance(to_place, PlacementRequest):
-        placement = to_place
-    elif placer is None:
-        placement = Placement((), to_place.strategy, "cluster state is not known")
-    else:
-        placement = placer.answer(to_place, cluster, profile.settings.placement, policy.gpus)
-    context = replace(prepared.context, cluster=cluster, placement=placement)
-    outcomes = dict(prepared.outcomes)
-    for name, injector in prepared.remaining:
-        outcomes[name] = injector.inject(edit, context)
-    workload = context.workload.name
-    record = explain.encoded(explain.record(policy.hash, profile.name, workload, outcomes, placement))
-    decision = Decision(
-        "unchanged",
-        profile.name,
-        workload,
-        warnings=_without_none(*prepared.warnings, *[outcomes[name].warning for name, _ in prepared.remaining]),
-        record=record,
-        outcomes=outcomes,
-        placement=placement,
-        unknown_profile=profile.unknown,
-    )
-    if not edit and (prepared.chosen_before or DECISION in annotations_of(edit.object)):
-        return replace(decision, result="shadow") if profile.settings.shadow else decision
-    edit.set(_ANNOTATION, record)
-    patch = edit.patch()
-    if len(patch) > bounds.LARGEST_PATCH:
-        return IGNORED
-    if not _holds(patch, prepared.source, edit):
-        return replace(decision, result="gated", warnings=(_GATED,))
-    if profile.settings.shadow:
-        return replace(decision, result="shadow")
-    placed = isinstance(to_place, PlacementRequest) and bool(placement.nodes)
-    reservation = reservation_request(edit.object) if placed else None
-    return replace(decision, result="patched", patch=patch, reservation=reservation)
-
-
-def _without_none(*warnings: str | None) -> tuple[str, ...]:
-    return tuple([warning for warning in warnings if warning])
-
-
-def _holds(patch: bytes, source: bytes, edit: Edit) -> bool:
-    """The gate: a patch that does not apply is a 500 for the user, even under failurePolicy Ignore."""
-    try:
-        return apply(patch, orjson.loads(source)) == edit.object
-    except (LookupError, TypeError, ValueError):
-        return False
-
-
-def mutate(
-    request: Request, policy: Policy, cluster: Cluster, placer: Placer | None, prepare: Prepare = prepare
-) -> Decision:
-    """Decide for a new pod. Nothing is changed in place.
-
-    `prepare`: the function of that name, or one with a cache. Raises BadPod without an object, anything if it is malformed.
-    """
-    if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
-        return IGNORED
-    if bounds.of_size(request.size) or bounds.of_pod(request.object):
-        return IGNORED  # the validating hook reports it
-    prepared = prepare(reduced(request), policy, cluster, placer)
-    return prepared if isinstance(prepared, Decision) else complete(prepared, policy, cluster, placer)
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
@@ -236,11 +194,11 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         pod, old = annotated, _annotations_alone(old)  # the size of a spec that did not change is not held against it
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
-    found = list(findings(pod, context, policy.rules(profile.name)))
-    if denials(found):
-        return refused(request, found, policy, profile, context.workload.name)
+    findings = list(findings_of(pod, context, policy.rules(profile.name)))
+    if denials(findings):
+        return refused(request, findings, policy, profile, context.workload.name)
     return Decision(
-        "allowed", profile.name, context.workload.name, findings=tuple(found), unknown_profile=profile.unknown
+        "allowed", profile.name, context.workload.name, findings=tuple(findings), unknown_profile=profile.unknown
     )
 
 

@@ -91,10 +91,10 @@ def _unseen(profile: Profile, policy: Policy, cluster: Cluster) -> Iterator[str]
 def _labels(profile: Profile) -> set[str]:
     """The node labels of a profile that are not shipped."""
     spread, gangs = profile.injectors.topology_spread, profile.placement.gangs
-    found = {constraint.key for constraint in spread.constraints if spread.enabled}
-    found |= set(gangs.keys) if gangs.enabled else set()
-    found |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
-    return (found | set(profile.rules.gpu_names.model_labels)) - _SHIPPED
+    labels = {constraint.key for constraint in spread.constraints if spread.enabled}
+    labels |= set(gangs.keys) if gangs.enabled else set()
+    labels |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
+    return (labels | set(profile.rules.gpu_names.model_labels)) - _SHIPPED
 
 
 _DEFAULT = Profile()

@@ -34,22 +34,22 @@ def record(
     policy: str, profile: str, workload: str, outcomes: Mapping[str, Outcome], placement: Placement | None
 ) -> dict[str, Any]:
     """What happened to one pod, as plain data in a fixed order."""
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "policy": policy,
         "profile": profile,
         "class": workload,
         "units": {name: [o.result] if o.detail is None else [o.result, o.detail] for name, o in outcomes.items()},
     }
     if placement is not None:
-        found["strategy"] = placement.strategy
+        data["strategy"] = placement.strategy
         if placement.nodes:
-            found["nodes"] = [numbers(ranked) for ranked in placement.nodes]
-            found["of"] = placement.total
+            data["nodes"] = [numbers(ranked) for ranked in placement.nodes]
+            data["of"] = placement.total
         else:
-            found["why"] = placement.reason
+            data["why"] = placement.reason
             if placement.rejected:
-                found["rejected"] = [list(r) for r in placement.rejected]
-    return found
+                data["rejected"] = [list(r) for r in placement.rejected]
+    return data
 
 
 def numbers(ranked: Ranked) -> list[Any]:
@@ -62,17 +62,17 @@ def _thousandths(score: float) -> float:
     return round(score * 1000) / 1000
 
 
-def encoded(found: dict[str, Any]) -> str:
+def encoded(data: dict[str, Any]) -> str:
     """The record as text of at most LARGEST_RECORD bytes: the last nodes go first, then the details of units."""
-    text = orjson.dumps(found)
-    if len(text) > LARGEST_RECORD and (nodes := found.get("nodes")):
-        found = {**found, "nodes": list(nodes)}
-        while len(text) > LARGEST_RECORD and len(found["nodes"]) > 1:
-            found["nodes"].pop()
-            text = orjson.dumps(found)
+    text = orjson.dumps(data)
+    if len(text) > LARGEST_RECORD and (nodes := data.get("nodes")):
+        data = {**data, "nodes": list(nodes)}
+        while len(text) > LARGEST_RECORD and len(data["nodes"]) > 1:
+            data["nodes"].pop()
+            text = orjson.dumps(data)
     if len(text) > LARGEST_RECORD:
-        found = {**found, "units": {name: unit[:1] for name, unit in found["units"].items()}}
-        text = orjson.dumps(found)
+        data = {**data, "units": {name: unit[:1] for name, unit in data["units"].items()}}
+        text = orjson.dumps(data)
     return text.decode()
 
 
@@ -86,9 +86,9 @@ def previous(pod: Pod, named: Container[str | None], strategy: str) -> Placement
     if not text or len(text) > LARGEST_RECORD:
         return None
     try:
-        found = orjson.loads(text)
-        nodes = tuple([_ranked(*entry) for entry in found["nodes"]])
-        total = _count(found.get("of", 0))
+        data = orjson.loads(text)
+        nodes = tuple([_ranked(*entry) for entry in data["nodes"]])
+        total = _count(data.get("of", 0))
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
     if not nodes or nodes[0].node not in named:
@@ -110,22 +110,22 @@ def _count(number: Any) -> int:
 
 def warnings(texts: Iterable[str | None]) -> list[str]:
     """As the caller gets them: one line each, no control characters, at most five, each at most 120 characters."""
-    found: list[str] = []
+    lines: list[str] = []
     for text in texts:
-        if text and len(found) < MOST_WARNINGS:
+        if text and len(lines) < MOST_WARNINGS:
             line = text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
             line = line if len(line) <= LONGEST_WARNING else line[: LONGEST_WARNING - 1] + "…"
-            if line not in found:
-                found.append(line)
-    return found
+            if line not in lines:
+                lines.append(line)
+    return lines
 
 
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
-    """What is wrong, as the user reads it: every finding at once, with the unit that found it."""
-    found = list(findings)
-    lines = [f"{finding.message} [{unit}]" for unit, finding in found[:_MOST_FINDINGS]]
-    if len(found) > _MOST_FINDINGS:
-        lines.append(f"… and {len(found) - _MOST_FINDINGS} more")
+    """What is wrong, as the user reads it: every finding at once, with the unit that yielded it."""
+    every = list(findings)
+    lines = [f"{finding.message} [{unit}]" for unit, finding in every[:_MOST_FINDINGS]]
+    if len(every) > _MOST_FINDINGS:
+        lines.append(f"… and {len(every) - _MOST_FINDINGS} more")
     if len(lines) == 1:
         return f"{lines[0]} (policy {policy})"
-    return f"{len(found)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)
+    return f"{len(every)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,11 +18,11 @@ from webhook.admission.context import (
     denials,
     excessive,
     exempt,
-    findings,
+    findings_of,
     profile_of,
     refused,
 )
-from webhook.admission.decision import IGNORED, Decision, Found
+from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
@@ -35,24 +35,49 @@ from webhook.policy.model import Policy
 from webhook.policy.templates import Template, is_workload, templates
 
 
+class _Review(NamedTuple):
+    """What the templates of one object are decided from."""
+
+    request: Request
+    policy: Policy
+    cluster: Cluster
+    placer: Placer | None
+    profile: NamespaceProfile
+
+    def of_pods(self, template: Template) -> Request:
+        """The request that will come for the pods: from their controller, not from the user who applies the template."""
+        return self.request._replace(operation="CREATE", user=template.maker, groups=())
+
+    def exempts(self, template: Template) -> bool:
+        return exempt(self.of_pods(template), template.pod, self.profile)
+
+    def context(self, template: Template, placer: Placer | None) -> Context:
+        request = self.of_pods(template)
+        context = context_of(request, template.pod, self.policy, self.cluster, self.profile, placer)
+        context.template, context.replicas = True, template.replicas
+        context.template_of = request.kind if request.group == "apps" else ""
+        return context
+
+
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a quantity of
     GPUs that the API server would refuse is refused here, with what every rule has to say.
 
     Raises BadPod where a template is malformed.
     """
-    profile, found, past = _changed(request, policy, cluster)
+    profile, changed, past = _changed(request, policy, cluster)
     if profile is None or profile.settings.shadow or past:
         return IGNORED
+    review = _Review(request, policy, cluster, placer, profile)
     operations: list[Operation] = []
     if profile.settings.templates.mode == "fix" and profile.settings.injectors.gpu_resources.enabled:
-        edits = [_with_limits(template, policy) for template in found]
+        edits = [_with_limits(template, policy) for template in changed]
         operations = [operation for edit in edits for operation in edit.operations]
-        found = [template._replace(pod=edit.object) for template, edit in zip(found, edits, strict=True)]
+        changed = [template._replace(pod=edit.object) for template, edit in zip(changed, edits, strict=True)]
     if is_workload(request.group, request.kind):
-        early = [finding for template in found for finding in _early(request, template, policy, cluster, profile)]
+        early = [finding for template in changed for finding in _early(review, template)]
         if early:
-            return _judged(request, found, policy, cluster, placer, profile, deny=True, early=early)
+            return _judged(review, changed, early, deny=True)
     if not operations:
         return IGNORED
     return Decision("patched", profile.name, patch=orjson.dumps(operations))
@@ -70,16 +95,13 @@ def _with_limits(template: Template, policy: Policy) -> Edit:
     return edit
 
 
-def _early(
-    request: Request, template: Template, policy: Policy, cluster: Cluster, profile: NamespaceProfile
-) -> list[Found]:
+def _early(review: _Review, template: Template) -> list[UnitFinding]:
     """What the API server would refuse in the template as it stands there, before any injector."""
-    asker = _of_pods(request, template)
-    if exempt(asker, template.pod, profile):
+    if review.exempts(template):
         return []
-    context = _context(asker, template, policy, cluster, None, profile)
-    found = findings(template.pod, context, policy.early_rules(profile.name))
-    return [_moved(each, template) for each in denials(list(found))]
+    rules = review.policy.early_rules(review.profile.name)
+    denied = denials(list(findings_of(template.pod, review.context(template, None), rules)))
+    return [_in_template(each, template) for each in denied]
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
@@ -87,39 +109,30 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 
     Raises BadPod where a template is malformed.
     """
-    profile, found, past = _changed(request, policy, cluster)
+    profile, changed, past = _changed(request, policy, cluster)
     if profile is None:
         return IGNORED
-    if past and found and all(exempt(_of_pods(request, template), template.pod, profile) for template in found):
+    review = _Review(request, policy, cluster, placer, profile)
+    if past and changed and all(review.exempts(template) for template in changed):
         return Decision("allowed", profile.name)
-    deny, early = profile.settings.templates.mode == "deny", excessive(past)
-    return _judged(request, [] if past else found, policy, cluster, placer, profile, deny=deny, early=early)
+    deny = profile.settings.templates.mode == "deny"
+    return _judged(review, [] if past else changed, excessive(past), deny=deny)
 
 
-def _judged(
-    request: Request,
-    found: list[Template],
-    policy: Policy,
-    cluster: Cluster,
-    placer: Placer | None,
-    profile: NamespaceProfile,
-    *,
-    deny: bool,
-    early: Sequence[Found] = (),
-) -> Decision:
-    workload = ""
+def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:
+    """What all rules say of these templates, after the findings in `early`."""
+    policy, profile, workload = review.policy, review.profile, ""
     judged = [*early]
     changes: list[str | None] = []
-    for template in found:
-        asker = _of_pods(request, template)
-        if exempt(asker, template.pod, profile):
+    for template in changed:
+        if review.exempts(template):
             continue
-        context = _context(asker, template, policy, cluster, placer, profile)
+        context = review.context(template, review.placer)
         workload = context.workload.name
         judged += [each for each in _findings(template, context, policy, profile, changes) if each not in early]
     refusing = bool(denials(judged))
     if refusing and deny:
-        decision = refused(request, judged, policy, profile, workload)
+        decision = refused(review.request, judged, policy, profile, workload)
     else:
         if not deny:
             judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
@@ -128,29 +141,10 @@ def _judged(
     return replace(decision, warnings=tuple([warning for warning in warnings if warning]))
 
 
-def _of_pods(request: Request, template: Template) -> Request:
-    """The request that will come for the pods: from their controller, not from the user who applies the template."""
-    return request._replace(operation="CREATE", user=template.maker, groups=())
-
-
-def _context(
-    asker: Request,
-    template: Template,
-    policy: Policy,
-    cluster: Cluster,
-    placer: Placer | None,
-    profile: NamespaceProfile,
-) -> Context:
-    context = context_of(asker, template.pod, policy, cluster, profile, placer)
-    context.template, context.replicas = True, template.replicas
-    context.template_of = asker.kind if asker.group == "apps" else ""
-    return context
-
-
 def _changed(
     request: Request, policy: Policy, cluster: Cluster
 ) -> tuple[NamespaceProfile | None, list[Template], list[bounds.Excess]]:
-    """The templates of a new object, or those that an update changed; the home is None where none is to be looked at.
+    """The templates of a new object, or those that an update changed; the profile is None where none is to be looked at.
 
     With what is past a bound in them: then none of them may be walked.
     """
@@ -158,25 +152,20 @@ def _changed(
     if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
         return None, [], []
     if past := bounds.of_size(request.size):  # then not even for templates is it looked through
-        changed = request.old is None or request.old.get("spec") != request.object.get("spec")
-        return (profile, [], past) if changed else (None, [], [])
-    settings = profile.settings.templates
-    before = (
-        [_looked_at(t) for t in templates(request.old, request.group, request.kind, settings)] if request.old else []
-    )
-    found = []
-    for number, template in enumerate(templates(request.object, request.group, request.kind, settings)):
-        if number < len(before) and before[number] == _looked_at(template):
-            continue
-        found.append(template)
-    if not found:
+        differs = request.old is None or request.old.get("spec") != request.object.get("spec")
+        return (profile, [], past) if differs else (None, [], [])
+    settings, old = profile.settings.templates, request.old or {}
+    before = [_looked_at(each) for each in templates(old, request.group, request.kind, settings)] if old else []
+    now = templates(request.object, request.group, request.kind, settings)
+    changed = [each for number, each in enumerate(now) if before[number : number + 1] != [_looked_at(each)]]
+    if not changed:
         return None, [], []
-    past = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in found])
-    if len(found) > (most := bounds.MOST["templates"]):
-        past.append(bounds.Excess("spec", len(found), "templates", most))
-    for template in found if not past else ():
+    past = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in changed])
+    if len(changed) > (limit := bounds.LIMITS["templates"]):
+        past.append(bounds.Excess("spec", len(changed), "templates", limit))
+    for template in changed if not past else ():
         check(template.pod)
-    return profile, found, past
+    return profile, changed, past
 
 
 def _looked_at(template: Template) -> tuple[Any, Any]:
@@ -186,7 +175,7 @@ def _looked_at(template: Template) -> tuple[Any, Any]:
 
 def _findings(
     template: Template, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
-) -> Iterator[Found]:
+) -> Iterator[UnitFinding]:
     """Findings of the rules on the pod as the injectors leave it.
 
     `changes` gets a line on what they would do, and what they warn about.
@@ -203,8 +192,8 @@ def _findings(
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
-    for each in findings(pod, context, policy.rules(profile.name)):
-        yield _moved(each, template)
+    for each in findings_of(pod, context, policy.rules(profile.name)):
+        yield _in_template(each, template)
 
 
 def _defaulted(template: Pod) -> Pod:
@@ -216,5 +205,5 @@ def _defaulted(template: Pod) -> Pod:
     return pod
 
 
-def _moved(found: Found, template: Template) -> Found:
-    return found._replace(finding=found.finding._replace(path=template.field + found.finding.path))
+def _in_template(each: UnitFinding, template: Template) -> UnitFinding:
+    return each._replace(finding=each.finding._replace(path=template.field + each.finding.path))

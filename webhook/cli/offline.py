@@ -22,7 +22,6 @@ from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
-from webhook.kube.json_patch import apply
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse_documents
 from webhook.placement.placer import Placer
@@ -193,7 +192,9 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
     if first.result == "denied":
         return first
     if first.patch is not None:
-        request = request._replace(object=apply(first.patch, orjson.loads(document.original)))
+        request = request._replace(
+            object=jsonpatch.apply_patch(orjson.loads(document.original), orjson.loads(first.patch))
+        )
     decision = validate(request, policy, view, placer)
     return decision if decision is IGNORED else replace(decision, warnings=(*first.warnings, *decision.warnings))
 

@@ -1,14 +1,44 @@
-"""What there is to know about each unit of a policy, from the unit itself: its module says it, its fields are its settings."""
+"""`gpu-admission units`: what there is to know about each unit of a policy, from the unit itself: its module says it, its
+fields are its settings."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from inspect import cleandoc
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import typer
+
+from webhook.cli import options
+from webhook.cli.terminal import out, policy_named
+from webhook.errors import BadInput
 from webhook.framework.interface import Injector, Rule, Settings
+from webhook.kube.yaml import to_yaml
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.text import nearest, quoted
+
+
+def units(
+    name: Annotated[str | None, typer.Argument(help="An injector or a rule, as the policy calls it.")] = None,
+    policy: options.Policy = None,
+) -> None:
+    """List what a policy runs, in run order; with a NAME, say all that there is to know about it.
+
+    Example: `gpu-admission units gpuFits`: what it means, which fields it reads, what it allows, its settings.
+    """
+    found = list(documented(policy_named(policy)))
+    if name is None:
+        for unit in found:
+            out(f"{unit.name:20} {unit.state:8} {unit.summary}")
+        return
+    meant = [unit for unit in found if unit.name == name]  # priorityClass is an injector and a rule
+    for unit in meant:
+        out(f"{unit.name} ({unit.kind}, {unit.state})\n\n{unit.text}\n\nSettings:\n{to_yaml(unit.settings)}")
+    if not meant:
+        near = nearest(name, [unit.name for unit in found])
+        hint = f"; did you mean {near}?" if near else ""
+        raise BadInput(f"saw {quoted(name)}, wanted an injector or a rule{hint}")
 
 
 class Documented(NamedTuple):

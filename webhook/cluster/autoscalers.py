@@ -28,8 +28,6 @@ class Autoscalers:
     """By their names, with the namespace, and by what they scale."""
 
     def __init__(self) -> None:
-        self.version = 0
-        """Rises when it changes what is scaled, and how far: a status, which follows the load, does not."""
         self._found: dict[str, tuple[_Target, Autoscaler]] = {}
         self._by_target: dict[_Target, set[Autoscaler]] = {}
 
@@ -43,11 +41,8 @@ class Autoscalers:
         apps = (reference.get("apiVersion") or "").startswith("apps/")
         ours = apps and target.kind in _KINDS and len(target.name) <= _LONGEST_NAME
         key, found = f"{target.namespace}/{name}", (target, Autoscaler(name, most))
-        if ours and self._found.get(key) == found:
-            return
         self.gone(key)
         if ours:
-            self.version += 1
             self._found[key] = found
             self._by_target.setdefault(target, set()).add(found[1])
 
@@ -57,7 +52,6 @@ class Autoscalers:
         if found is None:
             return
         target, autoscaler = found
-        self.version += 1
         self._by_target[target].discard(autoscaler)
         if not self._by_target[target]:
             del self._by_target[target]

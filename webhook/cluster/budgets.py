@@ -39,8 +39,6 @@ class Budgets:
     """By namespace and name."""
 
     def __init__(self) -> None:
-        self.version = 0
-        """Rises when it changes what is covered: a budget's status, which follows its pods, does not."""
         self._by_namespace: dict[str, dict[str, _Selector]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
@@ -48,15 +46,12 @@ class Budgets:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
         selector = spec.get("selector")
         compiled = _NOTHING if selector is None else _compiled(selector)
-        budgets = self._by_namespace.setdefault(metadata["namespace"], {})
-        self.version += metadata["name"] not in budgets or budgets[metadata["name"]] != compiled
-        budgets[metadata["name"]] = compiled
+        self._by_namespace.setdefault(metadata["namespace"], {})[metadata["name"]] = compiled
 
     def gone(self, name: str) -> None:
         """`name`: with its namespace, `team-a/chat`."""
         namespace, _, name = name.partition("/")
         budgets = self._by_namespace.get(namespace, {})
-        self.version += name in budgets
         budgets.pop(name, None)
         if not budgets:
             self._by_namespace.pop(namespace, None)

@@ -7,7 +7,7 @@ have them sent to any address.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
@@ -18,7 +18,6 @@ from webhook.text import quoted
 SOURCES: Final[dict[str, str]] = {
     "prometheus": "",
     "dcgm": "asks the DCGM exporters",
-    "nvidiaSmi": "runs nvidia-smi in pods that hold a GPU",
 }
 """By its name in the policy, what a source does: a new one is one line here, and `webhook/feeds/` has a module of its name."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -84,13 +83,6 @@ class Dcgm(Settings):
     port: int = Field(default=9400, ge=1, le=65535)
 
 
-class NvidiaSmi(Settings):
-    """Where nvidia-smi may be run."""
-
-    namespaces: tuple[Namespace | Literal["*"], ...] = ()
-    """The namespaces whose pods it may be run in; "*" is all. Needs manifests/optional/nvidia-smi-rbac.yaml."""
-
-
 class Idle(Settings):
     """A GPU is idle while it stayed below both, in percent, for the whole window."""
 
@@ -128,7 +120,7 @@ class GpuMetricsSettings(Settings):
     interval: Seconds = Field(default=30.0, ge=1, le=3600)
     """How often it is asked. Durations: 30s, 5m, 1h; a bare number is seconds."""
     timeout: Seconds = Field(default=10.0, ge=0.1, le=300)
-    """How long one answer may take: of a query, of an exporter, of one nvidia-smi."""
+    """How long one answer may take: of a query, or of an exporter."""
     window: Seconds = Field(default=300.0, ge=1, le=86400)
     """A GPU that was busy stays busy for this long, so that a pause between two batches does not look idle."""
     stale_after: Seconds = Field(default=180.0, ge=1, le=86400)
@@ -139,7 +131,6 @@ class GpuMetricsSettings(Settings):
     )
     """The label of a series that names the node: the first of these that it has. A port is cut off."""
     dcgm: Dcgm = Dcgm()
-    nvidia_smi: NvidiaSmi = NvidiaSmi()
     idle: Idle = Idle()
     hot: Hot = Hot()
     sick: Sick = Sick()
@@ -148,8 +139,6 @@ class GpuMetricsSettings(Settings):
     def _complete(self) -> GpuMetricsSettings:
         if self.source == "prometheus":
             _check_url(self.url)
-        if self.source == "nvidiaSmi" and not self.nvidia_smi.namespaces:
-            raise ValueError('nvidiaSmi.namespaces is empty: name the namespaces to run nvidia-smi in, or "*" for all')
         if self.source == "dcgm":
             for key, name in self.queries.model_dump(by_alias=True).items():
                 if name and not _METRIC.fullmatch(name):

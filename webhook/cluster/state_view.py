@@ -73,22 +73,6 @@ class StateView:
         self.fresh = fresh
 
     @property
-    def versions(self) -> tuple[object, ...]:
-        """Changes when anything changes that units read. Free resources are not part of it: only placement reads them, and a
-        unit that depends on placement returns an outcome that is not `settled`."""
-        state = self._state
-        return (
-            state.nodes.version,
-            state.slices.version,
-            state.budgets.version,
-            state.autoscalers.version,
-            state.priority_classes.version,
-            state.runtime_classes.version,
-            state.news.listed,
-            self.fresh,
-        )
-
-    @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         return self._state.priority_classes
 

@@ -64,7 +64,7 @@ class Status(NamedTuple):
 def idle_gpus(use: NodeUse, total: float, free: float) -> float:
     """Idle GPUs of a node with `total` allocatable ones of which `free` are not allocated.
 
-    What was not measured and is not allocated counts as idle. `nvidia-smi` measures allocated GPUs only.
+    What was not measured and is not allocated counts as idle.
     """
     return min(total, use.idle + max(0.0, min(free, total - use.measured)))
 

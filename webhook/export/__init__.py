@@ -17,7 +17,7 @@ from typing import Any
 
 from webhook.export.workload_class import workload_class
 from webhook.framework.interface import Action
-from webhook.kube.cel import CLAIMS, Check, all_of, asking, asks_for_gpu, literal, matches, names_gpu
+from webhook.kube.cel import CLAIMS, Check, all_of, any_of, asking, asks_for_gpu, literal, matches, names_gpu
 from webhook.kube.yaml import to_yaml
 from webhook.policy.exemptions import Exemption
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
@@ -82,36 +82,35 @@ def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[s
 
 
 def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:
-    """One policy for pods with a GPU, one for the others where an injector changes these too, and one for what it changes only
-    in those that claim devices."""
+    """What each injector does to pods with a GPU, and what some do to the others, or to those that claim devices."""
     with_gpu = names_gpu(f"({_ALL})", policy.gpus)
-    for_others, for_claims = (
-        {unit for unit, _ in policy.injectors_for(name, gpu=False, claims=claims)} for claims in (False, True)
-    )
-    found = [(unit, text) for unit, injector in policy.injectors(name) for text in injector.exported(policy.gpus)]
     variables = [
         ("containers", f"dyn({_ALL})"),
         ("gpuContainers", asking("variables.containers", policy.gpus)),
         ("class", workload_class(policy.file.classes)),
+        ("withGpu", with_gpu),
         *(variable for _, injector in named(profile.injectors) for variable in injector.variables()),
     ]
-    without, claims_only = f"!({with_gpu})", all_of([f"!({with_gpu})", CLAIMS])
-    for suffix, condition, patches in (
-        ("", with_gpu, found),
-        (".every-pod", without, [patch for patch in found if patch[0] in for_others]),
-        (".claims", claims_only, [patch for patch in found if patch[0] in for_claims - for_others]),
-    ):
-        if not patches:
-            continue
-        spec = {
-            "failurePolicy": "Ignore",
-            "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": {"resourceRules": [_rule("pods", "CREATE")]},
-            "matchConditions": [_KUBELETS, {"name": "gpu", "expression": condition}],
-            "variables": _variables(variables),
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}} for _, text in patches],
-        }
-        yield from _bound("MutatingAdmissionPolicy", _title(name) + suffix, spec, selector)
+    mutations = []
+    for unit, injector in policy.injectors(name):
+        others, claims = (
+            (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
+        )
+        concerned = "true" if others else any_of(["variables.withGpu", *([CLAIMS] if claims else [])])
+        for text in injector.exported(policy.gpus):
+            expression = f"{concerned} ? ({text}) : []"
+            mutations.append({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+    if not mutations:
+        return
+    spec = {
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": {"resourceRules": [_rule("pods", "CREATE")]},
+        "matchConditions": [_KUBELETS],
+        "variables": _variables(variables),
+        "mutations": mutations,
+    }
+    yield from _bound("MutatingAdmissionPolicy", _title(name), spec, selector)
 
 
 def _validating(

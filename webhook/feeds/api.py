@@ -1,4 +1,5 @@
-"""Requests to the API server: JSON in and out as plain dicts. Models would cost more than everything else here together."""
+"""Requests to the API server: JSON in and out as plain dicts. The models of kubernetes-asyncio would cost more than the rest
+of the program: building one of each pod, and memory."""
 
 from __future__ import annotations
 
@@ -74,10 +75,10 @@ class Api:
     async def _request(self, method: str, path: str, obj: Object | None, query: dict[str, str]) -> Object:
         limits = ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         async with self._open(method, path, obj, query, limits) as response:
-            found = orjson.loads(await response.read())
-        if not isinstance(found, dict):
-            raise ApiError(0, f"{method} {path}: wanted a JSON object, saw {type(found).__name__}")
-        return found
+            answer = orjson.loads(await response.read())
+        if not isinstance(answer, dict):
+            raise ApiError(0, f"{method} {path}: wanted a JSON object, saw {type(answer).__name__}")
+        return answer
 
     @asynccontextmanager
     async def watch(

@@ -6,7 +6,6 @@ The webhook configurations are watched as well: a `caBundle` that somebody blank
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Final
 from webhook.errors import ApiError, BadInput, CertificateError
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
-from webhook.feeds.watch import Feed, Pages
+from webhook.feeds.watch import Feed, Sink
 from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 from webhook.tls.issue import Pair
@@ -24,8 +23,9 @@ from webhook.tls.serve import LiveContext
 
 FILE_SECONDS: Final = 10.0
 """Between two looks at the files of a certificate."""
-MOST_QUICK: Final = 5
-QUICK_SECONDS: Final = 1.0
+BURST: Final = 5
+BURST_SECONDS: Final = 1.0
+"""After a burst of rounds ahead of their time, there is one in so many seconds."""
 
 
 class FilePair:
@@ -44,49 +44,28 @@ class FilePair:
 
 
 class Pace:
-    """How soon there may be a round ahead of its time: at once for the first few, then one in QUICK_SECONDS. Somebody who
+    """How soon there may be a round ahead of its time: at once for the first few, then one in BURST_SECONDS. Somebody who
     edits all the time, or another writer of caBundle, costs the API server no more than that."""
 
     def __init__(self, now: float) -> None:
-        self._left, self._at = float(MOST_QUICK), now
+        self._left, self._at = float(BURST), now
 
     def wait(self, now: float) -> float:
         """Take one; the seconds until it may begin."""
-        self._left = min(float(MOST_QUICK), self._left + (now - self._at) / QUICK_SECONDS) - 1
+        self._left = min(float(BURST), self._left + (now - self._at) / BURST_SECONDS) - 1
         self._at = now
-        return max(0.0, -self._left * QUICK_SECONDS)
+        return max(0.0, -self._left * BURST_SECONDS)
 
 
-class ConfigurationSink:
-    """A webhook configuration on its way to the keeper: `woken` is set where it is not as it should be."""
+class ConfigurationSink(Sink):
+    """Wakes the keeper when a webhook configuration is not as it should be."""
 
     def __init__(self, keeper: Keeper, woken: asyncio.Event) -> None:
         self._keeper, self._woken = keeper, woken
 
-    def listing(self) -> Pages:
-        return _Pages(self)
-
     def seen(self, obj: Object) -> None:
-        if not self._keeper.points(obj):
+        if not self._keeper.has_bundle(obj):
             self._woken.set()
-
-    def gone(self, obj: Object) -> None:
-        """A deleted configuration needs no bundle."""
-
-    def heard(self) -> None:
-        """A round asks again in any case."""
-
-
-class _Pages:
-    def __init__(self, sink: ConfigurationSink) -> None:
-        self._sink = sink
-
-    def add(self, objects: Iterable[Object]) -> None:
-        for obj in objects:
-            self._sink.seen(obj)
-
-    def done(self) -> None:
-        """What is not there needs nothing."""
 
 
 def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger) -> None:
@@ -96,8 +75,8 @@ def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger)
         fields = f"metadata.name={keeper.configuration}"
         sink = ConfigurationSink(keeper, woken)
         path = f"{CONFIGURATIONS}/{kind}"
-        # `refused`: without the right to watch (older access rules) the rounds still find what is wrong.
-        feed = Feed(api, kind, path, sink, metrics, log, fields=fields, refused=lambda: None)
+        # Without the right to watch (older access rules) the rounds still find what is wrong.
+        feed = Feed(api, kind, path, sink, metrics, log, fields=fields, optional=True)
         tasks.start(f"feed {kind}", feed.run)
     tasks.start("certificate", lambda: keep(keeper, metrics, log, woken))
 
@@ -116,7 +95,7 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
                 log.info("certificate", done=done)
             last = ""
         except (ApiError, BadInput, CertificateError) as error:
-            metrics.certificate_errors.add()
+            metrics.certificate_errors.inc()
             if str(error) != last:
                 last = str(error)
                 log.error("certificate", why=last)

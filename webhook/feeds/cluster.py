@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from webhook.cluster.listing import name_of
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.feeds.api import Api, Object
 from webhook.feeds.tasks import Tasks
-from webhook.feeds.watch import Feed, Pages
-from webhook.telemetry.logs import Logger, cause
+from webhook.feeds.watch import Feed, Sink
+from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 
 Clock = Callable[[], float]
@@ -40,21 +39,26 @@ KINDS: Final[Mapping[ListKind, _Resource]] = {
 def start(tasks: Tasks, api: Api, state: ClusterState, metrics: Metrics, log: Logger, clock: Clock) -> None:
     """Feed `state` for as long as `tasks` run. Kinds that it does not require may be missing, or forbidden."""
     for name, kind in KINDS.items():
-        sink = ClusterSink(state, name, metrics, log, clock)
-        refused = None if name in REQUIRED else partial(state.withdraw, name)
-        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, refused=refused)
+        sink = ClusterSink(state, name, clock)
+        feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=name not in REQUIRED)
         tasks.start(f"feed {name}", feed.run)
 
 
-class ClusterSink:
+class ClusterSink(Sink):
     """One kind of object on its way into the state."""
 
-    def __init__(self, state: ClusterState, name: ListKind, metrics: Metrics, log: Logger, clock: Clock) -> None:
+    def __init__(self, state: ClusterState, name: ListKind, clock: Clock) -> None:
         self._state, self._name, self._clock = state, name, clock
-        self._metrics, self._log = metrics, log
+        self._listing = Listing(state, name)
 
-    def listing(self) -> Pages:
-        return _Pages(Listing(self._state, self._name), self._name, self._metrics, self._log, self._clock)
+    def list_begins(self) -> None:
+        self._listing = Listing(self._state, self._name)
+
+    def in_list(self, obj: Object) -> None:
+        self._listing.add((obj,), self._clock())
+
+    def list_ends(self) -> None:
+        self._listing.done(self._clock())
 
     def seen(self, obj: Object) -> None:
         self._state.seen(self._name, obj, self._clock())
@@ -65,20 +69,5 @@ class ClusterSink:
     def heard(self) -> None:
         self._state.heard(self._name, self._clock())
 
-
-class _Pages:
-    def __init__(self, listing: Listing, name: str, metrics: Metrics, log: Logger, clock: Clock) -> None:
-        self._listing, self._name, self._clock = listing, name, clock
-        self._metrics, self._log = metrics, log
-
-    def add(self, objects: Iterable[Object]) -> None:
-        now = self._clock()
-        for obj in objects:
-            try:
-                self._listing.add((obj,), now)
-            except Exception as error:  # one object that we cannot read must not cost us all others
-                self._metrics.feed_errors.add(self._name)
-                self._log.error("object not understood", feed=self._name, **cause(error))
-
-    def done(self) -> None:
-        self._listing.done(self._clock())
+    def refused(self) -> None:
+        self._state.withdraw(self._name)

@@ -7,23 +7,24 @@ given back between lines, so that a review never waits for a page.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
-from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
-from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, ask_all, get, put, read
-from webhook.feeds.gpu_targets import Pods, Target, exporters
-from webhook.kube.gpus import Gpus
+from webhook.errors import GpuAdmissionError
+from webhook.feeds.exporters import Exporter
+from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, get, put
 from webhook.text import plural
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """16 GPUs of 7 MIG instances with 60 metrics each are 3 MiB."""
-_LONGEST_LINE = 4096
+_MAX_LINE = 4096
 _AT_ONCE = 16
 _LINES_AT_ONCE = 16
 """Between two turns of the event loop: about 0.7 ms."""
@@ -40,7 +41,7 @@ def parse_page(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -
             if end < 0 and line.partition(" ")[0] in names:
                 ignored["no GPU label"] += 1
             continue
-        if len(line) > _LONGEST_LINE:
+        if len(line) > _MAX_LINE:
             ignored["line too long"] += 1
             continue
         try:
@@ -52,50 +53,56 @@ def parse_page(page: str, names: Mapping[str, Reading], ignored: Counter[str]) -
 
 
 class DcgmSource:
-    """`targets` gives the exporters that there are now."""
+    """Asks each exporter that the watch knows."""
 
-    def __init__(
-        self, settings: GpuMetricsSettings, http: aiohttp.ClientSession, targets: Callable[[], Iterable[Target]]
-    ) -> None:
-        self._settings = settings
-        self._http = http
-        self._targets = targets
-        self._names = {name: READINGS[key] for key, name in settings.queries if name}
+    def __init__(self, wiring: Wiring) -> None:
+        self._settings, self._http, self._exporters, _ = wiring
+        self._names = {name: READINGS[key] for key, name in self._settings.queries if name}
         self.failed = 0
         """Exporters that did not answer in the last poll."""
 
     async def poll(self, into: Utilisation) -> None:
         """Scrape every exporter, some at a time. Fails only if none answered: nodes grow stale one by one."""
-        targets = list(self._targets())
-        if not targets:
+        await self._exporters.listed.wait()
+        exporters = list(self._exporters)
+        if not exporters:
             at = self._settings.dcgm
             raise SourceFailed(
                 f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted DCGM exporters. "
                 "Set gpuMetrics.dcgm.namespace and .selector"
             )
+        random.shuffle(exporters)  # those that do not answer are not always in the way of the same others
+        seconds, slots = self._settings.stale_after / 3, asyncio.Semaphore(_AT_ONCE)
+        errors = dict.fromkeys(exporters, f"no answer within the {seconds:g} s that all of them have")
 
-        async def scrape(target: Target) -> None:
-            await self._scrape(target, into)
+        async def scrape(exporter: Exporter) -> None:
+            async with slots:
+                try:
+                    await self._scrape(exporter, into)
+                    del errors[exporter]
+                except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
+                    errors[exporter] = f"{type(error).__name__}: {error}"[:300]
 
-        errors = await ask_all(targets, scrape, _AT_ONCE, self._settings.stale_after / 3)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+                for exporter in exporters:
+                    group.create_task(scrape(exporter))
         self.failed = len(errors)
-        if self.failed == len(targets):
-            raise SourceFailed(f"none of {plural(self.failed, 'DCGM exporter')} answered; the first: {errors[0]}")
+        if self.failed == len(exporters):
+            first = next(iter(errors.values()))
+            raise SourceFailed(f"none of {plural(self.failed, 'DCGM exporter')} answered; the first: {first}")
 
-    async def _scrape(self, target: Target, into: Utilisation) -> None:
-        url = URL.build(scheme="http", host=target.address, port=self._settings.dcgm.port, path="/metrics")
+    async def _scrape(self, exporter: Exporter, into: Utilisation) -> None:
+        url = URL.build(scheme="http", host=exporter.address, port=self._settings.dcgm.port, path="/metrics")
         # An idle connection would be closed before the next poll anyway, and there may be thousands.
-        async with get(self._http, str(url), self._settings.timeout, headers={"Connection": "close"}) as response:
-            page = (await read(response, MOST_BYTES)).decode(errors="replace")
+        headers = {"Connection": "close"}
+        page = (await get(self._http, str(url), self._settings.timeout, MAX_BYTES, headers=headers)).decode(
+            errors="replace"
+        )
         for number, (labels, reading, value) in enumerate(parse_page(page, self._names, into.ignored), 1):
-            put(into, target.node, labels, reading, value, xids=self._settings.sick.xids)
+            put(into, exporter.node, labels, reading, value, xids=self._settings.sick.xids)
             if not number % _LINES_AT_ONCE:
                 await asyncio.sleep(0)
 
 
-def pods(settings: GpuMetricsSettings, gpus: Gpus) -> Pods:
-    return exporters(settings)
-
-
-def source(wiring: Wiring) -> DcgmSource:
-    return DcgmSource(wiring.settings, wiring.http, lambda: wiring.targets)
+source = DcgmSource

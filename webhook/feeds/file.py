@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from webhook.errors import BadInput
 from webhook.kube.yaml import parse_documents
 from webhook.text import listed, quoted
 
-_KINDS: Final[Mapping[str, ListKind]] = {
+KINDS: Final[Mapping[str, ListKind]] = {
     "Node": "nodes",
     "Pod": "pods",
     "Namespace": "namespaces",
@@ -21,6 +21,13 @@ _KINDS: Final[Mapping[str, ListKind]] = {
     "PodDisruptionBudget": "poddisruptionbudgets",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
 }
+"""What the state is made of."""
+UNUSED: Final = frozenset(
+    """ConfigMap Event ResourceQuota PersistentVolume PersistentVolumeClaim StorageClass CSINode Deployment ReplicaSet StatefulSet
+    DaemonSet Job PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
+    MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding""".split()  # noqa: SIM905  a line each would be all there is to see
+)
+"""What a snapshot has besides (`gpu-admission snapshot`)."""
 
 
 def fill(state: ClusterState, path: Path, now: float) -> None:
@@ -40,20 +47,32 @@ def fill(state: ClusterState, path: Path, now: float) -> None:
 
 
 def load_cluster(path: Path) -> dict[ListKind, list[dict[str, Any]]]:
-    """The objects in a file, by kind: JSON or YAML, Lists or single objects, any number of documents. Raises BadInput."""
+    """The objects in a file that the state is made of, by kind. Raises BadInput."""
+    objects: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
+    for document in documents_in(path):
+        for kind, obj in objects_in(document, path):
+            if kind in KINDS:
+                objects.setdefault(KINDS[kind], []).append(obj)
+    return objects
+
+
+def documents_in(path: Path) -> list[Any]:
+    """JSON or YAML, any number of documents. Raises BadInput."""
     try:
         text = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}. Give what kubectl get -o json prints") from None
-    found: dict[ListKind, list[dict[str, Any]]] = {kind: [] for kind in REQUIRED}
-    for document in _documents(text, path):
-        for position, (kind, obj) in enumerate(_objects(document, path)):
-            where = f"{path}: object {position + 1}"
-            if kind not in _KINDS:
-                raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(_KINDS)} or a List of them")
-            _check(obj, f"{where}, {kind}")
-            found.setdefault(_KINDS[kind], []).append(obj)
-    return found
+    return _documents(text, path)
+
+
+def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kind and object of each in a List, or of a single object. Raises BadInput."""
+    for position, (kind, obj) in enumerate(_objects(document, path)):
+        where = f"{path}: object {position + 1}"
+        if kind not in KINDS and kind not in UNUSED:
+            raise BadInput(f"{where}: saw kind {quoted(kind)}, wanted {listed(KINDS)} or a List of them")
+        _check(obj, f"{where}, {kind}")
+        yield kind, obj
 
 
 def _documents(text: bytes, path: Path) -> list[Any]:

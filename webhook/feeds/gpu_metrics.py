@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import aiohttp
 import structlog
@@ -20,32 +19,23 @@ import structlog
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import NodeUse, Utilisation
 from webhook.errors import GpuAdmissionError
-from webhook.feeds.access import Access
 from webhook.feeds.api import Api
-from webhook.feeds.gpu_source import Source, Wiring, http_session, module_of
-from webhook.feeds.gpu_targets import Targets
+from webhook.feeds.exporters import Exporters
+from webhook.feeds.gpu_source import Source, Wiring, http_session, source_of
 from webhook.feeds.watch import Feed
-from webhook.kube.gpus import GpuName, Gpus
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 ReportUse = Callable[[str, NodeUse], None]
-_REPORTED_AT_ONCE = 200
+_REPORTED_PER_TURN = 200
 """Between two turns of the event loop."""
-_LOOK_SECONDS = 1.0
+_POLICY_SECONDS = 1.0
 """How soon a new policy is noticed."""
 
 
-class MetricsPolicy(NamedTuple):
-    """What a policy says about GPU metrics."""
-
-    settings: GpuMetricsSettings
-    gpus: tuple[GpuName, ...]
-
-
 class GpuMetrics:
-    """Begins anew when `gpuMetrics` of the policy changes. `report_use` gets what `GpuMetricsFeed` tells.
+    """Begins anew when `gpuMetrics` of the policy changes. `report_use`: see `GpuMetricsFeed`.
 
     `ca_file` and `token_file` are for Prometheus; the token is read at each poll.
     """
@@ -56,7 +46,6 @@ class GpuMetrics:
         sink: Utilisation,
         report_use: ReportUse,
         api: Api,
-        access: Callable[[], Awaitable[Access]],
         metrics: Metrics,
         log: Logger,
         *,
@@ -66,8 +55,7 @@ class GpuMetrics:
     ) -> None:
         self._current = current
         self._sink, self._report_use = sink, report_use
-        self._api, self._access = api, access
-        self._metrics, self._log = metrics, log
+        self._api, self._metrics, self._log = api, metrics, log
         self._ca_file, self._token_file = ca_file, token_file
         self._clock = clock
         self._polls = {"succeeded": 0, "failed": 0}
@@ -88,53 +76,42 @@ class GpuMetrics:
         """For ever. Only a bug of ours ends it."""
         async with http_session(str(self._ca_file) if self._ca_file else None) as http:
             while True:
-                metrics_policy = self._metrics_policy()
-                self._sink.configure(metrics_policy.settings)
-                work = asyncio.create_task(self._follow(metrics_policy, http))
+                settings = self._settings()
+                self._sink.configure(settings)
+                work = asyncio.create_task(self._follow(settings, http))
                 try:
-                    while self._metrics_policy() == metrics_policy and not work.done():  # noqa: ASYNC110  a policy does not tell
-                        await asyncio.sleep(_LOOK_SECONDS)
+                    while self._settings() == settings and not work.done():  # noqa: ASYNC110  a change of policy has no event
+                        await asyncio.sleep(_POLICY_SECONDS)
                 finally:
                     work.cancel()
                     with suppress(asyncio.CancelledError):
                         await work
 
-    def _metrics_policy(self) -> MetricsPolicy:
+    def _settings(self) -> GpuMetricsSettings:
         policy = self._current()
-        return (
-            MetricsPolicy(policy.file.gpu_metrics, policy.gpus.names)
-            if policy
-            else MetricsPolicy(GpuMetricsSettings(), ())
-        )
+        return policy.file.gpu_metrics if policy else GpuMetricsSettings()
 
-    async def _follow(self, metrics_policy: MetricsPolicy, http: aiohttp.ClientSession) -> None:
-        """Watch the pods that are asked, and poll, until cancelled."""
-        settings, file = metrics_policy.settings, self._token_file
-        module = module_of(settings.source)
-        pods = module.pods(settings, Gpus(metrics_policy.gpus)) if module else None
-        targets = Targets(pods.choose if pods else lambda _: None)
+    async def _follow(self, settings: GpuMetricsSettings, http: aiohttp.ClientSession) -> None:
+        """Watch the exporters, and poll, until cancelled."""
+        file, exporters = self._token_file, Exporters(settings.dcgm)
         token = (lambda: file.read_text().strip()) if file else None
-        source = module.source(Wiring(settings, http, self._access, targets, token)) if module else None
+        source = source_of(Wiring(settings, http, exporters, token))
         feed = GpuMetricsFeed(
             settings, source, self._sink, self._report_use, self._polls, log=self._log, clock=self._clock
         )
+        watch = Feed(
+            self._api, "exporters", exporters.path, exporters, self._metrics, self._log, labels=exporters.labels
+        )
         async with asyncio.TaskGroup() as group:
-            if pods:
-                watch = Feed(
-                    *(self._api, "gpu targets", pods.path, targets, self._metrics, self._log),
-                    labels=pods.labels,
-                    fields=pods.fields,
-                )
+            if source:
                 group.create_task(watch.run())
-                if pods.awaited:
-                    await targets.listed.wait()
             await feed.run()
 
 
 class GpuMetricsFeed:
     """The loop over one source. `report_use` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
 
-    Not told: how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
+    It does not know how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
     """
 
     def __init__(
@@ -159,7 +136,7 @@ class GpuMetricsFeed:
         self._clock = clock
         self._pause = pause
         self._jitter = jitter
-        self._complaint = ""
+        self._failure = ""
 
     async def run(self) -> None:
         """Poll, wait, and poll again. After a failure it waits a second, then twice as long, up to the interval.
@@ -170,12 +147,12 @@ class GpuMetricsFeed:
         if self._source is None:
             await asyncio.Event().wait()
         interval = self._settings.interval
-        in_a_row = 0
+        failures = 0
         while True:
-            in_a_row = 0 if await self.poll() else in_a_row + 1
+            failures = 0 if await self.poll() else failures + 1
             # The jitter: replicas that started together must not ask together for ever.
-            if in_a_row:
-                await self._pause(min(interval, 2.0 ** min(in_a_row - 1, 20)) * self._jitter(0.5, 1.0))
+            if failures:
+                await self._pause(min(interval, 2.0 ** min(failures - 1, 20)) * self._jitter(0.5, 1.0))
             else:
                 await self._pause(interval * self._jitter(0.9, 1.1))
 
@@ -187,33 +164,33 @@ class GpuMetricsFeed:
             async with asyncio.timeout(self._settings.stale_after):
                 await self._source.poll(self._sink)
             self._sink.commit(self._clock())
-            complaint = ""
+            failure = ""
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
-            complaint = f"{type(error).__name__}: {error}"[:500]
+            failure = f"{type(error).__name__}: {error}"[:500]
         except Exception as error:  # a bug of ours must not leave old numbers standing for ever
-            complaint = f"a bug: {type(error).__name__}"
+            failure = f"a bug: {type(error).__name__}"
             self._log.error("GPU metrics", **cause(error))
-        if complaint:
+        if failure:
             self._sink.refresh(self._clock())
-        self._polls["failed" if complaint else "succeeded"] += 1
-        self._report(complaint)
+        self._polls["failed" if failure else "succeeded"] += 1
+        self._report(failure)
         await self._publish()
-        return not complaint
+        return not failure
 
-    def _report(self, complaint: str) -> None:
+    def _report(self, failure: str) -> None:
         """One line when it breaks or breaks otherwise, one when it works again; not one for each poll."""
-        if complaint and complaint != self._complaint:
+        if failure and failure != self._failure:
             self._log.warning(
                 "GPU metrics cannot be read; nodes are ranked by allocation once they are stale",
-                why=complaint,
+                why=failure,
                 source=self._settings.source,
             )
-        elif self._complaint and not complaint:
+        elif self._failure and not failure:
             self._log.info("GPU metrics are read again", source=self._settings.source)
-        self._complaint = complaint
+        self._failure = failure
 
     async def _publish(self) -> None:
         for number, (name, use) in enumerate(self._sink.changes(), 1):
             self._report_use(name, use)
-            if not number % _REPORTED_AT_ONCE:
+            if not number % _REPORTED_PER_TURN:
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What all sources of GPU metrics share: who a series is about, and HTTP answers that are bounded.
+"""What all sources of GPU metrics share: which GPU and node a series is about, and bounded HTTP answers.
 
 Everything in an answer was written by somebody else. Sizes are bounded before they are read, names are only compared,
 and what does not fit is counted in `Utilisation.ignored`.
@@ -6,24 +6,19 @@ and what does not fit is counted in `Utilisation.ignored`.
 
 from __future__ import annotations
 
-import asyncio
-import random
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
 from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
 from webhook.cluster.utilisation import Reading, Utilisation
 from webhook.errors import GpuAdmissionError
-from webhook.feeds.access import Access
-from webhook.feeds.gpu_targets import Pods, Targets
-from webhook.kube.gpus import Gpus
+from webhook.feeds.exporters import Exporters
 from webhook.text import quoted
 
 READINGS = {
@@ -39,13 +34,12 @@ _GPU = ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "device")
 """Labels that tell the GPUs of a node apart; the first that a series has. DCGM labels MIG instances by the UUID of
 their GPU and GPU_I_ID."""
 _INSTANCE = "GPU_I_ID"
-_LONGEST_LABEL = 128
-_LONGEST_NODE = 300
+_MAX_LABEL = 128
+_MAX_NODE = 300
 _NODE = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
-MOST_CONNECTIONS = 32
+MAX_CONNECTIONS = 32
 _CONNECT_SECONDS = 3.0
 """A node that is gone does not even refuse: hundreds of them must not use up the time of the others."""
-T = TypeVar("T")
 
 
 class SourceFailed(GpuAdmissionError):
@@ -62,40 +56,28 @@ class Wiring(NamedTuple):
 
     settings: GpuMetricsSettings
     http: aiohttp.ClientSession
-    access: Callable[[], Awaitable[Access]]
-    targets: Targets
-    """The pods that it wants to know, as they are now."""
+    exporters: Exporters
     token: Callable[[], str] | None
     """The bearer token for Prometheus, read anew; None where there is none."""
 
 
-class SourceModule(Protocol):
-    """What the module of a source has."""
-
-    def pods(self, settings: GpuMetricsSettings, gpus: Gpus) -> Pods | None:
-        """The pods that it wants to know; None where it asks none."""
-
-    def source(self, wiring: Wiring) -> Source:
-        """The source itself."""
-
-
-def module_of(name: str) -> SourceModule | None:
-    """The module of a source, by its name in the policy: `nvidia_smi` for nvidiaSmi. None for `off`."""
+def source_of(wiring: Wiring) -> Source | None:
+    """The source that the settings name, from its module: `fixed_load` for fixedLoad. None for `off`."""
+    name = wiring.settings.source
     if name not in SOURCES:
         return None
-    word = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
-    return cast("SourceModule", import_module(f"webhook.feeds.{word}"))
+    module = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+    source: Source = import_module(f"webhook.feeds.{module}").source(wiring)
+    return source
 
 
 def put(
     into: Utilisation, node: str, labels: Mapping[str, Any], reading: Reading, value: float, *, xids: tuple[int, ...]
 ) -> None:
     """Add one number of a series with these labels. `xids`: what makes a GPU sick."""
-    for key in _GPU:
-        if gpu := labels.get(key):
-            break
+    gpu = next((labels[key] for key in _GPU if labels.get(key)), None)
     instance = labels.get(_INSTANCE, "")
-    if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _LONGEST_LABEL:
+    if not isinstance(gpu, str) or not isinstance(instance, str) or max(len(gpu), len(instance)) > _MAX_LABEL:
         into.ignored["no GPU label"] += 1
         return
     if reading is Reading.SICK and 0 <= value < 10_000:
@@ -109,10 +91,8 @@ def node_of(labels: Mapping[str, Any], settings: GpuMetricsSettings, exporters: 
     Before release 3.1.3 `Hostname` was the name of the exporter's pod (dcgm-exporter pull request 129), and `instance`
     is its address with a port.
     """
-    for key in settings.node_labels:
-        if value := labels.get(key):
-            break
-    if not isinstance(value, str) or len(value) > _LONGEST_NODE:
+    value = next((labels[key] for key in settings.node_labels if labels.get(key)), None)
+    if not isinstance(value, str) or len(value) > _MAX_NODE:
         return None
     host, name = _host(value)
     return exporters.get(host) or name
@@ -125,75 +105,42 @@ def _host(value: str) -> tuple[str, str | None]:
     return host, host if _NODE.fullmatch(host) else None
 
 
-async def ask_all(targets: Iterable[T], ask: Callable[[T], Awaitable[None]], at_once: int, seconds: float) -> list[str]:
-    """Ask every target, so many at once, within so many seconds in all: what those said that failed.
-
-    In random order, so that many targets that do not answer are not always in the way of the same others.
-    """
-    waiting = list(targets)
-    random.shuffle(waiting)
-    errors: list[str] = []
-    silent = len(waiting)
-
-    async def work() -> None:
-        nonlocal silent
-        while waiting:
-            try:
-                await ask(waiting.pop())
-                silent -= 1
-            except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
-                errors.append(f"{type(error).__name__}: {error}"[:300])
-                silent -= 1
-
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-            for _ in range(min(at_once, len(waiting))):
-                group.create_task(work())
-    return errors + [f"no answer within the {seconds:g} s that all of them have"] * silent
-
-
 def http_session(ca_file: str | None = None) -> aiohttp.ClientSession:
     """A session for `get`: no cookies, no proxy of the environment, no decompression. Raises OSError for a bad CA."""
     context: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, ssl=context),
+        connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ssl=context),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # a small body that unpacks to gigabytes is not bounded by reading it in pieces
         trust_env=False,
     )
 
 
-@asynccontextmanager
 async def get(
     http: aiohttp.ClientSession,
     url: str,
     seconds: float,
+    size: int,
     *,
     params: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    """An answer with status 200, its body not yet read. Redirects are not followed: they could lead anywhere.
+) -> bytes:
+    """The body of an answer. Redirects are not followed: they could lead anywhere.
 
-    Raises SourceFailed for another status or a compressed body, TimeoutError after so many seconds for all of it.
+    Raises SourceFailed for a status other than 200, a compressed body or one of more than `size` bytes, TimeoutError after
+    so many seconds for all of it.
     """
     wanted = {"Accept-Encoding": "identity", **(headers or {})}
     timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
+    body = bytearray()
     async with http.get(url, params=params, headers=wanted, timeout=timeout, allow_redirects=False) as response:
         if response.status != 200:
-            said = await read(response, 1000, cut=True)
-            raise SourceFailed(f"{url} answered {response.status} {quoted(said.decode(errors='replace'))}; wanted 200")
+            text = (await response.content.read(1000)).decode(errors="replace")
+            raise SourceFailed(f"{url} answered {response.status} {quoted(text)}; wanted 200")
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise SourceFailed(f"{url} answered compressed though asked not to; look for a proxy in between")
-        yield response
-
-
-async def read(response: aiohttp.ClientResponse, most: int, *, cut: bool = False) -> bytes:
-    """The body, up to so many bytes. Raises SourceFailed where it is longer, unless it may be cut."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > most:
-            if cut:
-                break
-            raise SourceFailed(f"{response.url} answered more than {most} bytes; is it what it should be?")
-    return bytes(body[:most])
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > size:
+                raise SourceFailed(f"{url} answered more than {size} bytes; is it what it should be?")
+    return bytes(body)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
-from webhook.feeds.watch import Pages
+from webhook.feeds.watch import Sink
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.telemetry.logs import Logger
@@ -57,7 +56,7 @@ class CurrentPolicy:
         if self.current is None:
             self.current, self.shipped = Policy.load(shipped_policy()), True
         self.error = why
-        self._metrics.policy_errors.add()
+        self._metrics.policy_errors.inc()
         self._log.error("policy refused", why=why.splitlines(), stays=self.current.hash, shipped=self.shipped)
 
     @property
@@ -82,18 +81,24 @@ def shipped_policy() -> bytes:
     return files("webhook.defaults").joinpath("policy.yaml").read_bytes()
 
 
-class ConfigMapSink:
-    """The ConfigMap on its way into the holder. A bad one is reported where its author looks: as an Event on it."""
+class ConfigMapSink(Sink):
+    """The ConfigMap on its way into `CurrentPolicy`. A bad one is reported where its author looks: as an Event on it."""
 
-    def __init__(self, holder: CurrentPolicy, namespace: str, name: str) -> None:
-        self._holder, self._namespace, self._name = holder, namespace, name
+    def __init__(self, current: CurrentPolicy, namespace: str, name: str) -> None:
+        self._current, self._namespace, self._name = current, namespace, name
+        self._listed = False
         self._reports: asyncio.Queue[Object] = asyncio.Queue(maxsize=8)
         self._last: tuple[str, str] | None = None
 
-    def listing(self) -> Pages:
-        return _OnePage(self)
+    def list_begins(self) -> None:
+        self._listed = False
+
+    def list_ends(self) -> None:
+        if not self._listed:
+            self._missing({"namespace": self._namespace, "name": self._name})
 
     def seen(self, obj: Object) -> None:
+        self._listed = True
         metadata = obj["metadata"]
         version = (str(metadata.get("uid")), str(metadata.get("resourceVersion")))
         if version == self._last:
@@ -102,23 +107,23 @@ class ConfigMapSink:
         data = obj.get("data")
         text = data.get(KEY) if isinstance(data, dict) else None
         if not isinstance(text, str):
-            self._holder.refuse(f"ConfigMap {self._namespace}/{self._name} has no key {KEY}: put the policy there")
-        elif self._holder.load(text):
+            self._current.refuse(f"ConfigMap {self._namespace}/{self._name} has no key {KEY}: put the policy there")
+        elif self._current.load(text):
             return
         self._report(metadata)
 
-    def gone(self, obj: Object | None = None) -> None:
+    def gone(self, obj: Object) -> None:
+        self._missing(obj["metadata"])
+
+    def _missing(self, metadata: Object) -> None:
         self._last = None
-        self._holder.refuse(f"ConfigMap {self._namespace}/{self._name} does not exist: apply the policy again")
-        self._report(obj["metadata"] if obj else {"namespace": self._namespace, "name": self._name})
+        self._current.refuse(f"ConfigMap {self._namespace}/{self._name} does not exist: apply the policy again")
+        self._report(metadata)
 
     def _report(self, config_map: Object) -> None:
-        if self._reports.full():  # somebody writes faster than we tell of it: the newest counts
+        if self._reports.full():  # somebody writes faster than we report: the newest counts
             self._reports.get_nowait()
-        self._reports.put_nowait(_event(config_map, self._holder.remark))
-
-    def heard(self) -> None:
-        pass
+        self._reports.put_nowait(_event(config_map, self._current.remark))
 
     async def report(self, api: Api, log: Logger) -> None:
         """Write the Events, one in EVENT_SECONDS. For ever; one that cannot be written is given up: the log has it too."""
@@ -130,23 +135,6 @@ class ConfigMapSink:
                 if error.status != 409:  # 409: another replica was quicker
                     log.warning("event not written", why=str(error))
             await asyncio.sleep(EVENT_SECONDS)
-
-
-class _OnePage:
-    """A list of one object, or of none."""
-
-    def __init__(self, sink: ConfigMapSink) -> None:
-        self._sink = sink
-        self._found = False
-
-    def add(self, objects: Iterable[Object]) -> None:
-        for obj in objects:
-            self._found = True
-            self._sink.seen(obj)
-
-    def done(self) -> None:
-        if not self._found:
-            self._sink.gone()
 
 
 def _event(config_map: Object, message: str) -> Object:

@@ -10,24 +10,24 @@ from types import TracebackType
 from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
-LONGEST_PAUSE = 4.0
+MAX_PAUSE = 4.0
 """Seconds between two tries at most. With `api.CONNECT_SECONDS` this is why we are exact again within ten seconds after an
 outage of any length: a try that began while nothing answered ends, one pause, and the next one succeeds."""
 
 
 class Backoff:
-    """Pauses that double from `first` seconds to `longest` (LONGEST_PAUSE), jittered so that replicas do not come back in
+    """Pauses that double from `first` seconds to `limit` (MAX_PAUSE), jittered so that replicas do not come back in
     step."""
 
-    def __init__(self, first: float = 0.5, *, longest: float | None = None) -> None:
+    def __init__(self, first: float = 0.5, *, limit: float | None = None) -> None:
         self._first = self._next = first
-        self._longest = longest
+        self._limit = limit
 
     def reset(self) -> None:
         self._next = self._first
 
     async def pause(self) -> None:
-        pause, self._next = self._next, min(self._next * 2, self._longest or LONGEST_PAUSE)
+        pause, self._next = self._next, min(self._next * 2, self._limit or MAX_PAUSE)
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  not a secret
 
 
@@ -50,7 +50,7 @@ class Tasks:
                 await work()
             except Exception as error:
                 self._log.error("task crashed", task=name, **cause(error))
-            self._metrics.restarts.add(name)
+            self._metrics.restarts.labels(name).inc()
             await backoff.pause()
 
     async def __aenter__(self) -> Tasks:

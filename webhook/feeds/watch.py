@@ -10,8 +10,8 @@ Source: k8s.io/client-go tools/cache reflector.go; Kubernetes API concepts, "Eff
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 import orjson
 
@@ -22,7 +22,7 @@ from webhook.telemetry.logs import Logger, cause
 from webhook.telemetry.metrics import Metrics
 
 WATCH_SECONDS: Final = 30
-"""How long one watch lasts. Its end and the beginning of the next tell that the API server is alive, twice as often as
+"""How long one watch lasts. Its end and the beginning of the next show that the API server is alive, twice as often as
 its bookmarks (one a minute) would; the last bookmark comes just before the end, so nothing is lost in between."""
 SILENCE_SECONDS: Final = WATCH_SECONDS * 1.5
 """A watch that said nothing for this long, its end included, is half-open: the other side has forgotten it."""
@@ -30,23 +30,22 @@ _LIST_AGAIN = frozenset((400, 410, 504))
 """410: the version is too old. 504 and 400: it is too new or not one of this server's, which came back from a backup."""
 _REFUSED = frozenset((403, 404))
 """The kind is not served, or not to us."""
-RARELY: Final = 30.0
-RAREST: Final = 600.0
-"""Seconds before the second try, and at most, of a kind that we can do without. Somebody has to grant or install it."""
+OPTIONAL_PAUSE: Final = 30.0
+MAX_OPTIONAL_PAUSE: Final = 600.0
+"""Seconds before the second try, and at most, of an optional kind that is refused. Somebody has to grant or install it."""
 
 
-class Pages(Protocol):
-    """One full list on its way in. Whatever was on no page when it is done is gone."""
-
-    def add(self, objects: Iterable[Object]) -> None: ...
-
-    def done(self) -> None: ...
-
-
-class Sink(Protocol):
+class Sink:
     """Receives the objects. Nothing here awaits, so the next review sees all of a batch."""
 
-    def listing(self) -> Pages: ...
+    def list_begins(self) -> None:
+        """A full list follows, object by object."""
+
+    def in_list(self, obj: Object) -> None:
+        self.seen(obj)
+
+    def list_ends(self) -> None:
+        """Whatever was not in the list is gone."""
 
     def seen(self, obj: Object) -> None:
         """The object is new, or has changed."""
@@ -54,14 +53,17 @@ class Sink(Protocol):
     def gone(self, obj: Object) -> None: ...
 
     def heard(self) -> None:
-        """The API server is alive and had nothing to say."""
+        """The API server is alive."""
+
+    def refused(self) -> None:
+        """The API server does not serve the kind, or not to us: what was seen is no longer known."""
 
 
 class Feed:
     """One kind of object, or some objects of it. `fields`, `labels`: selectors.
 
-    `refused`: given for a kind that we can do without. It is called when the API server does not serve the kind or does not
-    let us: what was seen is no longer known. Then the server is seldom asked, and no error is counted.
+    `optional`: a kind that we can do without. Where the API server refuses it, it is seldom asked again, and no error is
+    counted.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Feed:
         fields: str = "",
         labels: str = "",
         page: int = 500,
-        refused: Callable[[], None] | None = None,
+        optional: bool = False,
     ) -> None:
         self._api, self._path, self._sink = api, path, sink
         self._name, self._metrics, self._log = name, metrics, log
@@ -86,8 +88,8 @@ class Feed:
         self._version = ""
         self._failing = False
         self._backoff = Backoff()
-        self._refused = refused
-        self._patience = Backoff(RARELY, longest=RAREST)
+        self._optional = optional
+        self._optional_backoff = Backoff(OPTIONAL_PAUSE, limit=MAX_OPTIONAL_PAUSE)
 
     async def run(self) -> None:
         """For ever. Only a bug of ours ends it."""
@@ -99,30 +101,31 @@ class Feed:
                 if not await self._watch():  # a server that ends every watch at once must not be asked all the time
                     await self._backoff.pause()
             except ApiError as error:
-                if self._refused is not None and error.status in _REFUSED:
-                    self._refused()
+                if self._optional and error.status in _REFUSED:
+                    self._sink.refused()
                     self._version = ""
                     self._warn(error)
-                    await self._patience.pause()
+                    await self._optional_backoff.pause()
                     continue
                 if error.status in _LIST_AGAIN:
                     self._version = ""
-                self._metrics.feed_errors.add(self._name)
+                self._metrics.feed_errors.labels(self._name).inc()
                 self._warn(error)
                 await self._backoff.pause()
 
     async def _list(self) -> str:
         """The version that the list is of."""
-        self._metrics.relists.add(self._name)
-        pages = self._sink.listing()
+        self._metrics.relists.labels(self._name).inc()
+        self._sink.list_begins()
         query = {**self._query, "limit": str(self._page)}
         while True:
-            found = await self._api.get(self._path, **query)
-            pages.add(found.get("items") or ())
-            metadata = found.get("metadata") or {}
+            page = await self._api.get(self._path, **query)
+            for obj in page.get("items") or ():
+                self._give(self._sink.in_list, obj)
+            metadata = page.get("metadata") or {}
             if not (more := metadata.get("continue")):
-                pages.done()
-                if self._refused is None:  # a missing right to watch is logged once, and not at every list
+                self._sink.list_ends()
+                if not self._optional:  # a missing right to watch is logged once, and not at every list
                     self._works()
                 return str(metadata.get("resourceVersion") or "")
             query["continue"] = more
@@ -153,19 +156,22 @@ class Feed:
         if kind == "ERROR":
             code = obj.get("code")
             raise ApiError(code if isinstance(code, int) else 410, f"watch {self._path}: {obj.get('message')}")
-        try:
-            if kind in ("ADDED", "MODIFIED"):
-                self._sink.seen(obj)
-            elif kind == "DELETED":
-                self._sink.gone(obj)
-        except Exception as error:  # one object that we cannot read must not cost us all others
-            self._metrics.feed_errors.add(self._name)
-            self._log.error("object not understood", feed=self._name, uid=_uid(obj), **cause(error))
+        if kind in ("ADDED", "MODIFIED"):
+            self._give(self._sink.seen, obj)
+        elif kind == "DELETED":
+            self._give(self._sink.gone, obj)
         self._version = str(obj["metadata"].get("resourceVersion") or self._version)
+
+    def _give(self, receive: Callable[[Object], None], obj: Object) -> None:
+        try:
+            receive(obj)
+        except Exception as error:  # one object that we cannot read must not cost us all others
+            self._metrics.feed_errors.labels(self._name).inc()
+            self._log.error("object not understood", feed=self._name, uid=_uid(obj), **cause(error))
 
     def _works(self) -> None:
         self._backoff.reset()
-        self._patience.reset()
+        self._optional_backoff.reset()
         if self._failing:
             self._failing = False
             self._log.info("feed works again", feed=self._name)

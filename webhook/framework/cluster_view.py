@@ -1,6 +1,6 @@
 """What units may read: the workload of the pod, the cluster at this moment, and the nodes ranked for the pod.
 
-Plain values without behaviour. `cluster` and `placement` fill them, `interface.Context` carries them, units read them.
+Plain values. `cluster` and `placement` fill them, `interface.Context` carries them.
 """
 
 from __future__ import annotations
@@ -46,10 +46,6 @@ class Cluster(Protocol):
     @property
     def fresh(self) -> bool:
         """False while there is no state, or it is too old to choose a node by."""
-
-    @property
-    def versions(self) -> tuple[object, ...]:
-        """Changes when anything does that units read here."""
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:

@@ -78,8 +78,6 @@ class Outcome(NamedTuple):
     result: str
     detail: Any = None
     warning: str | None = None
-    settled: bool = True
-    """False where it depends on what is free at this moment: the next pod of the template may be another case."""
 
 
 @dataclass(slots=True)

@@ -9,26 +9,17 @@ GPUs' share of the node that has least per GPU, among the nodes with as many GPU
 So every node that could take the pod when empty still can, and GPUs are not left over for want of CPU. Where the share is
 smaller than the number of the class, that is what the container gets (`filledLess`); where nothing is left of it, nothing.
 
-What is never done:
-- A request or a limit that is there is never changed, and a limit without a request is left to the API server, which makes
-  the request equal (SetDefaults_Pod, pkg/apis/core/v1/defaults.go). What a LimitRange filled in counts as written: it comes
-  before us (AllOrderedPlugins, pkg/kubeapiserver/options/plugins.go).
-- No limits: one of CPU throttles, one of memory kills.
-- Nothing in a pod with resources of its own (spec.resources, KEP-2837): a container must not request more than these
-  (validatePodResourceConsistency, pkg/apis/core/validation/validation.go).
-- Nothing where a node that has room now would have none: the node is chosen for the pod with what is filled in, and where
-  none has as much free but one would take the pod as it came, it goes as it came. Who leaves the choice to the scheduler, or
-  to another one, has only the bound above.
-- Nothing where nobody can tell: no fresh state, no node with as many GPUs (an autoscaler may bring one), GPUs of several
-  names in one pod, a pod whose node is fixed, and one that was decided for before.
+Never done: a request or a limit that is there is not changed; a limit without a request is left to the API server, which makes
+the request equal (SetDefaults_Pod, pkg/apis/core/v1/defaults.go); no limits are added; a pod with resources of its own
+(spec.resources, KEP-2837) is left alone. Nothing is filled in where a node that has room now would have none, and where nobody
+can tell: no fresh state, no node with as many GPUs, GPUs of several names in one pod, a pod whose node is fixed, and one that
+was decided for before.
 
-What changes besides, and is why this is off: a pod without any request was BestEffort and becomes Burstable. A ResourceQuota
-of requests.cpu or requests.memory counts what is filled in; it refuses pods with a container that requests nothing, so it
-takes in more pods with us than without, but for one scoped to NotBestEffort, which did not count such a pod at all
-(podEvaluator.Constraints, pkg/quota/v1/evaluator/core/pods.go). A LimitRange of type Container fills in before us whatever it
-would judge by; one of type Pod with `max` sums up requests after us, and may then refuse a pod of which another container
-has a limit (PodValidateLimitFunc, plugin/pkg/admission/limitranger). Kueue counts a Job by its template, without this. And a
-pod that waits for GPUs now may find them free before its share of the CPU is: then it waits for that too.
+What changes besides, and is why this is off: a pod without any request was BestEffort and becomes Burstable. A ResourceQuota of
+requests.cpu or requests.memory counts what is filled in (podEvaluator.Constraints, pkg/quota/v1/evaluator/core/pods.go). A
+LimitRange of type Pod with `max` sums up requests after us, and may then refuse the pod (plugin/pkg/admission/limitranger).
+Kueue counts a Job by its template, without this. And a pod that waits for GPUs may find them free before its share of the CPU
+is: then it waits for that too.
 
 Fields: resources.requests of spec.containers and of sidecars. Not for other init containers (they run before, and alone),
 for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
@@ -77,7 +68,7 @@ class CpuPerGpuRequests(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)
-        starved = [] if per is None or not context.gpu_names else _starved(edit.object, context)
+        starved = _starved(edit.object, context) if per is not None and context.gpu_names else []
         if per is None or not starved:
             return Outcome("none")
         lacking = {r: sum(gpus for _, gpus, lacks in starved if r in lacks) for r in ("cpu", "memory")}
@@ -85,15 +76,14 @@ class CpuPerGpuRequests(Injector):
         if isinstance(given, str):
             return Outcome("skipped", given)
         filled = [(each, _written(given, lacks, gpus)) for each, gpus, lacks in starved]
-        room = context.place is None or bool(context.place(_with(edit.object, filled)).nodes)
-        if not room and context.place is not None and context.place(edit.object).nodes:
-            return Outcome("skipped", "no node has as much free now", settled=False)
+        if context.place and not context.place(_with(edit.object, filled)).nodes and context.place(edit.object).nodes:
+            return Outcome("skipped", "no node has as much free now")
         for container, requests in filled:
             for resource, quantity in requests.items():
                 edit.set((*container.path, "resources", "requests", resource), quantity)
         less = any(given[resource] < per.least[resource] for resource in given)
         total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
-        return Outcome("filledLess" if less else "filled", total, settled=context.place is None)
+        return Outcome("filledLess" if less else "filled", total)
 
     def _given(
         self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context
@@ -116,8 +106,7 @@ class CpuPerGpuRequests(Injector):
         for resource, count in lacking.items():
             if count:
                 left = offered[resource] * gpus * self.node_share // 100 - asked.get(resource, 0)
-                share = max(left // count, 0)
-                given[resource] = least[resource] if share >= least[resource] else _rounded(resource, share)
+                given[resource] = min(least[resource], _rounded(resource, max(left // count, 0)))
         return given if any(given.values()) else "the pod requests its share of a node already"
 
 
@@ -166,5 +155,4 @@ def _rounded(resource: str, amount: int) -> int:
 def _quantity(resource: str, amount: int) -> str:
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else f"{amount // 1000}"
-    unit = next(((size, name) for size, name in ((_GI, "Gi"), (_MI, "Mi")) if amount % size == 0), (1, ""))
-    return f"{amount // unit[0]}{unit[1]}"
+    return f"{amount // _GI}Gi" if amount % _GI == 0 else f"{amount // _MI}Mi" if amount % _MI == 0 else str(amount)

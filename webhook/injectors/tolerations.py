@@ -11,8 +11,7 @@ plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Literal
 
 from pydantic import field_validator
@@ -24,7 +23,6 @@ from webhook.kube.gpus import Gpus, vendor
 from webhook.kube.json_patch import Edit
 from webhook.text import matches
 
-_REMEMBERED = 64
 _OF_KUBERNETES = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -104,7 +102,9 @@ class Tolerations(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
-        added = [dict(one) for one in self._for(context) if not any([covers(other, one) for other in present])]
+        taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
+        wanted = self._wanted({vendor(name) for name in context.gpu_names}, taints)
+        added = [one for one in wanted if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
         edit.extend(("spec", "tolerations"), added)
@@ -128,52 +128,25 @@ class Tolerations(Injector):
             parts.append(f"({wanted} && !{_tolerated(taint)} ? {patch} : [])")
         yield " +\n".join(parts)
 
-    @cached_property
-    def _wanted(self) -> dict[tuple[frozenset[str], tuple[Taint, ...]], list[dict[str, Any]]]:
-        """What was worked out for the GPUs that a pod names and the taints of that moment."""
-        return {}
-
-    def _for(self, context: Context) -> list[dict[str, Any]]:
-        names = context.gpu_names
-        taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
-        found = self._wanted.get((names, taints))
-        if found is None:
-            if len(self._wanted) >= _REMEMBERED:
-                self._wanted.clear()
-            found = self._wanted[names, taints] = self._work_out(names, taints)
-        return found
-
-    def _work_out(self, names: frozenset[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
-        """What a pod with these GPUs is to tolerate, each key once as far as the policy does not name its values."""
-        vendors = {vendor(name) for name in names}
-        wanted: list[dict[str, Any]] = []
+    def _wanted(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
+        """What a pod with GPUs of these vendors is to tolerate, each key once as far as the policy does not name its values."""
+        effects: dict[tuple[str, str | None], dict[str, None]] = {}
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
-                _merge(wanted, _toleration(taint.key, taint.value, taint.effect))
+                effects.setdefault((taint.key, taint.value), {})[taint.effect] = None
         for live in taints:
             values = [allowed.value for allowed in self.allowed if allowed.allows(live)]
-            if values and not any(covers(one, _toleration(live.key, live.value, live.effect)) for one in wanted):
-                _merge(wanted, _toleration(live.key, None if None in values else live.value, live.effect))
-        return wanted
+            if values and not any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
+                value = None if None in values else live.value
+                effects.setdefault((live.key, value), {})[live.effect] = None
+        wanted = [_toleration(key, value, tuple(found)) for (key, value), found in effects.items()]
+        return [one for one in wanted if not any([other is not one and covers(other, one) for other in wanted])]
 
 
-def _toleration(key: str, value: str | None, effect: str) -> dict[str, Any]:
-    if value is None:
-        return {"key": key, "operator": "Exists", "effect": effect}
-    return {"key": key, "operator": "Equal", "value": value, "effect": effect}
-
-
-def _merge(wanted: list[dict[str, Any]], toleration: dict[str, Any]) -> None:
-    """Put `toleration` among the others; two effects of one taint become one toleration of all its effects."""
-    for one in wanted:
-        if one["key"] == toleration["key"] and one.get("value") == toleration.get("value"):
-            if not covers(one, toleration):
-                one.pop("effect")
-            toleration = one
-            break
-    wanted[:] = [one for one in wanted if one is not toleration and not covers(toleration, one)]
-    if not any(covers(one, toleration) for one in wanted):
-        wanted.append(toleration)
+def _toleration(key: str, value: str | None, effects: tuple[str, ...]) -> dict[str, Any]:
+    """Of several effects one for all effects."""
+    operator = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
+    return {"key": key, **operator} | ({"effect": effects[0]} if len(effects) == 1 else {})
 
 
 def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -4,11 +4,10 @@ Replicas of one owner are spread over hosts and zones, unless the pod has a cons
 
 - No node was chosen (no state, strategy `off`): constraints with `maxSkew` as in the policy. The scheduler spreads.
 - A node was chosen by a strategy that keeps the owner's pods apart (`spread`, `apart`): the ranking has already counted these
-  on every node, those on their way included. The scheduler counts later, in another order, and with maxSkew 1 one pod more on
-  a node is worth up to 200 points: as much as our whole preference, so the two would fight (measured: 6/2 where each alone
-  gives 4/4). The scheduler's score of a node is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
-  (pkg/scheduler/framework/plugins/podtopologyspread/scoring.go): a large maxSkew weighs every node nearly alike. The same
-  constraint with `agreeingSkew` therefore still selects and documents, and leaves the order to the ranking.
+  on every node, those on their way included. The scheduler counts later, and with maxSkew 1 one pod more on a node is worth up
+  to 200 points, as much as our whole preference: the two would fight (measured: 6/2 where each alone gives 4/4). Its score is
+  100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go): a large maxSkew
+  weighs every node nearly alike. So the constraint gets `agreeingSkew`: it selects and documents, the ranking has the order.
 - A node was chosen by another strategy (`pack`): one constraint over hosts that selects nothing. A pod without any constraint
   gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
   own switches them off.
@@ -22,6 +21,7 @@ Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-89
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -101,20 +101,12 @@ class TopologySpread(Injector):
             return _anti_affinity(edit, selector)
         present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
         revision = [key for key in REVISION_LABELS if key in labels_of(edit.object)]
-        added: list[dict[str, Any]] = []
-        for constraint in self.constraints:
-            if constraint.key in present or not _useful(constraint, context):
-                continue
-            soft = constraint.when_unsatisfiable == "ScheduleAnyway"
-            value: dict[str, Any] = {
-                "maxSkew": max(self.agreeing_skew, constraint.max_skew) if chosen and soft else constraint.max_skew,
-                "topologyKey": constraint.key,
-                "whenUnsatisfiable": constraint.when_unsatisfiable,
-                "labelSelector": {"matchLabels": dict(selector)},
-            }
-            if revision:
-                value["matchLabelKeys"] = [*revision]
-            added.append(value)
+        skew = self.agreeing_skew if chosen else 1
+        added = [
+            _constraint(each, skew, selector, revision)
+            for each in self.constraints
+            if each.key not in present and _useful(each, context)
+        ]
         if not added:
             return Outcome("present")
         edit.extend(_CONSTRAINTS, added)
@@ -123,14 +115,19 @@ class TopologySpread(Injector):
     def _neutral(self, edit: Edit) -> Outcome:
         if edit.get(_CONSTRAINTS):
             return Outcome("present")
-        value = {
-            "maxSkew": 1,
-            "topologyKey": HOST,
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": dict(NEUTRAL)},
-        }
-        edit.set(_CONSTRAINTS, [value])
+        edit.set(_CONSTRAINTS, [_constraint(Constraint(key=HOST), 1, NEUTRAL, [])])
         return Outcome("neutral")
+
+
+def _constraint(constraint: Constraint, skew: int, selector: Mapping[str, str], revision: list[str]) -> dict[str, Any]:
+    """As it stands in a pod. `skew`: at least this one, where it is a wish."""
+    soft = constraint.when_unsatisfiable == "ScheduleAnyway"
+    return {
+        "maxSkew": max(skew, constraint.max_skew) if soft else constraint.max_skew,
+        "topologyKey": constraint.key,
+        "whenUnsatisfiable": constraint.when_unsatisfiable,
+        "labelSelector": {"matchLabels": dict(selector)},
+    } | ({"matchLabelKeys": [*revision]} if revision else {})
 
 
 def _useful(constraint: Constraint, context: Context) -> bool:

@@ -112,18 +112,19 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
     0 GPUs are none: such a pod has no business on a node with GPUs.
     """
-    kind, spec, found = gpus.kind, pod["spec"], []
+    kind, spec, names = gpus.kind, pod["spec"], []
     for containers_of_a_kind in (spec.get("containers"), spec.get("initContainers"), spec.get("ephemeralContainers")):
         for container in containers_of_a_kind or ():
             if resources := container.get("resources"):
                 limits, requests = resources.get("limits"), resources.get("requests")
                 for part in (limits, requests if requests != limits else None):
                     if part:
-                        found += [name for name in part if kind(name) is not None and not _is_zero(part[name])]
-    return frozenset(found)
+                        names += [name for name in part if kind(name) is not None and not is_zero(part[name])]
+    return frozenset(names)
 
 
-def _is_zero(quantity: Any) -> bool:
+def is_zero(quantity: Any) -> bool:
+    """Whether a quantity is zero; what is no quantity is not."""
     try:
         return parse_quantity(quantity) == 0
     except QuantityError:

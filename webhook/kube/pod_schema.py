@@ -10,23 +10,31 @@ A unit that reads another field adds one entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from webhook.errors import BadPod
 from webhook.kube.pod import Pod
 from webhook.text import kind, quoted
 
-Checker = Callable[[Any], None]
-Fields = dict[str, Checker]
+
+class _Scalar(NamedTuple):
+    types: tuple[type, ...]
+    name: str
 
 
-class _Misshapen(Exception):
-    """What was wanted and seen. The path is built only when something is wrong."""
+class _MapOf(NamedTuple):
+    """A map with keys of the tenant's choice."""
 
-    def __init__(self, wanted: str, value: object) -> None:
-        super().__init__(f"wanted {wanted}, saw {kind(value)}")
-        self.path = ""
+    values: _Scalar
+
+
+_STRING = _Scalar((str,), "a string")
+_INTEGER = _Scalar((int,), "a whole number")
+_BOOLEAN = _Scalar((bool,), "true or false")
+_QUANTITY = _Scalar((str, int, float), "a quantity")
+_STRINGS, _QUANTITIES = _MapOf(_STRING), _MapOf(_QUANTITY)
+Schema = _Scalar | _MapOf | dict[str, Any] | list[Any]
+"""A map is a map with these fields; a list, a list of what stands in it."""
 
 
 def check(pod: object) -> Pod:
@@ -39,185 +47,100 @@ def check(pod: object) -> Pod:
     for key in ("metadata", "spec"):
         if not isinstance(pod.get(key), dict):
             raise BadPod(f"{key}: wanted a map, saw {kind(pod.get(key))}")
-    try:
-        _fields(pod, _POD)
-    except _Misshapen as error:
-        raise BadPod(f"{error.path.lstrip('.')}: {error}") from None
+    _check(pod, _POD, ())
     return pod
 
 
-def _fields(value: dict[str, Any], known: Fields) -> None:
-    for key, item in value.items():
-        if item is not None and (checker := known.get(key)) is not None:
-            try:
-                checker(item)
-            except _Misshapen as error:
-                error.path = f".{key}{error.path}"
-                raise
-
-
-def _string(value: Any) -> None:
-    if not isinstance(value, str):
-        raise _Misshapen("a string", value)
-
-
-def _integer(value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _Misshapen("a whole number", value)
-
-
-def _boolean(value: Any) -> None:
-    if not isinstance(value, bool):
-        raise _Misshapen("true or false", value)
-
-
-def _each(value: Any, checker: Checker) -> None:
-    """Every value of a map with keys of the tenant's choice."""
-    if not isinstance(value, dict):
-        raise _Misshapen("a map", value)
-    for key, item in value.items():
-        try:
-            checker(item)
-        except _Misshapen as error:
-            error.path = f"[{quoted(key)}]{error.path}"
-            raise
-
-
-def _strings(value: Any) -> None:
-    _each(value, _string)
-
-
-def _quantity(value: Any) -> None:
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        raise _Misshapen("a quantity", value)
-
-
-def _quantities(value: Any) -> None:
-    _each(value, _quantity)
-
-
-def _one(known: Fields) -> Checker:
-    """A map with these fields."""
-
-    def checker(value: Any) -> None:
-        if not isinstance(value, dict):
-            raise _Misshapen("a map", value)
-        _fields(value, known)
-
-    return checker
-
-
-def _list(item: Checker) -> Checker:
-    """A list of such items."""
-
-    def checker(value: Any) -> None:
+def _check(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
+    """`path`: the parts of the path to `value`, as they are written."""
+    if isinstance(schema, _Scalar):
+        if type(value) not in schema.types:
+            _refuse(path, schema.name, value)
+    elif isinstance(schema, list):
         if not isinstance(value, list):
-            raise _Misshapen("a list", value)
-        for index, one in enumerate(value):
-            try:
-                item(one)
-            except _Misshapen as error:
-                error.path = f"[{index}]{error.path}"
-                raise
-
-    return checker
-
-
-def _many(known: Fields) -> Checker:
-    return _list(_one(known))
-
-
-_PLAIN = _many({})
-_NAMED = _many({"name": _string})
-_ENV = _many({"name": _string, "value": _string, "valueFrom": _one({})})
+            _refuse(path, "a list", value)
+        for index, item in enumerate(value):
+            _check(item, schema[0], (*path, f"[{index}]"))
+    elif not isinstance(value, dict):
+        _refuse(path, "a map", value)
+    elif isinstance(schema, _MapOf):
+        for key, item in value.items():
+            _check(item, schema.values, (*path, f"[{quoted(key)}]"))
+    else:
+        for key, item in value.items():
+            if item is not None and key in schema:
+                _check(item, schema[key], (*path, f".{key}"))
 
 
-def _env(value: Any) -> None:
-    """Containers have dozens of variables: one pass over the plain ones, a full look only where something is odd."""
-    if type(value) is not list or not all(
-        [type(e) is dict and type(e.get("name")) is str and type(e.get("value", "")) is str for e in value]
-    ):
-        _ENV(value)
+def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:
+    raise BadPod(f"{''.join(path).lstrip('.')}: wanted {wanted}, saw {kind(seen)}")
 
 
-_RESOURCES = _one({"limits": _quantities, "requests": _quantities, "claims": _NAMED})
-_EXPRESSIONS = _many({"key": _string, "operator": _string, "values": _list(_string)})
-_TERM: Fields = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
-_POD_TERMS = _one(
+_RESOURCES = {"limits": _QUANTITIES, "requests": _QUANTITIES, "claims": [{"name": _STRING}]}
+_EXPRESSIONS = [{"key": _STRING, "operator": _STRING, "values": [_STRING]}]
+_TERM: Schema = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
+_POD_TERMS = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": _STRING}],
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {"topologyKey": _STRING}}],
+}
+
+_CONTAINERS = [
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": _many({"topologyKey": _string}),
-        "preferredDuringSchedulingIgnoredDuringExecution": _many({"podAffinityTerm": _one({"topologyKey": _string})}),
-    }
-)
-_CONTAINERS = _many(
-    {
-        "name": _string,
-        "restartPolicy": _string,
+        "name": _STRING,
+        "restartPolicy": _STRING,
         "resources": _RESOURCES,
-        "env": _env,
-        "envFrom": _many({"prefix": _string, "configMapRef": _one({}), "secretRef": _one({})}),
-        "ports": _many({"hostPort": _integer}),
-        "volumeMounts": _many({"name": _string, "mountPath": _string, "subPath": _string}),
-        "volumeDevices": _many({"name": _string, "devicePath": _string}),
-        "securityContext": _one(
-            {
-                "privileged": _boolean,
-                "procMount": _string,
-                "capabilities": _one({"add": _list(_string), "drop": _list(_string)}),
-                "windowsOptions": _one({"hostProcess": _boolean}),
-            }
-        ),
+        "env": [{"name": _STRING, "value": _STRING, "valueFrom": {}}],
+        "envFrom": [{"prefix": _STRING, "configMapRef": {}, "secretRef": {}}],
+        "ports": [{"hostPort": _INTEGER}],
+        "volumeMounts": [{"name": _STRING, "mountPath": _STRING, "subPath": _STRING}],
+        "volumeDevices": [{"name": _STRING, "devicePath": _STRING}],
+        "securityContext": {
+            "privileged": _BOOLEAN,
+            "procMount": _STRING,
+            "capabilities": {"add": [_STRING], "drop": [_STRING]},
+            "windowsOptions": {"hostProcess": _BOOLEAN},
+        },
     }
-)
-_POD: Fields = {
-    "metadata": _one(
-        {
-            "name": _string,
-            "generateName": _string,
-            "namespace": _string,
-            "labels": _strings,
-            "annotations": _strings,
-            "ownerReferences": _many({"kind": _string, "name": _string, "uid": _string}),
-        }
-    ),
-    "spec": _one(
-        {
-            "containers": _CONTAINERS,
-            "initContainers": _CONTAINERS,
-            "ephemeralContainers": _CONTAINERS,
-            "tolerations": _many({"key": _string, "operator": _string, "value": _string, "effect": _string}),
-            "topologySpreadConstraints": _many({"topologyKey": _string, "labelSelector": _one({})}),
-            "schedulingGates": _PLAIN,
-            "resourceClaims": _NAMED,
-            "volumes": _many({"name": _string, "hostPath": _one({"path": _string, "type": _string})}),
-            "nodeName": _string,
-            "schedulerName": _string,
-            "priorityClassName": _string,
-            "runtimeClassName": _string,
-            "serviceAccountName": _string,
-            "serviceAccount": _string,
-            "restartPolicy": _string,
-            "preemptionPolicy": _string,
-            "hostPID": _boolean,
-            "hostIPC": _boolean,
-            "nodeSelector": _strings,
-            "resources": _RESOURCES,
-            "overhead": _quantities,
-            "securityContext": _one({"windowsOptions": _one({"hostProcess": _boolean})}),
-            "affinity": _one(
-                {
-                    "nodeAffinity": _one(
-                        {
-                            "preferredDuringSchedulingIgnoredDuringExecution": _many(
-                                {"weight": _integer, "preference": _one(_TERM)}
-                            ),
-                            "requiredDuringSchedulingIgnoredDuringExecution": _one({"nodeSelectorTerms": _many(_TERM)}),
-                        }
-                    ),
-                    "podAffinity": _POD_TERMS,
-                    "podAntiAffinity": _POD_TERMS,
-                }
-            ),
-        }
-    ),
+]
+_POD: Schema = {
+    "metadata": {
+        "name": _STRING,
+        "generateName": _STRING,
+        "namespace": _STRING,
+        "labels": _STRINGS,
+        "annotations": _STRINGS,
+        "ownerReferences": [{"kind": _STRING, "name": _STRING, "uid": _STRING}],
+    },
+    "spec": {
+        "containers": _CONTAINERS,
+        "initContainers": _CONTAINERS,
+        "ephemeralContainers": _CONTAINERS,
+        "tolerations": [{"key": _STRING, "operator": _STRING, "value": _STRING, "effect": _STRING}],
+        "topologySpreadConstraints": [{"topologyKey": _STRING, "labelSelector": {}}],
+        "schedulingGates": [{}],
+        "resourceClaims": [{"name": _STRING}],
+        "volumes": [{"name": _STRING, "hostPath": {"path": _STRING, "type": _STRING}}],
+        "nodeName": _STRING,
+        "schedulerName": _STRING,
+        "priorityClassName": _STRING,
+        "runtimeClassName": _STRING,
+        "serviceAccountName": _STRING,
+        "serviceAccount": _STRING,
+        "restartPolicy": _STRING,
+        "preemptionPolicy": _STRING,
+        "hostPID": _BOOLEAN,
+        "hostIPC": _BOOLEAN,
+        "nodeSelector": _STRINGS,
+        "resources": _RESOURCES,
+        "overhead": _QUANTITIES,
+        "securityContext": {"windowsOptions": {"hostProcess": _BOOLEAN}},
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": _INTEGER, "preference": _TERM}],
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]},
+            },
+            "podAffinity": _POD_TERMS,
+            "podAntiAffinity": _POD_TERMS,
+        },
+    },
 }

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from webhook.errors import BadReview
-from webhook.kube.bounds import DENSEST, MOST_GROUPS
+from webhook.kube.bounds import MAX_COLLECTIONS, MAX_GROUPS
 from webhook.text import kind, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -61,14 +61,14 @@ def parse_review(body: bytes) -> Request:
     groups, dry_run = user.get("groups") or [], request.get("dryRun") or False
     if not isinstance(groups, list):
         raise BadReview(f"request.userInfo.groups: wanted a list, saw {kind(groups)}")
-    if len(groups) > MOST_GROUPS:
-        raise BadReview(f"request.userInfo.groups: wanted at most {MOST_GROUPS}, saw {len(groups)}")
+    if len(groups) > MAX_GROUPS:
+        raise BadReview(f"request.userInfo.groups: wanted at most {MAX_GROUPS}, saw {len(groups)}")
     if not isinstance(dry_run, bool):
         raise BadReview(f"request.dryRun: wanted true or false, saw {kind(dry_run)}")
     obj = _map(request, "object")
     old = _map(request, "oldObject") if operation == "UPDATE" else {}
     name, generated = called(obj, _string(request, "name"))
-    found = Request(
+    parsed = Request(
         uid=uid,
         kind=_string(resource_kind, "kind", "request.kind"),
         group=_string(resource_kind, "group", "request.kind"),
@@ -85,8 +85,8 @@ def parse_review(body: bytes) -> Request:
         generated=generated,
         size=len(body),
     )
-    _belong_together(found, _string(resource, "group", "request.resource"))
-    return found
+    _belong_together(parsed, _string(resource, "group", "request.resource"))
+    return parsed
 
 
 _POD_SUBRESOURCES = frozenset(("status", "resize", "ephemeralcontainers"))
@@ -149,9 +149,10 @@ def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:
 
 
 def _decode(body: bytes) -> dict[str, Any]:
-    nested = body.count(b"{") + body.count(b"[")
-    if nested > DENSEST:
-        raise BadReview(f"wanted at most {DENSEST} maps and lists in a body, saw {nested}: make the object smaller")
+    if len(body) > MAX_COLLECTIONS and (nested := body.count(b"{") + body.count(b"[")) > MAX_COLLECTIONS:
+        raise BadReview(
+            f"wanted at most {MAX_COLLECTIONS} maps and lists in a body, saw {nested}: make the object smaller"
+        )
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:

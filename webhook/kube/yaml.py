@@ -29,7 +29,7 @@ def parse_documents(text: bytes) -> Iterator[Any]:
     try:
         if problem := unsafe(text, _DEEPEST, aliases=True):
             raise ValueError(problem)
-        yield from (found for found in yaml.load_all(text, Loader=_Reader) if found is not None)
+        yield from (document for document in yaml.load_all(text, Loader=_Reader) if document is not None)
     except (yaml.YAMLError, LookupError, AttributeError) as error:
         raise ValueError(" ".join(str(error).split())) from None
 
@@ -38,13 +38,13 @@ def _json(text: bytes) -> list[Any]:
     try:
         return [orjson.loads(text)]
     except orjson.JSONDecodeError:
-        rest, found, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
+        rest, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
     position = 0
     while position < len(rest):
         value, end = decoder.raw_decode(rest, position)
-        found.append(value)
+        documents.append(value)
         position = end + len(rest[end:]) - len(rest[end:].lstrip())
-    return found
+    return documents
 
 
 def _refuse(constant: str) -> None:

@@ -1,16 +1,8 @@
 """Who is not asked to keep the rules of a profile: GPU operators, exporters, debuggers of the platform team.
 
-An exemption goes by what Kubernetes vouches for, never by labels or annotations, which every tenant can write:
-
-    exempt:
-      - namespaces: [gpu-operator, monitoring]      # and
-        serviceAccounts: [dcgm-exporter]            # the pod runs as one of these
-      - namespaces: ["*"]
-        users: ["system:serviceaccount:gpu-operator:*"]   # or one of these asked for it
-
-A service account is the pod's own (`spec.serviceAccountName`): pods of a DaemonSet are asked for by its controller, not
-by whoever wrote it. Everybody who may create pods in a namespace may use its service accounts, so it is the namespace
-that is trusted here; give exporters one of their own.
+An exemption goes by what Kubernetes vouches for, never by labels or annotations, which every tenant can write. A service
+account is the pod's own (`spec.serviceAccountName`): everybody who may create pods in a namespace may use its service accounts,
+so it is the namespace that is trusted; give exporters one of their own.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def read(text: str | bytes, model: type[Model]) -> Model:
     """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem."""
     root = _compose(text)
     problems: list[str] = []
-    data = _Plain(problems).of(root, "")
+    data = _plain(root, "", problems)
     if problems:
-        raise PolicyError(problems)
+        raise PolicyError(problems[:_MOST_PROBLEMS])
     if not isinstance(data, dict):
         wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
         raise PolicyError([f"line 1: saw {kind(data)}; {wanted}"])
@@ -63,56 +63,46 @@ def _compose(text: str | bytes) -> yaml.Node | None:
         raise PolicyError([f"not YAML: {' '.join(str(error).split())}"]) from None
 
 
-class _Plain:
-    """Nodes as plain data. YAML itself would take the last of two equal keys without a word."""
-
-    def __init__(self, problems: list[str]) -> None:
-        self._problems = problems
-        self._scalars: Any = yaml.SafeLoader("")
-
-    def of(self, node: yaml.Node | None, path: str) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return self._map(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            self._count(node, path)
-            return [self.of(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
-        return None if node is None else self._scalar(node, path)
-
-    def _map(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
+def _plain(node: yaml.Node | None, path: str, problems: list[str]) -> Any:
+    """A node as plain data. YAML itself would take the last of two equal keys without a word."""
+    if isinstance(node, yaml.CollectionNode) and len(node.value) > _MOST_ENTRIES:
+        what = f"saw {len(node.value)} entries, wanted at most {_MOST_ENTRIES}: use patterns with *"
+        problems.append(f"line {line_of(node)}: {path}: {what}")
+    elif isinstance(node, yaml.SequenceNode):
+        return [_plain(item, f"{path}[{i}]", problems) for i, item in enumerate(node.value)]
+    elif isinstance(node, yaml.MappingNode):
         found: dict[str, Any] = {}
-        self._count(node, path)
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problem(key_node, path, "wanted a word as key, saw a list or a map")
+                where = f"{path}: " if path else ""
+                problems.append(f"line {line_of(key_node)}: {where}wanted a word as key, saw a list or a map")
                 continue
             key = str(key_node.value)
             here = f"{path}.{bare(key)}" if path else bare(key)
             if key in found:
-                self._problem(key_node, here, "the key stands here twice")
-            found[key] = self.of(value_node, here)
+                problems.append(f"line {line_of(key_node)}: {here}: the key stands here twice")
+            found[key] = _plain(value_node, here, problems)
         return found
+    elif isinstance(node, yaml.ScalarNode):
+        return _scalar(node, path, problems)
+    return None
 
-    def _count(self, node: yaml.CollectionNode, path: str) -> None:
-        if len(node.value) > _MOST_ENTRIES:
-            self._problem(
-                node, path, f"saw {len(node.value)} entries, wanted at most {_MOST_ENTRIES}: use patterns with *"
-            )
 
-    def _scalar(self, node: yaml.Node, path: str) -> Any:
-        if not node.tag.endswith(":str") and len(node.value) > _LONGEST_SCALAR:
-            self._problem(node, path, f"{quoted(node.value)} is too long for what is no text: put text in quotes")
-            return None
-        if node.tag.endswith(":bool") and node.value.lower() not in ("true", "false"):
-            return node.value  # `off` is a word here, as in YAML 1.2; where true or false is wanted it is still taken
+def _scalar(node: yaml.ScalarNode, path: str, problems: list[str]) -> Any:
+    text: str = node.value
+    if node.tag.endswith(":bool") and text.lower() not in ("true", "false"):
+        return text  # `off` is a word here, as in YAML 1.2; where true or false is wanted it is still taken
+    if node.tag.endswith(":str"):
+        return text
+    if len(text) > _LONGEST_SCALAR:
+        what = "is too long for what is no text: put text in quotes"
+    else:
         try:
-            return self._scalars.construct_object(node)
+            return yaml.SafeLoader("").construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
-            self._problem(node, path, f"{quoted(node.value)} is no {bare(node.tag.rpartition(':')[2])}")
-            return None
-
-    def _problem(self, node: yaml.Node, path: str, what: str) -> None:
-        if len(self._problems) < _MOST_PROBLEMS:
-            self._problems.append(f"line {line_of(node)}: {path + ': ' if path else ''}{what}")
+            what = f"is no {bare(node.tag.rpartition(':')[2])}"
+    problems.append(f"line {line_of(node)}: {path}: {quoted(text)} {what}")
+    return None
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
@@ -121,18 +111,14 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(profiles, dict):
         return data
     if len(profiles) > _MOST_PROFILES:
-        raise PolicyError(
-            [f"profiles: saw {len(profiles)}; wanted at most {_MOST_PROFILES}: share them between namespaces"]
-        )
+        seen = f"saw {len(profiles)}; wanted at most {_MOST_PROFILES}: share them between namespaces"
+        raise PolicyError([f"profiles: {seen}"])
     base = profiles.get("default") or {}
     filled_up = _size(base) * (len(profiles) + 1)
     if filled_up > _MOST_FILLED:
-        raise PolicyError(
-            [
-                f"profiles: saw {filled_up} values, those of `default` in each profile; wanted at most {_MOST_FILLED}: "
-                "shorten `default`, or have fewer profiles"
-            ]
-        )
+        seen = f"saw {filled_up} values, those of `default` in each profile"
+        wanted = f"wanted at most {_MOST_FILLED}: shorten `default`, or have fewer profiles"
+        raise PolicyError([f"profiles: {seen}; {wanted}"])
     filled = {name: _merged(base, profile) if name != "default" else base for name, profile in profiles.items()}
     return {**data, "profiles": {"default": base, **filled}}
 
@@ -161,33 +147,25 @@ def _merged(base: Any, over: Any) -> Any:
 
 def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
     """One line each. A mistake in `default` is told there, not again for every profile that inherits it."""
-    errors = error.errors(include_url=False, include_context=False)
-    told = {(e["type"], e["loc"][2:]) for e in errors if e["loc"][:2] == ("profiles", "default")}
-    return [
-        _problem(e, root, model)
-        for e in errors[:_MOST_PROBLEMS]
-        if e["loc"][:1] != ("profiles",)
-        or e["loc"][1:2] == ("default",)
-        or (e["type"], e["loc"][2:]) not in told
-        or not _inherited(root, e["loc"])
-    ]
+    found: dict[str, None] = {}
+    for each in error.errors(include_url=False, include_context=False)[:_MOST_PROBLEMS]:
+        line, location = _place(root, tuple(each["loc"]))
+        found[f"line {line}: {_dotted(location)}: {_told(each, location, model)}"] = None
+    return list(found)
 
 
-def _problem(error: Any, root: yaml.Node | None, model: type[BaseModel]) -> str:
-    location: tuple[Key, ...] = tuple(error["loc"])
-    where = f"line {_line(root, location)}: {_dotted(location)}"
+def _told(error: Any, location: tuple[Key, ...], model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         known = _known(model, location[:-1])
         near = nearest(str(location[-1]), known)
-        hint = f"did you mean {quoted(near)}?" if near else f"known here: {', '.join(known)}"
-        return f"{where}: unknown key; {hint}"
+        return f"unknown key; did you mean {quoted(near)}?" if near else f"unknown key; known here: {', '.join(known)}"
     if error["type"] == "missing":
-        return f"{where}: this key is missing"
+        return "this key is missing"
     wanted = _WANTED.get(error["type"])
     message = f"wanted {wanted}" if wanted else error["msg"].removeprefix("Value error, ")
     message = message.replace("Input should be", "wanted", 1).replace("String should match", "wanted", 1)
     about_a_whole = error["type"] == "value_error" and isinstance(error["input"], (dict, list, BaseModel))
-    return f"{where}: {message}" if about_a_whole else f"{where}: saw {quoted(error['input'])}; {message}"
+    return str(message) if about_a_whole else f"saw {quoted(error['input'])}; {message}"
 
 
 _WANTED = {
@@ -205,45 +183,38 @@ def _dotted(location: tuple[Key, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in location).lstrip(".")
 
 
-def _inherited(node: yaml.Node | None, location: tuple[Key, ...]) -> bool:
-    """Whether more of a location in a profile is written in `default` than in the profile itself."""
-    return _walk(node, ("profiles", "default", *location[2:]))[1] > _walk(node, location)[1]
-
-
-def _line(node: yaml.Node | None, location: tuple[Key, ...]) -> int:
-    """The line of the deepest part of `location` that is written; a profile that inherits a mistake points to `default`."""
-    if location[:1] == ("profiles",) and len(location) > 1 and _inherited(node, location):
-        location = ("profiles", "default", *location[2:])
-    return _walk(node, location)[0]
+def _place(root: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, tuple[Key, ...]]:
+    """The line of a mistake, and where it is: in `default`, where a profile inherits it."""
+    depth, line = _walk(root, location)
+    if location[:1] == ("profiles",) and len(location) > 1:
+        above = ("profiles", "default", *location[2:])
+        deeper, line_above = _walk(root, above)
+        if deeper > depth:
+            return line_above, above
+    return line, location
 
 
 def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
+    """How much of `location` is written, and the line of the deepest part that is."""
     line, depth = line_of(node), 0
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == part), None)
-            if found is None:
-                break
-            line, node = line_of(found[0]), found[1]
+            key, value = next(((k, v) for k, v in node.value if k.value == part), (None, None))
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = line_of(node)
+            key = value = node.value[part]
         else:
             break
-        depth += 1
-    return line, depth
+        if key is None:
+            break
+        line, node, depth = line_of(key), value, depth + 1
+    return depth, line
 
 
 def _known(model: type[BaseModel], location: tuple[Key, ...]) -> list[str]:
     """The keys that the model at `location` has."""
-    here: Any = model
-    for part in location:
-        if isinstance(here, type) and issubclass(here, BaseModel):
-            fields = {info.alias or name: info.annotation for name, info in here.model_fields.items()}
-            here = fields.get(str(part))
-        else:
-            models = [a for a in get_args(here) if a is not ... and a is not str]
-            here = models[0] if models else None
-    models = [here, *get_args(here)]
-    found = next((m for m in models if isinstance(m, type) and issubclass(m, BaseModel)), None)
-    return [info.alias or name for name, info in found.model_fields.items()] if found else []
+    fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
+    if not location:
+        return list(fields)
+    inner = fields[str(location[0])]  # a model, or a list or a map of models, whose index or key comes next
+    models = [each for each in (inner, *get_args(inner)) if isinstance(each, type) and issubclass(each, BaseModel)]
+    return _known(models[0], location[1 if models[0] is inner else 2 :])

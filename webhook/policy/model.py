@@ -1,8 +1,7 @@
 """The policy: every unit with its settings, in run order. The parsed policy is the registry.
 
-A new injector or rule is one line here: a field of `Injectors` or `Rules`. Field order is run order. The document is YAML
-with camelCase keys; `manifests/policy.yaml` is generated from these models and their docstrings. Anything unknown, misspelt or of
-the wrong type is refused with its path, its line and the nearest known key: a bad policy never takes effect.
+A new injector or rule is one line here: a field of `Injectors` or `Rules`. Field order is run order. `manifests/policy.yaml` is
+generated from these models and their docstrings.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from webhook.placement.settings import PlacementSettings
 from webhook.policy.exemptions import Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
-from webhook.policy.units import Units, completed, named
+from webhook.policy.units import completed, named
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -49,7 +48,6 @@ from webhook.rules.gpu_sharing import GpuSharing
 from webhook.rules.gpu_zero import GpuZero
 from webhook.rules.host_devices import HostDevices
 from webhook.rules.host_namespaces import HostNamespaces
-from webhook.rules.ld_preload import LdPreload
 from webhook.rules.node_name import NodeName
 from webhook.rules.pdb_missing import PdbMissing
 from webhook.rules.priority_class import PriorityClassAllowed
@@ -109,7 +107,6 @@ class Rules(Settings):
     capabilities: Capabilities = Capabilities()
     runtime_class: RuntimeClass = RuntimeClass()
     node_name: NodeName = NodeName()
-    ld_preload: LdPreload = LdPreload()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
     """--- What runs badly"""
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
@@ -189,7 +186,8 @@ class Policy:
     gpus: Gpus
     file: PolicyFile
     _profiles: dict[str, Profile] = field(repr=False)
-    _units: dict[str, Units] = field(repr=False)
+    _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
+    _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
@@ -206,9 +204,11 @@ class Policy:
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
             file=file,
             _profiles=profiles,
-            _units={
-                name: Units.of(profile.injectors, profile.rules, placed=profile.placement.every_pod)
-                for name, profile in profiles.items()
+            _injectors={
+                n: tuple([each for each in named(p.injectors) if each[1].enabled]) for n, p in profiles.items()
+            },
+            _rules={
+                n: tuple([each for each in named(p.rules) if each[1].action != "off"]) for n, p in profiles.items()
             },
         )
 
@@ -220,20 +220,23 @@ class Policy:
 
     def injectors(self, profile: str) -> tuple[tuple[str, Injector], ...]:
         """The enabled injectors of a profile, by name, in run order."""
-        return self._units[profile].injectors
+        return self._injectors[profile]
 
     def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
         """Those of them that change a pod which names a GPU; one that names none, and claims devices by DRA or does not."""
-        units = self._units[profile]
-        return units.injectors if gpu else units.for_claims if claims else units.for_every_pod
+        found, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
+        if gpu:
+            return found
+        every = [u for _, u in found if u.every_pod or (placed and u.needs_placement) or (claims and u.claims)]
+        return tuple([(name, unit) for name, unit in found if unit in every])
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that are not off, by name, in run order."""
-        return self._units[profile].rules
+        return self._rules[profile]
 
     def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """Those of them that the mutating hook asks too."""
-        return self._units[profile].early
+        return tuple([(name, rule) for name, rule in self._rules[profile] if rule.early])
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of a pod: the first rule that matches and whose namespaces include this one."""

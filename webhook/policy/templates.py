@@ -1,26 +1,18 @@
 """Pod templates of workloads: where they stand, and the pod that their controller will make of them.
 
 The API server accepts a Deployment whose pods it will refuse; the person who applied it sees nothing, and the reason ends
-in an event of a ReplicaSet. So the pod hook's answer is given at `kubectl apply` already. `templates` in a profile says how:
-
-    mode: warn          # off | warn | fix | deny
-    custom:             # resources of other groups that hold pod templates
-      - {group: kubeflow.org, kind: PyTorchJob, path: spec.pytorchReplicaSpecs.*.template}
-
-`fix` adds the limit that is missing beside a request for GPUs, since the API server refuses such templates before any pod
-exists; tools that compare the stored object with a repository will show this one change as drift. Under every mode but `off`
-a GPU quantity that is none is refused and explained: the API server would refuse it with less to go by.
+in an event of a ReplicaSet. So the pod hook's answer is given at `kubectl apply` already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from webhook.framework.interface import Settings
-from webhook.kube.bounds import MOST
+from webhook.kube.bounds import LIMITS
 from webhook.kube.json_patch import Path
 from webhook.kube.pod import Pod
 from webhook.text import bare
@@ -123,8 +115,8 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
-            for number, path in enumerate(_paths(obj, tuple(custom.path.split(".")))):
-                if number > MOST["templates"]:  # one more than is looked at tells that there are too many
+            for number, path in enumerate(_paths(obj, custom.path.split("."))):
+                if number > LIMITS["templates"]:  # one more than is looked at tells that there are too many
                     return
                 yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
 
@@ -154,25 +146,20 @@ def _count(holder: Any, key: str) -> int | None:
 
 def _at(obj: Any, path: Path) -> Any:
     for part in path:
-        if isinstance(obj, dict):
-            obj = obj.get(part)
-        elif isinstance(obj, list) and isinstance(part, int) and part < len(obj):
-            obj = obj[part]
-        else:
-            return None
+        listed = isinstance(obj, list) and isinstance(part, int)
+        obj = obj[part] if listed else obj.get(part) if isinstance(obj, dict) else None
     return obj
 
 
-def _paths(obj: Any, parts: tuple[str, ...], done: Path = ()) -> Iterator[Path]:
+def _paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
     """The paths in `obj` that a pattern stands for."""
     if not parts:
         yield done
-    elif parts[0] != "*":
-        if isinstance(obj, dict) and parts[0] in obj:
-            yield from _paths(obj[parts[0]], parts[1:], (*done, parts[0]))
-    elif isinstance(obj, dict):
-        for key in sorted(obj):
-            yield from _paths(obj[key], parts[1:], (*done, key))
-    elif isinstance(obj, list):
-        for index, item in enumerate(obj):
-            yield from _paths(item, parts[1:], (*done, index))
+        return
+    first, *rest = parts
+    if first != "*":
+        found: Iterable[Any] = (first,) if isinstance(obj, dict) and first in obj else ()
+    else:
+        found = sorted(obj) if isinstance(obj, dict) else range(len(obj)) if isinstance(obj, list) else ()
+    for part in found:
+        yield from _paths(obj[part], rest, (*done, part))

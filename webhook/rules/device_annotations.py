@@ -38,39 +38,18 @@ class DeviceAnnotations(Rule):
     domains: tuple[str, ...] = ("cdi.k8s.io", "nri.io", "noderesource.dev", "nri.containerd.io", "crio.io", "cri-o.io")
     """Domains whose annotations container runtimes and their plugins read, with all domains below them."""
     keys: tuple[str, ...] = (
-        "io.kubernetes.cri-o.*",
-        "io.kubernetes.cri.*",
-        "io.katacontainers.*",
-        "run.oci.*",
-        "org.systemd.property.*",
-        "org.criu.*",
-        "io.containers.*",
-        "dev.gvisor.flag.*",
+        *("io.kubernetes.cri-o.*", "io.kubernetes.cri.*", "io.katacontainers.*", "run.oci.*"),
+        *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*"),
     )
     """Others (name patterns)."""
     harmless: tuple[str, ...] = (
-        "required-plugins.noderesource.dev*",
-        "tolerate-missing-nri-plugins.noderesource.dev*",
-        "io-priority.*",
-        "closid.rdt.noderesource.dev*",
-        "schemata.rdt.noderesource.dev*",
-        "enablemonitoring.rdt.noderesource.dev*",
-        "ulimits.*",
-        "cpu-load-balancing.crio.io*",
-        "cpu-quota.crio.io*",
-        "cpu-c-states.crio.io*",
-        "cpu-freq-governor.crio.io*",
-        "cpu-shared.crio.io*",
-        "irq-load-balancing.crio.io*",
-        "shm-size.crio.io*",
-        "umask.crio.io*",
-        "userns-mode.crio.io*",
-        "io.kubernetes.cri-o.shmsize",
-        "io.kubernetes.cri-o.umask",
-        "io.kubernetes.cri-o.userns-mode",
-        "io.kubernetes.cri.rdt-class",
-        "io.kubernetes.cri.blockio-class",
-        "run.oci.keep_original_groups",
+        *("required-plugins.noderesource.dev*", "tolerate-missing-nri-plugins.noderesource.dev*"),
+        *("io-priority.*", "ulimits.*", "closid.rdt.noderesource.dev*", "schemata.rdt.noderesource.dev*"),
+        *("enablemonitoring.rdt.noderesource.dev*", "cpu-load-balancing.crio.io*", "cpu-quota.crio.io*"),
+        *("cpu-c-states.crio.io*", "cpu-freq-governor.crio.io*", "cpu-shared.crio.io*"),
+        *("irq-load-balancing.crio.io*", "shm-size.crio.io*", "umask.crio.io*", "userns-mode.crio.io*"),
+        *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
+        *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
     )
     """What these take that is no device (name patterns)."""
     beside_gpu: tuple[str, ...] = ("devices.gke.io*",)

@@ -20,8 +20,7 @@ Iluvatar, Enflame, Hygon and AWS Neuron; the order of variables: kubelet Generat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -30,9 +29,10 @@ from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Container, Pod
+from webhook.kube.pod import Pod
 from webhook.text import bare, matches_any, quoted
 
+_PAST = "no such variable: it hands out devices past the GPU limit"
 _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask for"
 _SUFFIX = "_VISIBLE_DEVICES"
 
@@ -45,47 +45,21 @@ class DeviceEnv(Rule):
     names: tuple[str, ...] = Field(
         min_length=1,
         default=(
-            "NVIDIA_VISIBLE_DEVICES",
-            "NVIDIA_MIG_CONFIG_DEVICES",
-            "NVIDIA_MIG_MONITOR_DEVICES",
-            "NVIDIA_IMEX_CHANNELS",
-            "NVIDIA_NVSWITCH",
-            "DOCKER_RESOURCE_*",
-            "AMD_VISIBLE_DEVICES",
-            "HABANA_VISIBLE_DEVICES",
-            "ASCEND_VISIBLE_DEVICES",
-            "ASCEND_RUNTIME_*",
-            "ASCEND_VNPU_SPECS",
-            "ASCEND_ALLOW_LINK",
-            "MTHREADS_VISIBLE_DEVICES",
-            "CAMBRICON_VISIBLE_DEVICES",
-            "METAX_VISIBLE_DEVICES",
-            "ILUVATAR_VISIBLE_DEVICES",
-            "ILUVATAR_COREX_*",
-            "ENFLAME_VISIBLE_DEVICES",
-            "HYGON_VISIBLE_DEVICES",
-            "DCU_VISIBLE_DEVICES",
-            "AWS_NEURON_VISIBLE_DEVICES",
+            *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES"),
+            *("NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH", "DOCKER_RESOURCE_*", "AMD_VISIBLE_DEVICES"),
+            *("HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "ASCEND_RUNTIME_*", "ASCEND_VNPU_SPECS"),
+            *("ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES", "CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES"),
+            *("ILUVATAR_VISIBLE_DEVICES", "ILUVATAR_COREX_*", "ENFLAME_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES"),
+            *("DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
         ),
     )
     """Variables that hand out devices (name patterns, case and all). The first is NVIDIA's. What else ends in _VISIBLE_DEVICES
-    counts as one of them: every vendor has a variable of his own."""
+    counts as one of them: every vendor has a variable of his own. LD_PRELOAD is not among them: there are good reasons for it."""
     programs: tuple[str, ...] = (
-        "CUDA_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES",
-        "ROCR_VISIBLE_DEVICES",
-        "ASCEND_RT_VISIBLE_DEVICES",
-        "NPU_VISIBLE_DEVICES",
-        "MUSA_VISIBLE_DEVICES",
-        "MLU_VISIBLE_DEVICES",
-        "MACA_VISIBLE_DEVICES",
-        "XPU_VISIBLE_DEVICES",
-        "HL_VISIBLE_DEVICES",
-        "TOPS_VISIBLE_DEVICES",
-        "TPU_VISIBLE_DEVICES",
-        "JAX_*",
-        "RAY_*",
-        "VLLM_*",
+        *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"),
+        *("NPU_VISIBLE_DEVICES", "MUSA_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "MACA_VISIBLE_DEVICES"),
+        *("XPU_VISIBLE_DEVICES", "HL_VISIBLE_DEVICES", "TOPS_VISIBLE_DEVICES", "TPU_VISIBLE_DEVICES"),
+        *("JAX_*", "RAY_*", "VLLM_*"),
     )
     """Those that end in _VISIBLE_DEVICES and that only programs in the container read: they hand out nothing (name patterns)."""
     harmless: tuple[str, ...] = ("", "void", "none")
@@ -101,85 +75,66 @@ class DeviceEnv(Rule):
         if not any([self._matters(name or "") for name in context.variables(pod)]):
             return
         for container in context.containers(pod):
-            if container.spec.get("env"):
-                yield from self._container(container, context)
-
-    def exported(self, gpus: Gpus) -> Iterable[Check]:
-        none = cel.harmless(self.harmless)
-        others = [f'e.name.endsWith("_VISIBLE_DEVICES") && !{cel.matches("e.name", self.programs)}']
-        told = f"!(e.name in {cel.literal((*self.legacy, *self.beside_gpu, *self.advised))})"
-        named = cel.all_of([told, cel.any_of([cel.matches("e.name", self.names), *others])])
-        first = f"e.name == {cel.literal(self.names[0])}"
-        wanted = f"no variable such as {self.names[0]}: it hands out devices past the GPU limit"
-        yield Check("container", cel.env(f"{named} && !{none}"), wanted)
-        if self.legacy:
-            alone = cel.all_of(
-                [cel.env(f"e.name in {cel.literal(self.legacy)}"), f"!{cel.ASKS}", f"!{cel.env(f'{first} && {none}')}"]
-            )
-            wanted = f"no {', '.join(self.legacy)} without a GPU: alone it stands for all GPUs of the node"
-            yield Check("container", alone, wanted)
-        if self.beside_gpu:
-            node = cel.env(f"e.name in {cel.literal(self.beside_gpu)} && !{none}")
-            wanted = f"no {', '.join(self.beside_gpu)}: devices of the node that no limit counts"
-            yield Check("container", cel.all_of([node, f"!{cel.ASKS}"]), wanted)
-            yield Check("container", cel.all_of([node, cel.ASKS]), wanted, only_warn=True)
-        hidden = cel.all_of([cel.env(f"{named} && {none}"), cel.ASKS])
-        yield Check("container", hidden, "no variable that hides the GPU from its container", only_warn=True)
-        if self.advised:
-            wanted = f"no {', '.join(self.advised)}: it switches off the check that the driver fits the image"
-            yield Check("container", cel.env(f"e.name in {cel.literal(self.advised)}"), wanted, only_warn=True)
-
-    def hands_out(self, name: str) -> bool:
-        """Whether a container runtime may take a variable of this name as a list of devices."""
-        return matches_any(self.names, name) or (name.endswith(_SUFFIX) and not matches_any(self.programs, name))
-
-    def _container(self, container: Container, context: Context) -> Iterator[Finding]:
-        env = container.spec["env"]
-        listed = [(index, entry) for index, entry in enumerate(env) if self._matters(entry.get("name") or "")]
-        if not listed:
-            return
-        with_gpu = container.has_gpu(context.gpus)
-        closed = with_gpu or self._is_closed(env)
-        for index, entry in listed:
-            name = entry["name"]
-            path, seen = (
-                f"{container.field}.env[{index}]",
-                f"{bare(name)}={_value(entry)} in container {quoted(container.name)}",
-            )
-            if name in self.beside_gpu:
-                if not self._is_harmless(entry):
-                    seen += "" if with_gpu else ", which asks for no GPU"
-                    wanted = "no such variable: it hands out devices of the node that no limit counts"
-                    fix = "Remove it where the program does not need it" if with_gpu else "Remove it, or ask for a GPU"
-                    yield Finding(path, seen, wanted, fix, with_gpu)
-            elif name in self.advised:
-                wanted = "no such variable: it switches off the check that the driver fits the image"
-                yield Finding(path, seen, wanted, "Remove it, and choose an image for the driver of the nodes", True)
-            elif name in self.legacy:
-                if not closed:
-                    seen += ", which asks for no GPU"
-                    fix = f"Remove it, or set {self.names[0]} to void beside it"
-                    yield Finding(path, seen, "no such variable: alone it stands for all GPUs of the node", fix)
-            elif not self._is_harmless(entry):
-                yield Finding(path, seen, "no such variable: it hands out devices past the GPU limit", _PLUGIN)
-            elif with_gpu:
-                seen += ", which asks for a GPU"
-                yield Finding(path, seen, "no such variable: it hides that GPU from the container", _PLUGIN, True)
+            env = container.spec.get("env") or ()
+            with_gpu, closed = container.has_gpu(context.gpus), self._is_closed(env)
+            for index, entry in enumerate(env):
+                if self._matters(entry.get("name") or "") and (judged := self._judged(entry, with_gpu, closed)):
+                    more, wanted, fix, only_warn = judged
+                    seen = f"{bare(entry['name'])}={_value(entry)} in container {quoted(container.name)}{more}"
+                    yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
     def _matters(self, name: str) -> bool:
-        return name in self._told or self.hands_out(name)
+        told = name in self.legacy or name in self.beside_gpu or name in self.advised
+        return (
+            told or matches_any(self.names, name) or (name.endswith(_SUFFIX) and not matches_any(self.programs, name))
+        )
 
-    @cached_property
-    def _told(self) -> frozenset[str]:
-        return frozenset((*self.legacy, *self.beside_gpu, *self.advised))
+    def _judged(self, entry: dict[str, Any], with_gpu: bool, closed: bool) -> tuple[str, str, str, bool] | None:
+        """What is seen besides the variable, what is wanted, what to do, and whether it is only a warning."""
+        name, harmless = entry["name"], self._is_harmless(entry)
+        alone = "" if with_gpu else ", which asks for no GPU"
+        if name in self.beside_gpu:
+            fix = "Remove it where the program does not need it" if with_gpu else "Remove it, or ask for a GPU"
+            wanted = "no such variable: it hands out devices of the node that no limit counts"
+            return None if harmless else (alone, wanted, fix, with_gpu)
+        if name in self.advised:
+            wanted = "no such variable: it switches off the check that the driver fits the image"
+            return "", wanted, "Remove it, and choose an image for the driver of the nodes", True
+        if name in self.legacy:
+            wanted = "no such variable: alone it stands for all GPUs of the node"
+            fix = f"Remove it, or set {self.names[0]} to void beside it"
+            return None if with_gpu or closed else (alone, wanted, fix, False)
+        if not harmless:
+            return "", _PAST, _PLUGIN, False
+        hides = "no such variable: it hides that GPU from the container"
+        return (", which asks for a GPU", hides, _PLUGIN, True) if with_gpu else None
 
-    def _is_closed(self, env: list[dict[str, Any]]) -> bool:
+    def _is_closed(self, env: Iterable[dict[str, Any]]) -> bool:
         """Whether the container gets no NVIDIA GPU: of several values the last one wins."""
         values = [entry for entry in env if entry.get("name") == self.names[0]]
         return bool(values) and self._is_harmless(values[-1])
 
     def _is_harmless(self, entry: dict[str, Any]) -> bool:
         return not entry.get("valueFrom") and (entry.get("value") or "") in self.harmless
+
+    def exported(self, gpus: Gpus) -> Iterable[Check]:
+        none = cel.harmless(self.harmless)
+        others = f'e.name.endsWith("{_SUFFIX}") && !{cel.matches("e.name", self.programs)}'
+        told = f"!(e.name in {cel.literal((*self.legacy, *self.beside_gpu, *self.advised))})"
+        named = cel.all_of([told, cel.any_of([cel.matches("e.name", self.names), others])])
+        wanted = f"no variable such as {self.names[0]}: it hands out devices past the GPU limit"
+        yield Check("container", cel.env(f"{named} && !{none}"), wanted)
+        hidden = cel.all_of([cel.env(f"{named} && {none}"), cel.ASKS])
+        yield Check("container", hidden, "no variable that hides the GPU from its container", only_warn=True)
+        closed = cel.env(f"e.name == {cel.literal(self.names[0])} && {none}")
+        alone = cel.all_of([cel.env(f"e.name in {cel.literal(self.legacy)}"), f"!{cel.ASKS}", f"!{closed}"])
+        yield Check("container", alone, f"no {', '.join(self.legacy)} without a GPU: alone it stands for all GPUs")
+        node = cel.env(f"e.name in {cel.literal(self.beside_gpu)} && !{none}")
+        wanted = f"no {', '.join(self.beside_gpu)}: devices of the node that no limit counts"
+        yield Check("container", cel.all_of([node, f"!{cel.ASKS}"]), wanted)
+        yield Check("container", cel.all_of([node, cel.ASKS]), wanted, only_warn=True)
+        wanted = f"no {', '.join(self.advised)}: it switches off the check that the driver fits the image"
+        yield Check("container", cel.env(f"e.name in {cel.literal(self.advised)}"), wanted, only_warn=True)
 
 
 def _value(entry: dict[str, Any]) -> str:

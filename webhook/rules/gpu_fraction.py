@@ -15,17 +15,19 @@ Source: kai-scheduler/KAI-Scheduler pkg/admission (ValidateGpuRequests).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterable
 from typing import ClassVar
 
-from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, annotations_of
-from webhook.kube.quantity import parse_quantity
 from webhook.text import bare, quoted
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
+_NUMBERS = {
+    _FRACTION: ("a number above 0 and below 1", "0.5"),
+    _MEMORY: ("megabytes of GPU memory, as a whole number above 0", "4096"),
+    _DEVICES: ("a whole number above 0", "2"),
+}
 
 
 class GpuFraction(Rule):
@@ -37,54 +39,35 @@ class GpuFraction(Rule):
     """The schedulers that read these annotations; with another one the author is told."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        annotations = annotations_of(pod)
-        asked = [key for key in (_FRACTION, _MEMORY) if key in annotations]
+        written = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}
+        path = {key: f"metadata.annotations[{key}]" for key in written}
+        asked = [key for key in (_FRACTION, _MEMORY) if key in written]
+        if written and not asked:
+            fix = f"Add {_FRACTION} or {_MEMORY}, or remove it"
+            yield Finding(path[_DEVICES], quoted(written[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
         if not asked:
-            if _DEVICES in annotations:
-                fix = f"Add {_FRACTION} or {_MEMORY}, or remove it"
-                path = f"metadata.annotations[{_DEVICES}]"
-                yield Finding(path, quoted(annotations[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
             return
-        path = f"metadata.annotations[{asked[0]}]"
-        seen = quoted(annotations[asked[0]])
-        yield from _numbers(annotations)
+        for key, (wanted, example) in _NUMBERS.items():
+            if key in written and not _is_right(key, written[key]):
+                yield Finding(path[key], quoted(written[key]), wanted, f'Write a number such as "{example}"')
+        first, seen = asked[0], quoted(written[asked[0]])
         if len(asked) == 2:
-            yield Finding(
-                path, f"{seen} beside {_MEMORY}", "one of the two", f"Keep {_FRACTION} or {_MEMORY}, not both"
-            )
+            fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
+            yield Finding(path[first], f"{seen} beside {_MEMORY}", "one of the two", fix)
         for container in context.containers(pod):
             for name in container.gpu_counts(context.gpus):
                 where = f"{container.field}.resources.limits[{bare(name)}]"
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
-                yield Finding(where, f"a GPU resource beside the annotation {asked[0]}={seen}", "one of the two", fix)
+                yield Finding(where, f"a GPU resource beside the annotation {first}={seen}", "one of the two", fix)
         scheduler = pod["spec"].get("schedulerName") or "default-scheduler"
         if scheduler not in self.schedulers:
             wanted = f"a scheduler that reads it: {', '.join(self.schedulers)}"
             fix = "Set spec.schedulerName, or ask for a GPU in resources: this pod gets none"
-            yield Finding(path, f"{seen} for scheduler {quoted(scheduler)}", wanted, fix, True)
+            yield Finding(path[first], f"{seen} for scheduler {quoted(scheduler)}", wanted, fix, True)
 
 
-def _numbers(annotations: Mapping[str, str]) -> Iterator[Finding]:
-    """Values that are not in their range."""
-    for key, wanted, example in (
-        (_FRACTION, "a number above 0 and below 1", "0.5"),
-        (_MEMORY, "megabytes of GPU memory, as a whole number above 0", "4096"),
-        (_DEVICES, "a whole number above 0", "2"),
-    ):
-        if key in annotations:
-            number = _plain(annotations[key])
-            right = number is not None and number > 0
-            right = right and (number < 1 if key == _FRACTION else isinstance(number, int)) if number else False
-            if not right:
-                path = f"metadata.annotations[{key}]"
-                yield Finding(path, quoted(annotations[key]), wanted, f'Write a number such as "{example}"')
-
-
-def _plain(text: str) -> int | Fraction | None:
-    """A number without a suffix, or None."""
-    if not text.isascii() or any(c.isalpha() for c in text):
-        return None
-    try:
-        return parse_quantity(text)
-    except QuantityError:
-        return None
+def _is_right(key: str, text: str) -> bool:
+    whole, _, part = text.partition(".")
+    if key == _FRACTION:
+        return whole.strip("0") == "" and part.isascii() and part.isdigit() and part.strip("0") != ""
+    return text.isascii() and text.isdigit() and text.strip("0") != ""

@@ -13,12 +13,16 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import GpuKind, Gpus
 from webhook.kube.pod import Pod
+from webhook.kube.pod_requests import total_requests
 from webhook.text import bare, plural, quoted
+
+_FEWER = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
 
 
 class GpuLimit(Rule):
@@ -34,36 +38,39 @@ class GpuLimit(Rule):
     """What is counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.gpu_names:
-            return
-        total = peak = sidecars = 0
-        askers = 0
-        for container in context.containers(pod):
-            counts = container.gpu_counts(context.gpus)
-            if not counts:
-                continue
-            asked = 0
-            for name, count in counts.items():
+        too_large = False
+        for container in context.containers(pod) if context.gpu_names else ():
+            for name, count in container.gpu_counts(context.gpus).items():
                 if context.gpus.kind(name) in self.kinds:
-                    asked += count
-                    if finding := self._size(name, count, container.field, container.name):
-                        yield finding
-            askers += asked > 0
-            if container.sidecar:
-                sidecars += asked
-                total += asked
-            elif container.kind == "initContainers":
-                peak = max(peak, sidecars + asked)
-            else:
-                total += asked
-        total = max(total, peak)
-        if self.per_pod is not None and total > self.per_pod:
+                    wanted, fix = self._wanted(count)
+                    if wanted:
+                        too_large = too_large or count > (self.per_container or count)
+                        seen = f"{count} in container {quoted(container.name)}"
+                        yield Finding(f"{container.field}.resources.limits[{bare(name)}]", seen, wanted, fix)
+        if too_large or self.per_pod is None or not context.gpu_names:  # one cause, one finding
+            return
+        try:
+            asked = total_requests(pod)
+        except QuantityError:  # another rule says so
+            return
+        total = sum([asked[name] for name in context.gpus.among(asked) if context.gpus.kind(name) in self.kinds])
+        if total > self.per_pod:
             yield Finding(
-                path="spec",
-                seen=f"{plural(total, 'GPU')} in {plural(askers, 'container')}",
-                wanted=f"at most {self.per_pod} in a pod",
-                fix="Ask for fewer, or spread the work over several pods, as a Job with parallelism does",
+                "spec", f"{plural(total, 'GPU')} in the whole pod", f"at most {self.per_pod} in a pod", _FEWER
             )
+
+    def _wanted(self, count: int) -> tuple[str, str]:
+        """What is wanted instead of so many GPUs in a container, and what to do; "" where they are right."""
+        if self.per_container is not None and count > self.per_container:
+            return f"at most {self.per_container} in a container", _FEWER
+        if not self.sizes or count in self.sizes:
+            return "", ""
+        sizes = sorted(self.sizes)
+        near = [*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]]
+        return (
+            f"{_either(sizes)} GPUs",
+            f"Ask for {_either(near)}: other sizes leave GPUs on a node that nobody can use",
+        )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         counted = cel.of_kinds("k", gpus, self.kinds)
@@ -77,18 +84,6 @@ class GpuLimit(Rule):
         if self.per_pod is not None:
             total = f"variables.running.map(c, {cel.limits('c')}.filter(k, {counted}).map(k, {count}).sum()).sum()"
             yield Check("pod", f"{total} > {self.per_pod}", f"at most {self.per_pod} GPUs in a pod")
-
-    def _size(self, name: str, count: int, field: str, container: str) -> Finding | None:
-        path, seen = f"{field}.resources.limits[{bare(name)}]", f"{count} in container {quoted(container)}"
-        if self.per_container is not None and count > self.per_container:
-            fix = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
-            return Finding(path, seen, f"at most {self.per_container} in a container", fix)
-        if self.sizes and count not in self.sizes:
-            sizes = sorted(self.sizes)
-            near = [*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]]
-            fix = f"Ask for {_either(near)}: other sizes leave GPUs on a node that nobody can use"
-            return Finding(path, seen, f"{_either(sizes)} GPUs", fix)
-        return None
 
 
 def _either(numbers: list[int]) -> str:

@@ -15,14 +15,14 @@ one. Source: ValidateResourceRequirements and validatePodResources, pkg/apis/cor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Pod
-from webhook.kube.quantity import Number, parse_quantity
+from webhook.kube.quantity import parse_quantity
 from webhook.text import bare, listed, quoted
 
 
@@ -36,9 +36,13 @@ class GpuQuantity(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod) if context.gpu_names else ():
-            resources = container.spec.get("resources")
-            if resources and not _is_plain(resources, context):
-                yield from _resources(resources, container.field, f" in container {quoted(container.name)}", context)
+            resources = container.spec.get("resources") or {}
+            limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+            path, where = f"{container.field}.resources.", f" in container {quoted(container.name)}"
+            for name in context.gpus.among(limits):
+                yield from _number(limits[name], f"{path}limits[{bare(name)}]", where, name, context)
+            for name in context.gpus.among(requests):
+                yield from _request(limits, requests[name], f"{path}requests[{bare(name)}]", where, name, context)
         for part in ("limits", "requests"):
             for name in context.gpus.among((pod["spec"].get("resources") or {}).get(part) or ()):
                 yield Finding(
@@ -49,71 +53,42 @@ class GpuQuantity(Rule):
                 )
 
 
-def _is_plain(resources: dict[str, Any], context: Context) -> bool:
-    """Whether all is as the API server writes what is right: digits, and the same in requests and limits. The fast way."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for name in context.gpu_names:
-        limit = limits.get(name)
-        if limit != requests.get(name) or not (
-            limit is None or (isinstance(limit, str) and limit.isascii() and limit.isdigit())
-        ):
-            return False
-    return True
+def _request(
+    limits: Mapping[str, Any], request: Any, path: str, where: str, name: str, context: Context
+) -> Iterator[Finding]:
+    """What is wrong with a request, by itself or beside its limit."""
+    limit = limits.get(name)
+    if limit == request:
+        return
+    if findings := [*_number(request, path, where, name, context)]:
+        yield from findings
+    elif limit is None:
+        seen = f"a request of {quoted(request)} without a limit{where}"
+        fix = f"Write it under limits; {bare(name)} needs no request"
+        yield Finding(path, seen, "the same number as limit: GPUs cannot be overcommitted", fix)
+    elif not [*_number(limit, path, where, name, context)] and parse_quantity(limit) != parse_quantity(request):
+        seen = f"a request of {quoted(request)} beside a limit of {quoted(limit)}{where}"
+        fix = f"Keep only limits.{bare(name)}, with the number of GPUs the container needs"
+        yield Finding(path, seen, "the same number in both", fix)
 
 
-def _resources(resources: dict[str, Any], field: str, where: str, context: Context) -> Iterator[Finding]:
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    limited: dict[str, Number | None] = {}
-    for name in context.gpus.among(limits):
-        limited[name], finding = _number(limits[name], f"{field}.resources.limits[{bare(name)}]", where, name, context)
-        if finding:
-            yield finding
-    for name in context.gpus.among(requests):
-        path = f"{field}.resources.requests[{bare(name)}]"
-        request, limit = requests[name], limits.get(name)
-        if name not in limited:
-            number, finding = _number(request, path, where, name, context)
-            if finding is None:
-                yield Finding(
-                    path=path,
-                    seen=f"a request of {quoted(request)} without a limit{where}",
-                    wanted="the same number as limit: GPUs cannot be overcommitted",
-                    fix=f"Write it under limits; {bare(name)} needs no request",
-                )
-            else:
-                yield finding
-        elif request != limit:
-            number, finding = _number(request, path, where, name, context)
-            if finding:
-                yield finding
-            elif limited[name] is not None and number != limited[name]:
-                yield Finding(
-                    path=path,
-                    seen=f"a request of {quoted(request)} beside a limit of {quoted(limit)}{where}",
-                    wanted="the same number in both",
-                    fix=f"Keep only limits.{bare(name)}, with the number of GPUs the container needs",
-                )
-
-
-def _number(quantity: Any, path: str, where: str, name: str, context: Context) -> tuple[Number | None, Finding | None]:
-    """The value of a good quantity, or what is wrong with it."""
+def _number(quantity: Any, path: str, where: str, name: str, context: Context) -> Iterator[Finding]:
+    """What is wrong with a number of GPUs by itself."""
+    seen, wanted = f"{quoted(quantity)}{where}", "a whole number of GPUs"
     try:
         value = parse_quantity(quantity)
     except QuantityError:
-        return None, Finding(
-            path, f"{quoted(quantity)}{where}", "a whole number of GPUs", "Write a number without a unit, as 1"
-        )
+        yield Finding(path, seen, wanted, "Write a number without a unit, as 1")
+        return
     if value < 0:
         fix = "Ask for the number of GPUs that the container needs, or remove the line"
-        return None, Finding(path, f"{quoted(quantity)}{where}", "a whole number of GPUs, not below zero", fix)
-    if not isinstance(value, int):
-        plain = f"{float(value):g}"
-        spelt = "" if plain == str(quantity) else f", the API server's spelling of {plain},"
-        below = int(value)
+        yield Finding(path, seen, f"{wanted}, not below zero", fix)
+    elif not isinstance(value, int):
+        plain, below = f"{float(value):g}", int(value)
+        if plain != str(quantity):
+            seen = f"{quoted(quantity)}, the API server's spelling of {plain},{where}"
         ask = f"Ask for {below} or {below + 1}" if below else "Ask for 1"
-        fix = f"{ask}, {_parts(name, context)}"
-        return None, Finding(path, f"{quoted(quantity)}{spelt}{where}", "a whole number of GPUs", fix)
-    return value, None
+        yield Finding(path, seen, wanted, f"{ask}, {_parts(name, context)}")
 
 
 def _parts(name: str, context: Context) -> str:

@@ -16,13 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
-from webhook.kube.quantity import parse_quantity
+from webhook.kube.pod import Pod, is_zero
 from webhook.text import bare, quoted
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -40,7 +38,7 @@ class GpuZero(Rule):
             limits = resources.get("limits") if resources else None
             if not limits or container.gpu_counts(context.gpus):
                 continue
-            zeros = [name for name in context.gpus.among(limits) if _is_zero(limits[name])]
+            zeros = [name for name in context.gpus.among(limits) if is_zero(limits[name])]
             if zeros:
                 closed = _is_closed(container.spec)
                 yield Finding(
@@ -57,13 +55,6 @@ class GpuZero(Rule):
         wanted = "at least 1 GPU, or no such limit"
         yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{closed}"]), wanted)
         yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", closed]), wanted, only_warn=True)
-
-
-def _is_zero(quantity: Any) -> bool:
-    try:
-        return parse_quantity(quantity) == 0
-    except QuantityError:
-        return False
 
 
 def _is_closed(container: Mapping[str, Any]) -> bool:

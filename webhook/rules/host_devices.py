@@ -42,22 +42,9 @@ class HostDevices(Rule):
     everywhere: ClassVar[bool] = True
 
     allowed: tuple[str, ...] = (
-        "/mnt",
-        "/data*",
-        "/models",
-        "/scratch",
-        "/home",
-        "/raid",
-        "/nfs",
-        "/lustre",
-        "/fsx",
-        "/checkpoints",
-        "/workspace",
-        "/dev/shm",  # noqa: S108  of the node, and no file of ours
-        "/var/log/sagemaker_checkpointing",
-        "/etc/localtime",
-        "/etc/timezone",
-        "/usr/share/zoneinfo",
+        *("/mnt", "/data*", "/models", "/scratch", "/home", "/raid", "/nfs", "/lustre", "/fsx", "/checkpoints"),
+        *("/workspace", "/dev/shm", "/var/log/sagemaker_checkpointing"),  # noqa: S108  of the node, no file of ours
+        *("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo"),
     )
     """Folders and files of the node that may be mounted."""
 
@@ -70,17 +57,12 @@ class HostDevices(Rule):
             if kind in _SPECIAL:
                 yield Finding(f"{where}.type", quoted(kind), "a folder or a file, no device and no socket", _FIX)
             elif not self._is_allowed(seen):
-                may = (
-                    f"one of the folders that may be mounted: {listed(self.allowed)}"
-                    if self.allowed
-                    else "no host path"
-                )
-                yield Finding(f"{where}.path", quoted(seen), may, _FIX)
+                folders = f"one of the folders that may be mounted: {listed(self.allowed)}"
+                yield Finding(f"{where}.path", quoted(seen), folders if self.allowed else "no host path", _FIX)
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         """`//`, `.` and /var/run are resolved here as there; `..` the API server refuses in host paths."""
-        beginnings = [clean_path(p.removesuffix("*")) + ("" if p.endswith("*") else "/") for p in self.allowed]
-        inside = cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in beginnings])
+        inside = cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in self._beginnings])
         special = 'v.?hostPath.?type.orValue("") in ["CharDevice", "BlockDevice", "Socket"]'
         bad = cel.any_of(
             [

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from webhook.framework.interface import Action, Context, Finding, Rule
+from webhook.framework.replicas import many_replicas
 from webhook.kube.pod import Pod, labels_of
-from webhook.text import plural, quoted
 
 _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Controllers of the pods; a Deployment's are of its ReplicaSet."""
@@ -34,21 +34,10 @@ class PdbMissing(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         owner = context.owner
-        if (
-            not context.template
-            or owner is None
-            or owner.kind not in _KINDS
-            or context.workload.name not in self.classes
-        ):
+        if not context.template or owner is None or owner.kind not in _KINDS:
             return
-        autoscaler = context.cluster.autoscaler_of(context.namespace, context.template_of, owner.name)
-        count = max(context.replicas or 0, autoscaler.max_replicas if autoscaler else 0)
-        if count < 2:
-            return
-        seen = plural(count, "replica")
-        if autoscaler and count > (context.replicas or 0):
-            seen = f"up to {seen} by HorizontalPodAutoscaler {quoted(autoscaler.name)}"
-        if context.has_gpu(pod) and context.cluster.budget_covers(context.namespace, labels_of(pod)) is False:
+        seen = many_replicas(pod, context, 2) if context.workload.name in self.classes else ""
+        if seen and context.has_gpu(pod) and context.cluster.budget_covers(context.namespace, labels_of(pod)) is False:
             yield Finding(
                 path="metadata.labels",
                 seen=f"{seen} without a PodDisruptionBudget",

@@ -17,10 +17,10 @@ DRA:           the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from webhook.framework.interface import Context, Finding, ProfileView, Rule
 from webhook.kube import cel
@@ -39,26 +39,18 @@ class PriorityClassAllowed(Rule):
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
     """Others, and exceptions. Priority class: the namespaces that may use it (name patterns both). The first entry that fits
     decides; a class that none fits, and no class of workload has, is free for all. kube-system is never asked about."""
-    _entitled: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
-
-    def entitling(self, entitled: Mapping[str, tuple[str, ...]]) -> Self:
-        """The same rule, which knows too whom the policy entitles to the class of workload that has a PriorityClass."""
-        made = self.model_copy()
-        made._entitled = dict(entitled)
-        return made
 
     def completed(self, profile: ProfileView) -> Self:
-        """A PriorityClass of which every namespace is entitled to the class of workload is left out."""
-        priorities, found = profile.injectors["priorityClass"].classes, dict[str, tuple[str, ...]]()
+        """The same rule, with what `classes` of the policy says about namespaces. A PriorityClass of which every namespace is
+        entitled to the class of workload is left out."""
+        priorities, entitled = profile.injectors["priorityClass"].classes, dict[str, tuple[str, ...]]()
         for workload, namespaces in profile.entitled.items():
             if priority := priorities.get(workload):
-                found[priority] = (*found.get(priority, ()), *namespaces)
-        return self.entitling({name: tuple(dict.fromkeys(every)) for name, every in found.items() if "*" not in every})
-
-    @property
-    def kept(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Priority class and the namespaces that it is for; the first that fits decides."""
-        return (*self.reserved.items(), *self._entitled.items())
+                entitled[priority] = (*entitled.get(priority, ()), *namespaces)
+        limited = {name: tuple(dict.fromkeys(every)) for name, every in entitled.items() if "*" not in every}
+        return self.model_copy(
+            update={"reserved": {**self.reserved, **{k: v for k, v in limited.items() if k not in self.reserved}}}
+        )
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("priorityClassName")
@@ -86,14 +78,14 @@ class PriorityClassAllowed(Rule):
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         name = 'object.spec.?priorityClassName.orValue("")'
         bad = "false"
-        for pattern, namespaces in reversed(self.kept):
+        for pattern, namespaces in reversed(self.reserved.items()):
             entitled = cel.matches("request.namespace", namespaces)
             bad = f"({cel.matches(name, [pattern])} ? !{entitled} : {bad})"
         yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
     def _kept_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """The namespaces that a class is kept for where this is none of them; None where it may be used."""
-        for pattern, namespaces in self.kept:
+        for pattern, namespaces in self.reserved.items():
             if matches(pattern, name):
                 return None if matches_any(namespaces, namespace) else namespaces
         return None

@@ -22,10 +22,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from webhook.framework.cluster_view import Autoscaler
 from webhook.framework.interface import Action, Context, Finding, Rule
-from webhook.kube.pod import Owner, Pod, labels_of
-from webhook.text import plural, quoted
+from webhook.framework.replicas import many_replicas
+from webhook.kube.pod import Pod
 
 _KINDS = ("ReplicaSet", "StatefulSet")
 """Controllers of the pods; a Deployment's are of its ReplicaSet."""
@@ -47,14 +46,9 @@ class SpreadMissing(Rule):
             return
         if spec.get("topologySpreadConstraints") or (spec.get("affinity") or {}).get("podAntiAffinity"):
             return
-        stated = (1 if context.replicas is None else context.replicas) if context.template else 0
-        autoscaler = _autoscaler(pod, context, owner)
-        count = max(stated, autoscaler.max_replicas if autoscaler else 0)
-        if count < self.replicas or not context.has_gpu(pod):
+        seen = many_replicas(pod, context, self.replicas)
+        if not seen or not context.has_gpu(pod):
             return
-        seen = plural(count, "replica")
-        if autoscaler and count > stated:
-            seen = f"up to {seen} by HorizontalPodAutoscaler {quoted(autoscaler.name)}"
         yield Finding(
             path="spec.topologySpreadConstraints",
             seen=f"{seen} without topology spread or pod anti-affinity",
@@ -62,12 +56,3 @@ class SpreadMissing(Rule):
             fix="Add a topologySpreadConstraint over kubernetes.io/hostname with the labels of the pods",
             only_warn=not context.template,
         )
-
-
-def _autoscaler(pod: Pod, context: Context, owner: Owner) -> Autoscaler | None:
-    """Of the workload that the pod belongs to. The ReplicaSet of a Deployment has its name, and then the hash of the template."""
-    kind, name = (context.template_of, owner.name) if context.template else (owner.kind, owner.name)
-    revision = labels_of(pod).get("pod-template-hash")
-    if not context.template and kind == "ReplicaSet" and revision and name.endswith(f"-{revision}"):
-        kind, name = "Deployment", name.removesuffix(f"-{revision}")
-    return context.cluster.autoscaler_of(context.namespace, kind, name)

@@ -64,10 +64,9 @@ async def run(settings: ServeSettings) -> None:
         await _start_tls(process, tasks, api)
         ports = await process.listen()
         tasks.start("expiry", lambda: every(1.0, lambda: process.state.expire(time.monotonic())))
-        while process.unknown() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
+        while process.missing() and not end.done():  # noqa: ASYNC110  many things change it, once in its life
             await asyncio.sleep(0.05)
         if not end.done():
-            process.warm()
             _settle()
             sys.stdout.buffer.write(orjson.dumps(ports) + b"\n")
             sys.stdout.flush()
@@ -117,7 +116,6 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
         Utilisation(GpuMetricsSettings()),
         process.state.gpu_use_seen,
         api,
-        _access(settings),
         process.metrics,
         process.log,
         ca_file=settings.prometheus_ca,

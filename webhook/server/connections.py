@@ -42,8 +42,8 @@ class Connection:
 class Connections:
     """All connections, by stage and peer, those that have been there longest first."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._by_stage: dict[Stage, dict[str, dict[Connection, None]]] = {stage: {} for stage in Stage}
         self._count = 0
 
@@ -52,7 +52,7 @@ class Connections:
 
     def add(self, connection: Connection, now: float) -> Connection | None:
         """A new one. The one that has to go for it, if any, is taken out and to be cut: itself where all others are busy."""
-        gone = (self.spare() or connection) if self._count >= self._most else None
+        gone = (self.spare() or connection) if self._count >= self._limit else None
         if gone is not connection:
             self._put(connection, Stage.SILENT, now)
             self._count += 1
@@ -72,17 +72,17 @@ class Connections:
         for stage in (Stage.SILENT, Stage.IDLE):
             if peers := self._by_stage[stage]:
                 peer = max(peers, key=lambda name: len(peers[name]))
-                found = next(iter(peers[peer]))
-                self.remove(found)
-                return found
+                oldest = next(iter(peers[peer]))
+                self.remove(oldest)
+                return oldest
         return None
 
     def silent_since(self, before: float) -> list[Connection]:
         """Take out all that have been silent since before then."""
-        found = [c for peer in self._by_stage[Stage.SILENT].values() for c in peer if c.since < before]
-        for connection in found:
+        silent = [c for peer in self._by_stage[Stage.SILENT].values() for c in peer if c.since < before]
+        for connection in silent:
             self.remove(connection)
-        return found
+        return silent
 
     def _put(self, connection: Connection, stage: Stage, now: float) -> None:
         connection.stage, connection.since = stage, now

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from webhook.admission import pods, policy_configmap, workloads
 from webhook.admission.decision import Decision
-from webhook.admission.decision_cache import MOST_BYTES, DecisionCache
 from webhook.admission.response import encode
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadReview
@@ -40,7 +39,7 @@ class Recorder(Protocol):
 class Handlers:
     """The two webhooks as plain functions from body to answer.
 
-    `placer` chooses nodes of `state`. `clock` gives monotonic seconds. `cached`: see `DecisionCache`.
+    `placer` chooses nodes of `state`. `clock` gives monotonic seconds.
     """
 
     def __init__(
@@ -50,14 +49,12 @@ class Handlers:
         placer: Placer,
         recorder: Recorder,
         clock: Callable[[], float],
-        cached: int = MOST_BYTES,
     ) -> None:
         self._policies = policies
         self._state = state
         self._recorder = recorder
         self._clock = clock
         self._placer = placer
-        self._cache = DecisionCache(cached)
 
     def mutate(self, body: bytes) -> Answer:
         return self._answer("mutate", body, self._mutate)
@@ -86,9 +83,9 @@ class Handlers:
             return decide(request, policy)
         except BadReview:
             raise
-        except RecursionError:
-            raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
-        except Exception:
+        except Exception as error:
+            if "recursion" in str(error).lower():  # RecursionError, or the TypeError of orjson
+                raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
             if request.resource == "pods" and not bounds.of_size(request.size):
                 for obj in (request.object, request.old):
                     if obj and not bounds.of_pod(obj):
@@ -100,7 +97,7 @@ class Handlers:
         view = self._state.view(now)
         if request.resource != "pods":
             return workloads.mutate(request, policy, view, self._placer)
-        decision = pods.mutate(request, policy, view, self._placer, self._cache.prepare)
+        decision = pods.mutate(request, policy, view, self._placer)
         if decision.reservation is not None and decision.placement is not None and not request.dry_run:
             self._state.reserve(decision.reservation, decision.placement, now)
         return decision

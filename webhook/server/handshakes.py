@@ -3,8 +3,8 @@
 A connection costs next to nothing until its first byte has come. Then it waits for its turn: a few handshakes begin in a turn of
 the event loop, one of each peer in turn, so that reviews go on in between and no peer waits for all connections of another.
 
-A peer from which no review came lately may connect BURST times and then at a slow rate; what is more is closed before its
-handshake. An API server gets there with its first review.
+A peer from which no review came lately has BURST handshakes and then a slow rate of them; other connections of it wait, so that
+who connects again as soon as a connection ends has nothing to do but wait too. An API server gets there with its first review.
 """
 
 from __future__ import annotations
@@ -12,52 +12,55 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from webhook.server.connections import Connection
 
 BURST: Final = 1024
-"""Connections that a peer may make before its first review is answered: as many as there may be. An API server that finds a new
+"""Handshakes of a peer before its first review is answered: as many as there may be connections. An API server that finds a new
 replica may have hundreds of calls waiting."""
 PER_SECOND: Final = 16.0
 """Of a peer of which no review was answered in the last GOOD_SECONDS."""
 GOOD_SECONDS: Final = 60.0
 STARTS: Final = 2
 """Handshakes that begin in one turn of the loop. One takes about a millisecond."""
-_Value = TypeVar("_Value")
-_KEPT: Final = 4096
-"""Peers that are remembered; the one that came first makes room, and has all of BURST again."""
+MAX_PEERS: Final = 4096
+"""That are remembered; the one that was not heard of for longest makes room, and has all of BURST again."""
 
 
 class Rate:
-    """How often a peer may connect."""
+    """How many handshakes a peer may have: a token bucket for each, which is not touched while its reviews are answered."""
 
     def __init__(self) -> None:
-        self._left: dict[str, tuple[float, float]] = {}
-        """Connections that are left, and when that was."""
-        self._good: dict[str, float] = {}
-        """When the last review of a peer was answered."""
+        self._tokens: dict[str, tuple[float, float]] = {}
+        """Handshakes that are left, and as of when: in the future where a review was answered. BURST for other peers."""
 
     def answered(self, peer: str, now: float) -> None:
         """A review of this peer was."""
-        _keep(self._good, peer, now)
+        self._keep(peer, BURST, now + GOOD_SECONDS)
 
     def allows(self, peer: str, now: float) -> bool:
-        """Whether one more connection may begin."""
-        if now - self._good.get(peer, -GOOD_SECONDS) < GOOD_SECONDS:
+        """Whether one more handshake of this peer may begin now. It counts as begun."""
+        left, since = self._tokens.get(peer, (float(BURST), now))
+        if since > now:
             return True
-        left, since = self._left.get(peer, (float(BURST), now))
         left = min(BURST, left + (now - since) * PER_SECOND)
-        allowed = left >= 1
-        _keep(self._left, peer, (left - allowed, now))
-        return allowed
+        self._keep(peer, left - (left >= 1), now)
+        return left >= 1
+
+    def _keep(self, peer: str, left: float, since: float) -> None:
+        self._tokens.pop(peer, None)
+        if len(self._tokens) >= MAX_PEERS:
+            del self._tokens[next(iter(self._tokens))]
+        self._tokens[peer] = (left, since)
 
 
 class Handshakes:
     """Sockets that were accepted, until they begin: `begin` is called once for each, unless it ends before."""
 
-    def __init__(self, begin: Callable[[socket.socket, Connection], None]) -> None:
+    def __init__(self, begin: Callable[[socket.socket, Connection], None], rate: Rate) -> None:
         self._begin = begin
+        self._rate = rate
         self._quiet: dict[Connection, socket.socket] = {}
         self._waiting: dict[str, dict[Connection, socket.socket]] = {}
         self._turn: asyncio.Handle | None = None
@@ -86,29 +89,32 @@ class Handshakes:
         accepted = self._quiet.pop(connection)
         loop.remove_reader(accepted)
         self._waiting.setdefault(connection.peer, {})[connection] = accepted
-        if self._turn is None:
-            self._turn = loop.call_soon(self._next)
+        if self._turn is not None:
+            self._turn.cancel()  # it may be later than this connection has to wait
+        self._turn = loop.call_soon(self._next)
 
     def _next(self) -> None:
-        for _ in range(STARTS):
-            if self._waiting:
-                peer = next(iter(self._waiting))
-                connection, accepted = next(iter(self._waiting[peer].items()))
-                self._take(connection)
-                if rest := self._waiting.pop(peer, None):
-                    self._waiting[peer] = rest  # the others come first
-                self._begin(accepted, connection)
-        self._turn = asyncio.get_running_loop().call_soon(self._next) if self._waiting else None
+        loop, begun = asyncio.get_running_loop(), 0
+        while begun < STARTS:
+            peer = next((peer for peer in self._waiting if self._rate.allows(peer, loop.time())), None)
+            if peer is None:
+                break
+            begun += 1
+            connection, accepted = next(iter(self._waiting[peer].items()))
+            self._take(connection)
+            if rest := self._waiting.pop(peer, None):
+                self._waiting[peer] = rest  # the others come first
+            self._begin(accepted, connection)
+        if not self._waiting:
+            self._turn = None
+        elif begun:
+            self._turn = loop.call_soon(self._next)
+        else:
+            self._turn = loop.call_later(1 / PER_SECOND, self._next)
 
     def _take(self, connection: Connection) -> socket.socket | None:
         of_peer = self._waiting.get(connection.peer, {})
-        found = of_peer.pop(connection, None)
-        if found is not None and not of_peer:
+        accepted = of_peer.pop(connection, None)
+        if accepted is not None and not of_peer:
             del self._waiting[connection.peer]
-        return found
-
-
-def _keep(of: dict[str, _Value], peer: str, value: _Value) -> None:
-    if peer not in of and len(of) >= _KEPT:
-        del of[next(iter(of))]
-    of[peer] = value
+        return accepted

@@ -1,8 +1,7 @@
 """The HTTP edge: what reaches a handler is one whole body of bounded size; what does not gets an honest 4xx or 503.
 
-Two servers. The webhook's, HTTPS, does as little as it can between a request and its handler: aiohttp's low-level
-server without application, router and middlewares, the body taken at once where it came with the headers (nearly
-always), and an answer whose head is one format operation. The other one, plain HTTP, is for probes and metrics.
+Two servers: the webhook's, HTTPS, and one for probes and metrics, plain HTTP. Both are aiohttp's low-level server, without
+application, router and middlewares: two paths each.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from aiohttp import hdrs, web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from webhook.kube import bounds
-from webhook.server.http_response import CLOSE, JSON, TEXT, Answer
+from webhook.server.http_response import JSON, TEXT, Answer
 from webhook.server.load import Busy, Bytes, Queue, Slow, cost
-from webhook.telemetry.logs import Few, Logger, cause
+from webhook.telemetry.logs import LineLimit, Logger, cause
 from webhook.telemetry.metrics import Metrics
 from webhook.text import listed, quoted
 
@@ -33,22 +32,19 @@ twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it
 BODY_SECONDS: Final = 5.0
 """For a body that did not come with its headers. The API server waits 3 s (mutate) or 5 s (validate) for all of it."""
 LARGE_SECONDS: Final = 10.0
-"""Between two bodies above `bounds.LARGEST` on one path. Their object is not looked at, and to parse one takes the only thread a
-third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
-MOST_FAILURES: Final = 10
+"""Between two bodies above `bounds.MAX_REVIEW_BYTES` on one path. Their object is not looked at, and to parse one takes the only
+thread a third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
+MAX_FAILURE_LINES: Final = 10
 """Lines in a second about handlers that failed: the first tell what the others would."""
-MOST_TEXTS: Final = 10
-"""Times in a second that /metrics is made anew; who asks more often gets the last one again."""
-_RETRY = b"Retry-After: 1\r\n"
-_LATER = _RETRY + CLOSE
+MAX_TEXTS: Final = 10
+"""Times in a second that /metrics is made anew; who asks more often gets the last text again."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
 
 
 class _Refused(Exception):
-    def __init__(self, status: int, message: str, extra: bytes = CLOSE) -> None:
+    def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        self.extra = extra
 
 
 class Edge:
@@ -58,56 +54,48 @@ class Edge:
         self._routes = dict(routes)
         self._metrics = metrics
         self._log = log
-        self._failures = Few(log, "failed handlers", MOST_FAILURES)
+        self._failures = LineLimit(log, "failed handlers", MAX_FAILURE_LINES)
         self.queue = Queue()
-        self.bytes = Bytes(monotonic)
+        self.bytes = Bytes()
         self._large_at: dict[str, float] = {}
         """When the last large body came, by path."""
         self.draining = False
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        headers = request.headers
-        decide = self._routes.get(request.rel_url.raw_path)
-        peer = request.remote or ""
+    async def handle(self, request: web.BaseRequest) -> Answer:
+        peer, body = request.remote or "", b""
         try:
-            if (
-                decide is None
-                or request.method != hdrs.METH_POST
-                or headers.get(hdrs.CONTENT_TYPE) != "application/json"
-                or hdrs.CONTENT_ENCODING in headers
-            ):
-                decide = self._judge(request)
-            content = request.content
-            body = content.read_nowait() if content.is_eof() else await self._body(request, peer)
-            job = _Job(decide, body)
-            await self.queue.decide(peer, cost(len(body)), job)
+            decide = self._handler(request)
+            body = request.content.read_nowait() if request.content.is_eof() else await self._body(request, peer)
+            status, answer = await self.queue.decide(peer, cost(len(body)), lambda: decide(body))
         except _Refused as refused:
-            self._metrics.refused.add(str(refused.status))
-            return Answer(refused.status, f"{refused}\n".encode(), TEXT, refused.extra)
+            return self._error(refused.status, f"{refused}\n".encode(), close=True)
         except Busy as busy:
-            self._metrics.shed.add(busy.reason)
-            self._metrics.refused.add("503")
-            whole = request.content.is_eof() and not self.draining  # a new handshake would cost more than the review
-            return Answer(503, f"{busy}\n".encode(), TEXT, _RETRY if whole else _LATER)
-        # Whatever it is: the API server gets a 500, and its failure policy decides.
-        if job.error is not None and self._failures.allowed():
-            path = request.rel_url.raw_path
-            self._log.error("handler failed", path=path, uid=_uid(body), **cause(job.error))
-        status, answer = job.answer
-        extra = CLOSE if self.draining or status == HTTPStatus.BAD_REQUEST else b""  # no API server sends a bad review
+            self._metrics.shed.labels(busy.reason).inc()
+            whole = request.content.is_eof()  # then it stays open: a new handshake would cost more than the review
+            return self._error(503, f"{busy}\n".encode(), close=not whole or self.draining)
+        except Exception as error:  # whatever it is: the API server gets a 500, and its failure policy decides
+            if self._failures.allowed():
+                path = request.rel_url.raw_path
+                self._log.error("handler failed", path=path, uid=_uid(body), **cause(error))
+            status, answer = 500, _INTERNAL_ERROR
         if status == HTTPStatus.OK:
-            return Answer(200, answer, JSON, extra, self.bytes)
-        self._metrics.refused.add(str(status))
-        return Answer(status, answer, TEXT, _LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else extra)
+            return Answer(200, answer, JSON, close=self.draining, unread=self.bytes)
+        return self._error(
+            status, answer, close=self.draining or status in (400, 503)
+        )  # no API server sends a bad review
 
-    def _judge(self, request: web.BaseRequest) -> Decide:
-        """The handler after all, or why there is none: what was seen, and what is wanted."""
+    def _error(self, status: int, text: bytes, *, close: bool) -> Answer:
+        self._metrics.refused.labels(str(status)).inc()
+        return Answer(status, text, TEXT, close=close, retry=status == HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _handler(self, request: web.BaseRequest) -> Decide:
+        """Raises _Refused for what is no review: what was seen, and what is wanted."""
         path, headers = request.rel_url.raw_path, request.headers
         decide = self._routes.get(path)
         if decide is None:
             raise _Refused(404, f"saw path {quoted(path)}, wanted {listed(self._routes)}")
         if request.method != hdrs.METH_POST:
-            raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST", b"Allow: POST\r\n" + CLOSE)
+            raise _Refused(405, f"saw method {quoted(request.method)}, wanted POST")
         # aiohttp would inflate it: 200 kB become 200 MB. The API server never compresses what it sends to a webhook.
         if hdrs.CONTENT_ENCODING in headers:
             encoding = quoted(headers[hdrs.CONTENT_ENCODING])
@@ -122,8 +110,8 @@ class Edge:
         size = request.content_length or 0
         if size > LARGEST_BODY:
             raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
-        self.queue.room(peer, cost(size))
-        large = size > bounds.LARGEST
+        self.queue.check_room(peer, cost(size))
+        large = size > bounds.MAX_REVIEW_BYTES
         if large:
             self._large(request)
         if hdrs.EXPECT in request.headers and request.transport is not None:
@@ -143,8 +131,8 @@ class Edge:
                 slow = self.bytes.begin(peer, size, drop)
                 while chunk := await request.content.readany():
                     body += chunk
-                    self.bytes.moved(slow, len(chunk))
-                    if not large and len(body) > bounds.LARGEST:
+                    self.bytes.arrived(slow, len(chunk))
+                    if not large and len(body) > bounds.MAX_REVIEW_BYTES:
                         large = True
                         self._large(request)
                     if len(body) > LARGEST_BODY:
@@ -169,45 +157,27 @@ class Edge:
         self._large_at[path] = now
 
 
-class _Job:
-    """A decision, to be made when its time has come."""
-
-    __slots__ = ("_body", "_decide", "answer", "error")
-
-    def __init__(self, decide: Decide, body: bytes) -> None:
-        self._decide = decide
-        self._body = body
-        self.answer = (500, _INTERNAL_ERROR)
-        self.error: Exception | None = None
-
-    def __call__(self) -> None:
-        try:
-            self.answer = self._decide(self._body)
-        except Exception as error:
-            self.error = error
-
-
 def ops(
     metrics: Metrics, missing: Callable[[], list[str]], remark: Callable[[], str] = str
 ) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
     """The handler of probes and metrics. `missing`: what is not there yet that a ready server has. `remark`: what else to
     say of one that is ready."""
 
-    second, left, text = 0, 0, b""
+    second, made, text = 0, 0, b""
 
     def exposition() -> bytes:
-        nonlocal second, left, text
+        nonlocal second, made, text
         if (now := int(monotonic())) != second:
-            second, left = now, MOST_TEXTS
-        if left:
-            left -= 1
+            second, made = now, 0
+        if made < MAX_TEXTS:
+            made += 1
             text = metrics.text()
         return text
 
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
-            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, CLOSE)
+            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, close=True)
         if path == "/healthz":  # alive is whoever answers: a restart would not bring the API server back
             return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":
@@ -215,8 +185,10 @@ def ops(
             text = "".join(f"not ready: {what}\n" for what in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
             return Answer(503 if waiting_for else 200, text.encode(), TEXT)
         if path == "/metrics":
-            return Answer(200, exposition(), CONTENT_TYPE_LATEST.encode())
-        return Answer(404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), TEXT, CLOSE)
+            return Answer(200, exposition(), CONTENT_TYPE_LATEST)
+        return Answer(
+            404, f"saw path {quoted(path)}, wanted /healthz, /readyz or /metrics\n".encode(), TEXT, close=True
+        )
 
     return handle
 

@@ -1,12 +1,11 @@
-"""A response that costs little, and is sent no faster than it is read."""
+"""A response that holds memory for a bounded time, and lets a client that is refused read why."""
 
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from webhook.server.load import Bytes
 
@@ -15,71 +14,56 @@ LINGER_SECONDS: Final = 1.0
 more is read of it."""
 SEND_SECONDS: Final = 5.0
 """For an answer to be read. The API server reads what it has asked for."""
-
-_HEAD = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b\r\n%b"
-_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-JSON, TEXT = b"application/json", b"text/plain; charset=utf-8"
-CLOSE = b"Connection: close\r\n"
+JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 _PIECE: Final = 64 << 10
+"""Bytes that the buffers of each connection may have: see `protocol.MAX_UNREAD`. A larger answer counts until it is read."""
 
 
 class Answer(web.StreamResponse):
-    """A response whose head is made in one go. Not for HEAD, streaming, cookies or compression.
-
-    aiohttp's own builds a multidict of headers first and serialises it again: a quarter of the whole request here.
-    """
-
     def __init__(
-        self, status: int, body: bytes, content: bytes = JSON, extra: bytes = b"", held: Bytes | None = None
+        self,
+        status: int,
+        body: bytes,
+        content_type: str = JSON,
+        *,
+        close: bool = False,
+        retry: bool = False,
+        unread: Bytes | None = None,
     ) -> None:
-        """`held`: where an answer that is not read counts."""
-        # The base class would build what is not used; finish_response needs prepare, write_eof and keep_alive only.
-        self._status = status
-        self._answer = body
-        self._content = content
-        self._extra = extra
-        self._keep = CLOSE not in extra
-        self._held = held
+        """`close`: the connection ends with it. `retry`: ask again in a second. `unread`: where it counts until it is read."""
+        headers = {
+            hdrs.CONTENT_TYPE: content_type,
+            hdrs.CONTENT_LENGTH: str(len(body)),
+            hdrs.SERVER: "gpu-admission",
+        }
+        if retry:
+            headers[hdrs.RETRY_AFTER] = "1"
+        super().__init__(status=status, headers=headers)
+        if close:
+            self.force_close()
+        self._rest = memoryview(body)
+        self._unread = unread
 
-    @property
-    def keep_alive(self) -> bool:
-        return self._keep
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        transport = request.transport
-        if transport is None or transport.is_closing():
+    async def write_eof(self, data: bytes = b"") -> None:
+        assert self._req is not None
+        transport, peer = self._req.transport, self._req.remote or ""
+        if transport is None:
             raise ConnectionResetError("the client went away")
-        if self._keep and not request.keep_alive:
-            self._keep, self._extra = False, self._extra + CLOSE
-        head = (self._status, _REASONS[self._status], self._content, len(self._answer), self._extra, self._answer)
-        written = _HEAD % head
-        transport.write(written[:_PIECE] if len(written) > _PIECE else written)
-        if request.protocol.writing_paused or len(written) > _PIECE:
-            await self._send(request, transport, memoryview(written)[_PIECE:])
-        if not self._keep and self._status >= HTTPStatus.BAD_REQUEST:
-            transport.pause_reading()
-            await asyncio.sleep(LINGER_SECONDS)
-            transport.abort()  # to close it would be to read, in TLS, all that still comes
-
-    async def _send(self, request: web.BaseRequest, transport: asyncio.Transport, rest: memoryview) -> None:
-        """The rest, as fast as it is read. Transports would take it at once, and not tell how much they keep."""
-        slow = self._held.begin(request.remote or "", len(rest), transport.abort) if self._held else None
+        size = len(self._rest)
+        large = self._unread.begin(peer, size, transport.abort) if self._unread and size > _PIECE else None
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                while True:
-                    await request.protocol._drain_helper()
-                    if not rest:
-                        return
-                    transport.write(rest[:_PIECE])
-                    if slow and self._held:
-                        self._held.moved(slow, _PIECE)
-                    rest = rest[_PIECE:]
+                while len(self._rest) > _PIECE:  # as fast as it is read: a transport would take all of it at once
+                    await self.write(self._rest[:_PIECE])
+                    self._rest = self._rest[_PIECE:]
+                await super().write_eof(self._rest)  # type: ignore[arg-type]
         except TimeoutError:
             transport.abort()
             raise ConnectionResetError("the client did not read") from None
         finally:
-            if slow and self._held:
-                self._held.end(slow)
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        pass
+            if large and self._unread:
+                self._unread.end(large)
+        if self.status >= 400 and not self.keep_alive:
+            transport.pause_reading()
+            await asyncio.sleep(LINGER_SECONDS)
+            transport.abort()  # to close it would be to read, in TLS, all that still comes

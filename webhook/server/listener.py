@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from webhook.server.connections import Connection, Connections
 from webhook.server.handshakes import Handshakes, Rate
-from webhook.server.protocol import MOST_UNREAD, Handle, Handler, Server, worth_a_line
-from webhook.server.sockets import allow_files, listening
+from webhook.server.protocol import MAX_UNREAD, Handle, Handler, Server, is_no_bad_request
+from webhook.telemetry.metrics import Metrics
 
 KEEPALIVE_SECONDS: Final = 120.0
 """Above the 90 s after which Go's client drops an idle connection: whoever closes first must not be us, since a POST
@@ -24,13 +24,19 @@ HANDSHAKE_SECONDS: Final = 5.0
 SILENT_SECONDS: Final = 10.0
 """From the connection to the first review. An API server dials because it has a call to make; when another connection is free
 sooner it keeps the new one unused, and is not hurt when that closes, unless it asks at the very same millisecond."""
-MOST_CONNECTIONS: Final = 1024
-"""It bounds memory: see MOST_UNREAD. An API server keeps 25 idle connections and adds one for each call under way, some
+MAX_CONNECTIONS: Final = 1024
+"""It bounds memory: see MAX_UNREAD. An API server keeps 25 idle connections and adds one for each call under way, some
 hundreds in a burst."""
 CLOSE_SECONDS: Final = 0.5
 """At the end, for clients to say goodbye in TLS; then their connections are cut."""
 ACCEPTS: Final = 64
 """New connections in one turn of the loop: those who have one do not wait. Handshakes begin later: see `Handshakes`."""
+
+
+BACKLOG: Final = 1024
+"""Connections that the kernel keeps until they are accepted: a burst of new ones, during a review that takes long."""
+FILES: Final = 4096
+"""Open files that we want to be allowed: the usual 1,024 would not be enough for all connections."""
 
 
 class Listener:
@@ -39,41 +45,41 @@ class Listener:
     def __init__(
         self,
         handle: Handle,
+        metrics: Metrics,
         tls: ssl.SSLContext | None = None,
         *,
-        most: int = MOST_CONNECTIONS,
+        limit: int = MAX_CONNECTIONS,
         keepalive: float = KEEPALIVE_SECONDS,
         silent: float = SILENT_SECONDS,
-        known: bool = False,
-        bad_request: Callable[[], None] = lambda: None,
-        cut: Callable[[str], None] = lambda stage: None,
+        authenticated: bool = False,
     ) -> None:
-        """`known`: whoever gets through the handshake has shown a client certificate, and may be silent.
-
-        `bad_request` is called for each request that is not HTTP, `cut` for each connection that had to go, with its stage."""
+        """`authenticated`: whoever gets through the handshake has shown a client certificate, and may be silent."""
+        self._metrics = metrics
         self._tls = tls
         self._silent = silent
-        self._cut = cut
         self._socket: socket.socket | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        self._waiting = Handshakes(self._begin)
-        self._handshakes: set[asyncio.Task[None]] = set()
-        self._connections = Connections(most)
         self._rate = Rate()
+        self._waiting = Handshakes(self._begin, self._rate)
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._connections = Connections(limit)
         logger = logging.Logger("http", logging.DEBUG)  # not a registered one: its filter ends with this listener
         logger.parent = logging.getLogger()
-        logger.addFilter(lambda record: worth_a_line(record, bad_request))
-        # Not an AppRunner: application, router and signals cost a tenth of a request and give nothing here.
-        self._server = Server(handle, self._connections, self._rate, known, keepalive_timeout=keepalive, logger=logger)
+        logger.addFilter(partial(is_no_bad_request, metrics=metrics))
+        options = {"keepalive_timeout": keepalive, "logger": logger}
+        self._server = Server(handle, self._connections, self._rate, authenticated, **options)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen. The port that it became, for port 0. Raises OSError where the address cannot be had."""
-        allow_files()
-        self._socket = await listening(host, port, MOST_UNREAD)
+        """Listen on an IPv4 or IPv6 address. The port that it became, for port 0. Raises OSError where it cannot be had."""
+        _allow_files()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        both = family == socket.AF_INET6  # `::` is IPv4, too
+        self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD)  # accepted ones have it too
         asyncio.get_running_loop().add_reader(self._socket, self._accept)
         self._sweep_later()
-        found: int = self._socket.getsockname()[1]
-        return found
+        return int(self._socket.getsockname()[1])
 
     async def stop(self, grace: float) -> None:
         """Accept nothing more, close what is idle, give requests that are under way `grace` seconds."""
@@ -112,13 +118,8 @@ class Listener:
             except OSError:  # no file or no memory is left: somebody goes, and the next turn tries again
                 self._end(self._connections.spare())
                 return
-            peer = str(address[0])
-            if not self._rate.allows(peer, now):
-                self._cut("refused")
-                accepted.close()
-                continue
             accepted.setblocking(False)
-            connection = Connection(peer)
+            connection = Connection(str(address[0]))
             connection.cut = partial(self._waiting.end, connection)
             self._waiting.add(accepted, connection)
             self._end(self._connections.add(connection, now))
@@ -149,7 +150,7 @@ class Listener:
 
     def _end(self, connection: Connection | None) -> None:
         if connection is not None:
-            self._cut(connection.stage.value)
+            self._metrics.cut.labels(connection.stage.value).inc()
             connection.cut()
 
     def _sweep_later(self) -> None:
@@ -157,3 +158,11 @@ class Listener:
         for connection in self._connections.silent_since(loop.time() - self._silent):
             self._end(connection)
         self._sweep = loop.call_later(min(1.0, self._silent), self._sweep_later)
+
+
+def _allow_files() -> None:
+    """A runtime gives 1,024 files, and lets whoever wants more say so."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FILES:
+        allowed = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

@@ -8,17 +8,16 @@ server that asks for less than the stranger does.
 from __future__ import annotations
 
 import asyncio
-import heapq
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Final
+from typing import Any, Final, TypeVar
 
-MOST_BYTES: Final = 64 << 20
+MAX_BYTES: Final = 64 << 20
 """Of bodies that are still coming and answers that are not read yet, in all: ten of the largest honest reviews (6 MiB)."""
-LEAST_BYTES: Final = 64 << 10
+MIN_BYTES: Final = 64 << 10
 """Each of them counts at least as much: what its buffers take."""
-MOST_WORK: Final = 0.25
+MAX_WORK: Final = 0.25
 """Seconds of expected work that may wait, for whole requests: 500 small ones. On a machine of half the speed, and with as much
 again for TLS and for those that are sent away, the last of them is answered in 1.2 s. The API server waits 3 s for /mutate and
 5 s for /validate."""
@@ -28,6 +27,7 @@ BYTE_SECONDS: Final = 0.5 / (8 << 20)
 """What a byte takes: the largest body may take a second at most, and half of that if it was not made for the purpose."""
 TURN_SECONDS: Final = 0.05
 """Decisions in one turn of the event loop: probes, and requests that are sent away, are answered in between."""
+T = TypeVar("T")
 
 
 class Busy(Exception):
@@ -41,66 +41,54 @@ class Busy(Exception):
 class Slow:
     """Bytes that are held for a peer that is slow: a body that is coming, an answer that is not read."""
 
-    __slots__ = ("began", "bytes", "drop", "moved", "peer")
+    __slots__ = ("arrived", "bytes", "drop", "peer")
 
-    def __init__(self, peer: str, size: int, drop: Callable[[], None], now: float) -> None:
+    def __init__(self, peer: str, size: int, drop: Callable[[], None]) -> None:
         self.peer = peer
-        self.bytes = max(size, LEAST_BYTES)
+        self.bytes = max(size, MIN_BYTES)
+        self.arrived = 0
         self.drop = drop
         """Ends it."""
-        self.began = now
-        self.moved = 0
-        """Bytes that have come, or were read."""
-
-    def speed(self, now: float) -> float:
-        """Bytes per second. One that has only just begun counts as fast."""
-        return (self.moved + LEAST_BYTES) / (now - self.began + 0.001)
 
 
 class Bytes:
-    """Memory that slow peers hold. The slowest of the peer that holds most makes room."""
+    """Memory that slow peers hold. Of the peer that holds most, what was begun first makes room: it is the slowest."""
 
-    def __init__(self, clock: Callable[[], float], most: int = MOST_BYTES) -> None:
+    def __init__(self, limit: int = MAX_BYTES) -> None:
         self.total = 0
-        self._clock = clock
-        self._most = most
-        self._of: dict[str, dict[Slow, None]] = {}
-        self._held: dict[str, int] = {}
+        self._limit = limit
+        self._by_peer: dict[str, dict[Slow, None]] = {}
 
     def begin(self, peer: str, size: int, drop: Callable[[], None]) -> Slow:
         """Hold bytes before they come."""
-        slow = Slow(peer, size, drop, self._clock())
-        self._of.setdefault(peer, {})[slow] = None
-        self._hold(peer, slow.bytes)
+        slow = Slow(peer, size, drop)
+        self._by_peer.setdefault(peer, {})[slow] = None
+        self._hold(slow.bytes)
         return slow
 
-    def moved(self, slow: Slow, size: int) -> None:
-        """So many more have come. More is held where that was not said before."""
-        slow.moved += size
-        if slow.moved > slow.bytes and slow in self._of.get(slow.peer, ()):
-            more = slow.moved - slow.bytes
-            slow.bytes = slow.moved
-            self._hold(slow.peer, more)
+    def arrived(self, slow: Slow, size: int) -> None:
+        """So many more have come. More is held where the size was not known before."""
+        slow.arrived += size
+        if slow.arrived > slow.bytes and slow in self._by_peer.get(slow.peer, ()):
+            more, slow.bytes = slow.arrived - slow.bytes, slow.arrived
+            self._hold(more)
 
     def end(self, slow: Slow) -> None:
         """Nothing is held any more."""
-        peers = self._of.get(slow.peer, {})
-        if slow in peers:
-            del peers[slow]
+        of_peer = self._by_peer.get(slow.peer, {})
+        if slow in of_peer:
+            del of_peer[slow]
             self.total -= slow.bytes
-            self._held[slow.peer] -= slow.bytes
-            if not peers:
-                del self._of[slow.peer], self._held[slow.peer]
+            if not of_peer:
+                del self._by_peer[slow.peer]
 
-    def _hold(self, peer: str, size: int) -> None:
+    def _hold(self, size: int) -> None:
         self.total += size
-        self._held[peer] = self._held.get(peer, 0) + size
-        while self.total > self._most:
-            now = self._clock()
-            largest = max(self._held, key=self._held.__getitem__)
-            slowest = min(self._of[largest], key=lambda slow: slow.speed(now))
-            self.end(slowest)
-            slowest.drop()
+        while self.total > self._limit:
+            largest = max(self._by_peer.values(), key=lambda of_peer: sum(slow.bytes for slow in of_peer))
+            first = next(iter(largest))
+            self.end(first)
+            first.drop()
 
 
 def cost(size: int) -> float:
@@ -108,110 +96,108 @@ def cost(size: int) -> float:
     return REQUEST_SECONDS + size * BYTE_SECONDS
 
 
-@dataclass(slots=True)
 class _Waiting:
-    peer: str
-    cost: float
-    due: float
-    """Of one peer the one that is due first is next."""
-    job: Callable[[], None]
-    done: asyncio.Future[None]
+    """A request that is not decided yet."""
 
-    def __lt__(self, other: _Waiting) -> bool:
-        return self.due < other.due
+    __slots__ = ("cost", "decide", "done")
+
+    def __init__(self, cost: float, decide: Callable[[], Any]) -> None:
+        self.cost = cost
+        self.decide = decide
+        self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
 class _Peer:
-    """The requests of one peer that wait, and the work that it has had."""
+    """The requests of one peer that wait, what they cost, and the seconds of work that it has had."""
 
-    __slots__ = ("cost", "had", "heap")
+    __slots__ = ("cost", "requests", "served")
 
-    def __init__(self, had: float) -> None:
-        self.heap: list[_Waiting] = []
+    def __init__(self, served: float) -> None:
+        self.requests: deque[_Waiting] = deque()
         self.cost = 0.0
-        self.had = had
+        self.served = served
 
 
 class Queue:
-    """Whole requests, decided one after the other, so many in each turn of the event loop.
+    """Whole requests, decided one after the other, so many in each turn of the event loop. Who was served least is next."""
 
-    Who had least work is next. Of one peer the small ones go before the large, for twice as long as the large one takes.
-    """
-
-    def __init__(self, most: float = MOST_WORK, turn: float = TURN_SECONDS) -> None:
+    def __init__(self, limit: float = MAX_WORK, turn: float = TURN_SECONDS) -> None:
         self.cost = 0.0
         """Seconds that everything which waits is expected to take."""
-        self._most = most
+        self._limit = limit
         self._turn = turn
         self._spent = 0.0
         self._peers: dict[str, _Peer] = {}
-        self._had = 0.0
-        self._next: asyncio.Handle | None = None
+        self._served = 0.0
+        """Of the peer whose turn it was last: one that comes now has as much, and does not overtake all others for long."""
+        self._next_turn: asyncio.Handle | None = None
 
-    def room(self, peer: str, seconds: float) -> None:
+    def check_room(self, peer: str, seconds: float) -> None:
         """Raises Busy where a request of so much work would be sent away, were it here now."""
-        if self.cost and self.cost + seconds > self._most and self._loser(peer, seconds) is None:
+        if self.cost and self.cost + seconds > self._limit and self._loser(peer, seconds) is None:
             raise Busy("work")
 
-    async def decide(self, peer: str, seconds: float, job: Callable[[], None]) -> None:
-        """Call `job` when its time has come. Raises Busy where there is too much to do, now or when others come that had less."""
+    async def decide(self, peer: str, seconds: float, decide: Callable[[], T]) -> T:
+        """What `decide` returns or raises, when its time has come.
+
+        Raises Busy where there is too much to do, now or when requests of others come that had less.
+        """
         if not self._peers and self._spent < self._turn:
-            self._run(job)
-            return
-        self.room(peer, seconds)
-        while self.cost + seconds > self._most and (loser := self._loser(peer, seconds)) is not None:
-            self._peers[loser.peer].heap.remove(loser)
-            heapq.heapify(self._peers[loser.peer].heap)
-            self._taken(loser)
-            if not loser.done.done():
-                loser.done.set_exception(Busy("work"))
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(peer, seconds, loop.time() + 2 * seconds, job, loop.create_future())
-        mine = self._peers.get(peer)
-        if mine is None:
-            mine = self._peers[peer] = _Peer(self._had)
-        heapq.heappush(mine.heap, waiting)
+            return self._timed(decide)
+        self.check_room(peer, seconds)
+        while self.cost + seconds > self._limit and (loser := self._loser(peer, seconds)):
+            name, request = loser
+            self._remove(name, request)
+            if not request.done.done():
+                request.done.set_exception(Busy("work"))
+        request = _Waiting(seconds, decide)
+        mine = self._peers.setdefault(peer, _Peer(self._served))
+        mine.requests.append(request)
         mine.cost += seconds
         self.cost += seconds
-        await waiting.done
+        result: T = await request.done
+        return result
 
-    def _loser(self, peer: str, seconds: float) -> _Waiting | None:
+    def _loser(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
         """What goes for a request of `peer`: the last of the peer that would still have more, else a larger one of its own."""
         mine = self._peers.get(peer)
-        most = max(self._peers.values(), key=lambda each: each.cost, default=None)
-        if most is not None and most is not mine and most.cost > seconds + (mine.cost if mine else 0.0):
-            return max(most.heap)
-        largest = max(mine.heap, key=lambda waiting: waiting.cost) if mine else None
-        return largest if largest is not None and largest.cost > seconds else None
+        name = max(self._peers, key=lambda each: self._peers[each].cost, default=peer)
+        if name != peer and self._peers[name].cost > seconds + (mine.cost if mine else 0.0):
+            return name, self._peers[name].requests[-1]
+        largest = max(mine.requests, key=lambda request: request.cost) if mine else None
+        return (peer, largest) if largest is not None and largest.cost > seconds else None
 
-    def _taken(self, waiting: _Waiting) -> None:
-        theirs = self._peers[waiting.peer]
-        theirs.cost -= waiting.cost
-        self.cost -= waiting.cost
-        if not theirs.heap:
-            del self._peers[waiting.peer]
+    def _remove(self, name: str, request: _Waiting) -> None:
+        peer = self._peers[name]
+        peer.requests.remove(request)
+        peer.cost -= request.cost
+        self.cost -= request.cost
+        if not peer.requests:
+            del self._peers[name]
             if not self._peers:
                 self.cost = 0.0  # what is left is rounding
 
-    def _run(self, job: Callable[[], None]) -> float:
-        """What it took. The turn that comes next begins anew."""
-        if self._next is None:
-            self._next = asyncio.get_running_loop().call_soon(self._new_turn)
+    def _timed(self, decide: Callable[[], T]) -> T:
+        if self._next_turn is None:
+            self._next_turn = asyncio.get_running_loop().call_soon(self._new_turn)
         started = perf_counter()
-        job()
-        took = perf_counter() - started
-        self._spent += took
-        return took
+        try:
+            return decide()
+        finally:
+            self._spent += perf_counter() - started
 
     def _new_turn(self) -> None:
-        self._next, self._spent = None, 0.0
+        self._next_turn, self._spent = None, 0.0
         while self._peers and self._spent < self._turn:
-            theirs = min(self._peers.values(), key=lambda each: each.had)
-            waiting = heapq.heappop(theirs.heap)
-            self._had = theirs.had
-            if not waiting.done.done():  # else nobody waits for it any more
-                theirs.had += self._run(waiting.job)
-                waiting.done.set_result(None)
-            self._taken(waiting)
-        if self._peers and self._next is None:
-            self._next = asyncio.get_running_loop().call_soon(self._new_turn)
+            name, peer = min(self._peers.items(), key=lambda item: item[1].served)
+            request, spent = peer.requests[0], self._spent
+            self._served = peer.served
+            if not request.done.done():  # else nobody waits for it any more
+                try:
+                    request.done.set_result(self._timed(request.decide))
+                except Exception as error:
+                    request.done.set_exception(error)
+            peer.served += self._spent - spent
+            self._remove(name, request)
+        if self._peers and self._next_turn is None:
+            self._next_turn = asyncio.get_running_loop().call_soon(self._new_turn)

@@ -20,7 +20,6 @@ from webhook.server.handlers import Handlers
 from webhook.server.http import Edge, ops
 from webhook.server.listener import Listener
 from webhook.server.settings import ServeSettings
-from webhook.server.warmup import warm_up
 from webhook.telemetry import logs
 from webhook.telemetry.decision_log import fields
 from webhook.telemetry.metrics import Metrics
@@ -28,11 +27,11 @@ from webhook.tls.serve import LiveContext
 
 STOP_SECONDS: Final = 2.0
 """For requests that are under way when we close."""
-
-
-MOST_DECISIONS: Final = 2000
+MAX_OPS_CONNECTIONS: Final = 64
+"""Of kubelets and Prometheus, on the port of probes and metrics."""
+MAX_DECISION_LINES: Final = 2000
 """Lines in a second: twice the reviews that an API server can ask for with two cores. A stranger could ask for more."""
-MOST_BAD_REVIEWS: Final = 10
+MAX_BAD_REVIEW_LINES: Final = 10
 """Lines in a second: no API server sends one."""
 
 
@@ -42,8 +41,8 @@ class Recorder:
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
         self._log = log
-        self._decisions = logs.Few(log, "decisions", MOST_DECISIONS)
-        self._bad_reviews = logs.Few(log, "bad reviews", MOST_BAD_REVIEWS)
+        self._decisions = logs.LineLimit(log, "decisions", MAX_DECISION_LINES)
+        self._bad_reviews = logs.LineLimit(log, "bad reviews", MAX_BAD_REVIEW_LINES)
 
     def decided(self, hook: str, request: Request, decision: Decision, seconds: float) -> None:
         self._metrics.decided(hook, decision, seconds)
@@ -71,49 +70,28 @@ class Process:
         handlers = Handlers(self.policies, self.state, self.placer, Recorder(self.metrics, self.log), time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(
-            self.edge.handle,
-            self.live.listening,
-            known=settings.client_ca is not None,
-            bad_request=self._bad_request,
-            cut=self.metrics.cut.add,
+            self.edge.handle, self.metrics, self.live.listening, authenticated=settings.client_ca is not None
         )
-        self.ops_listener = Listener(
-            ops(self.metrics, self.missing, lambda: self.policies.remark), bad_request=self._bad_request, most=64
-        )
-        self._warm = False
+        probes = ops(self.metrics, self.missing, lambda: self.policies.remark)
+        self.ops_listener = Listener(probes, self.metrics, limit=MAX_OPS_CONNECTIONS)
         self._measure()
-
-    def _bad_request(self) -> None:
-        self.metrics.refused.add("400")
 
     def missing(self) -> list[str]:
         """What a ready server has and this one has not, yet or any more."""
-        return self.unknown() or ([] if self._warm else ["nothing was decided yet"])
-
-    def warm(self) -> None:
-        """The last step to readiness, once nothing is unknown."""
-        try:
-            warm_up(self.policies, self.state, self.placer, time.monotonic)
-        except Exception as error:  # whatever it is: real pods may fare better, and the log says more of each
-            self.log.error("warm-up failed", **logs.cause(error))
-        self._warm = True
-
-    def unknown(self) -> list[str]:
-        """What it needs to decide, and has not."""
-        found = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.news.listed]
+        missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.news.listed]
         if self.policies.current is None:
-            found.append(f"there is no policy: {self.policies.error}")
+            missing.append(f"there is no policy: {self.policies.error}")
         if self.live.seconds_left(datetime.now(UTC)) <= 0:
-            found.append("there is no valid certificate")
+            missing.append("there is no valid certificate")
         if self.edge.draining:
-            found.append("terminating")
-        return found
+            missing.append("terminating")
+        return missing
 
     def _measure(self) -> None:
         metrics, state = self.metrics, self.state
         metrics.gauges(
             "feed_age_seconds",
-            "Seconds since the last word from each watch.",
+            "Seconds since each watch last showed that the API server is alive.",
             "feed",
             lambda: {kind: time.monotonic() - at for kind, at in state.news.heard_at.items()},
         )
@@ -133,17 +111,19 @@ class Process:
 
     async def listen(self) -> dict[str, int]:
         """Open both ports. Raises BadInput where one cannot be had."""
-        found = {}
-        for name, listener in (("port", self.listener), ("opsPort", self.ops_listener)):
-            port = self.settings.port if name == "port" else self.settings.ops_port
-            try:
-                found[name] = await listener.start(self.settings.host, port)
-            except OSError as error:
-                seen = f"{self.settings.host}:{port}: {os.strerror(error.errno or 0)}"
-                raise BadInput(
-                    f"cannot listen on {seen}. Give another --{'port' if name == 'port' else 'ops-port'}"
-                ) from None
-        return found
+        settings = self.settings
+        return {
+            "port": await self._listen(self.listener, settings.port, "--port"),
+            "opsPort": await self._listen(self.ops_listener, settings.ops_port, "--ops-port"),
+        }
+
+    async def _listen(self, listener: Listener, port: int, option: str) -> int:
+        try:
+            return await listener.start(self.settings.host, port)
+        except OSError as error:
+            address = f"{self.settings.host}:{port}"
+            reason = os.strerror(error.errno or 0)
+            raise BadInput(f"cannot listen on {address}: {reason}. Give another {option}") from None
 
     async def stop(self, drain: float) -> None:
         """Say that we go, answer for `drain` seconds more, then close everything."""

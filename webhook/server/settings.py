@@ -70,14 +70,14 @@ class ServeSettings(BaseModel):
 
     def completed(self, environment: Mapping[str, str]) -> ServeSettings:
         """With what the environment says about fields that were not given. Raises BadInput with every problem."""
-        found: dict[str, Any] = {n: v for n in self.model_fields_set if (v := getattr(self, n)) is not None}
-        for name in type(self).model_fields.keys() - found.keys():
+        given: dict[str, Any] = {n: v for n in self.model_fields_set if (v := getattr(self, n)) is not None}
+        for name in type(self).model_fields.keys() - given.keys():
             if value := environment.get(PREFIX + name.upper()):
-                found[name] = value
-        if not {"cluster", "kubeconfig"} & found.keys():
-            found.setdefault("replica", environment.get("HOSTNAME", ""))
+                given[name] = value
+        if not {"cluster", "kubeconfig"} & given.keys():
+            given.setdefault("replica", environment.get("HOSTNAME", ""))
         try:
-            return ServeSettings.model_validate(found)
+            return ServeSettings.model_validate(given)
         except ValidationError as error:
             raise BadInput("; ".join(_problem(e) for e in error.errors())) from None
 

@@ -9,7 +9,7 @@ import orjson
 from webhook.admission.decision import Decision
 from webhook.kube.review import Request
 
-_LONGEST: Final = 500
+_MAX_NAME: Final = 500
 """Characters of a name. No object has so many, but a stranger may say so."""
 
 
@@ -18,20 +18,20 @@ def fields(hook: str, request: Request, decision: Decision, seconds: float) -> d
 
     Findings by rule, action and path. The record only where the pod does not have it: it stands on the pod and in the audit log.
     """
-    found: dict[str, Any] = {
+    line: dict[str, Any] = {
         "hook": hook,
         "uid": request.uid,
-        "namespace": request.namespace[:_LONGEST],
-        "pod": (request.name or f"{request.generated}*")[:_LONGEST],
+        "namespace": request.namespace[:_MAX_NAME],
+        "pod": (request.name or f"{request.generated}*")[:_MAX_NAME],
         "us": round(seconds * 1e6),
     }
     if (placement := decision.placement) is not None:
-        found |= {"node": placement.nodes[0].node} if placement.nodes else {"why": placement.reason}
+        line |= {"node": placement.nodes[0].node} if placement.nodes else {"why": placement.reason}
     if request.dry_run:
-        found["dryRun"] = True
-    found["profile"] = decision.profile
+        line["dryRun"] = True
+    line["profile"] = decision.profile
     if decision.record and decision.patch is None:
-        found["record"] = orjson.Fragment(decision.record)
+        line["record"] = orjson.Fragment(decision.record)
     if decision.findings:
-        found["findings"] = [[unit, action, finding.path] for unit, action, finding in decision.findings]
-    return found
+        line["findings"] = [[unit, action, finding.path] for unit, action, finding in decision.findings]
+    return line

@@ -20,13 +20,13 @@ import structlog
 Logger = structlog.typing.FilteringBoundLogger
 
 
-class Few:
-    """So many lines in a second pass; how many did not is a line of its own, in the next second that has any."""
+class LineLimit:
+    """So many lines a second are written. How many were left out is a line of its own, in the next second that has any."""
 
-    def __init__(self, log: Logger, what: str, most: int, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, log: Logger, what: str, limit: int, clock: Callable[[], float] = monotonic) -> None:
         self._log = log
         self._what = what
-        self._most = most
+        self._limit = limit
         self._clock = clock
         self._second = 0
         self._passed = 0
@@ -40,7 +40,7 @@ class Few:
             self._second, self._passed, self._left_out = second, 0, 0
             if left_out:
                 self._log.warning("lines left out", what=self._what, count=left_out)
-        if self._passed < self._most:
+        if self._passed < self._limit:
             self._passed += 1
             return True
         self._left_out += 1
@@ -48,7 +48,7 @@ class Few:
 
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-_LONGEST = 500
+_MAX_MESSAGE = 500
 """Characters of a message that another library wrote: it may be a stranger's."""
 
 
@@ -63,7 +63,7 @@ def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logg
     )
     logger: Logger = structlog.get_logger().bind()
     root = logging.getLogger()
-    root.handlers = [_Others(logger)]
+    root.handlers = [_LibraryLogs(logger)]
     root.setLevel(max(level, logging.WARNING))
     return logger
 
@@ -74,7 +74,7 @@ def _render(_: Any, level: str, event: MutableMapping[str, Any]) -> bytes:
     return orjson.dumps(fields, default=str, option=_OPTIONS)
 
 
-class _Others(logging.Handler):
+class _LibraryLogs(logging.Handler):
     """Records of the standard library's logging: aiohttp, asyncio."""
 
     def __init__(self, logger: Logger) -> None:
@@ -82,8 +82,8 @@ class _Others(logging.Handler):
         self._logger = logger
 
     def emit(self, record: logging.LogRecord) -> None:
-        found = cause(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
-        self._logger.log(record.levelno, record.getMessage()[:_LONGEST], source=record.name, **found)
+        fields = cause(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
+        self._logger.log(record.levelno, record.getMessage()[:_MAX_MESSAGE], source=record.name, **fields)
 
 
 def cause(error: BaseException) -> Mapping[str, Any]:

@@ -31,7 +31,9 @@ from webhook.text import listed
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
-MOST_TRUSTED = 4  # the current CA and those that replicas may still serve, even if somebody makes ever new ones
+MAX_AUTHORITIES = (
+    4  # of a bundle: the current CA and those that replicas may still serve, however often somebody makes new ones
+)
 SKEW = timedelta(hours=1)
 """Certificates begin this long before they are made: the clocks of control plane and nodes are never quite equal."""
 
@@ -55,15 +57,7 @@ def make_ca(now: datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     # The day in the name tells one CA of a bundle from the next; verifiers go by the key identifiers.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"gpu-admission CA {now:%Y-%m-%d}")])
-    certificate = (
-        _builder(name, name, key.public_key(), now, CA_LIFE)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(sign_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-        .sign(key, SHA256())
-    )
-    return _pair(certificate, key)
+    return _issued(name, key, name, key, now, CA_LIFE, x509.BasicConstraints(ca=True, path_length=0))
 
 
 def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
@@ -77,20 +71,12 @@ def make_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
     if now >= issuer[0].not_valid_after_utc:
         raise CertificateError(f"the CA ended at {_minute(issuer[0].not_valid_after_utc)}: make a new one")
     key = ec.generate_private_key(ec.SECP256R1())
-    alternatives = [_alternative(name) for name in names]
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-admission")])
     life = min(LEAF_LIFE, issuer[0].not_valid_after_utc - now)
-    certificate = (
-        _builder(subject, issuer[0].subject, key.public_key(), now, life)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(sign_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
-        .sign(issuer_key, SHA256())
-    )
-    return _pair(certificate, key)
+    server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    san = x509.SubjectAlternativeName([_alternative(name) for name in names])
+    constraints = x509.BasicConstraints(ca=False, path_length=None)
+    return _issued(subject, key, issuer[0].subject, issuer_key, now, life, constraints, server, san)
 
 
 def check(pair: Pair, now: datetime) -> datetime:
@@ -132,22 +118,22 @@ def check_ca(ca: Pair, now: datetime) -> None:
     """Raises CertificateError where `ca` is no CA that may sign now."""
     check(ca, now)
     try:
-        found = _certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value
+        is_ca = _certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
-        found = x509.BasicConstraints(ca=False, path_length=None)
-    if not found.ca:
+        is_ca = False
+    if not is_ca:
         raise CertificateError("the certificate is not that of a CA: make a new CA")
 
 
 def bundled(ca: Pair, others: Iterable[bytes], now: datetime) -> Pair:
     """`ca`, and behind it the other authorities (PEM) that are still valid: clients are to trust all of them.
 
-    At most MOST_TRUSTED, each once, the first ones. Of `others` what is no certificate is left out.
+    At most MAX_AUTHORITIES, each once, the first ones. Of `others` what is no certificate is left out.
     """
-    found = _certificates(ca.certificate)[:1]
-    found += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
-    kept = list(dict.fromkeys(found))[:MOST_TRUSTED]
-    return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in kept), ca.key)
+    bundle = _certificates(ca.certificate)[:1]
+    bundle += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
+    bundle = list(dict.fromkeys(bundle))[:MAX_AUTHORITIES]
+    return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in bundle), ca.key)
 
 
 def authorities(pem: bytes) -> list[bytes]:
@@ -162,38 +148,43 @@ def made(certificate: bytes) -> datetime:
 
 def renewal(certificate: bytes) -> datetime:
     """When to renew: after two thirds of its life, so that a third is left to notice that renewing fails."""
-    found = _certificates(certificate)[0]
-    life = found.not_valid_after_utc - found.not_valid_before_utc
-    return found.not_valid_before_utc + life * 2 / 3
+    begins, ends = _certificates(certificate)[0].not_valid_before_utc, _certificates(certificate)[0].not_valid_after_utc
+    return begins + (ends - begins) * 2 / 3
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
-) -> x509.CertificateBuilder:
-    now = now.astimezone(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
-        .not_valid_after(now + life)
+def _issued(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    now: datetime,
+    life: timedelta,
+    constraints: x509.BasicConstraints,
+    *extensions: x509.ExtensionType,
+) -> Pair:
+    usage = dict.fromkeys(_USAGES, False) | dict.fromkeys(_CA_USAGES if constraints.ca else _LEAF_USAGES, True)
+    builder = (
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now.astimezone(UTC) - SKEW)
+        .not_valid_after(now.astimezone(UTC) + life)
+        .add_extension(constraints, critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    certificate = builder.sign(issuer_key, SHA256())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Pair(certificate.public_bytes(Encoding.PEM), private)
 
 
-def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not sign_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=sign_certificates,
-        crl_sign=sign_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+_CA_USAGES, _LEAF_USAGES = ("key_cert_sign", "crl_sign"), ("digital_signature",)
+_USAGES = (
+    *(*_CA_USAGES, *_LEAF_USAGES),
+    *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only"),
+)
+"""All that there are: each has to be given."""
 
 
 def _alternative(name: str) -> x509.GeneralName:
@@ -205,16 +196,10 @@ def _alternative(name: str) -> x509.GeneralName:
 
 def _alternatives(certificate: x509.Certificate) -> list[str]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    return [*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))]
-
-
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
-    return Pair(
-        certificate.public_bytes(Encoding.PEM), key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
 
 
 def _load(pair: Pair) -> tuple[list[x509.Certificate], PrivateKeyTypes]:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from webhook.errors import CertificateError
 from webhook.tls.issue import Pair, authorities, bundled, check_ca, check_issued, made, make_ca, make_leaf, renewal
 
-TRUSTED = timedelta(hours=1)
-"""For replicas to leave an older CA. So often there is a new one at most, however often somebody empties the Secret."""
+OVERLAP = timedelta(hours=1)
+"""How long an older CA stays trusted, so that every replica changes to the new one. There is at most one new CA in this time,
+however often somebody empties the Secret."""
 
 
 class Material(NamedTuple):
@@ -31,34 +32,34 @@ class Trusted(NamedTuple):
 
 
 def plan(
-    found: Material | None,
+    stored: Material | None,
     names: Iterable[str],
     now: datetime,
     trusted: Trusted = Trusted(),  # noqa: B008  it cannot be changed
     last: Material | None = None,
 ) -> Material:
-    """What should stand in the Secret: equal to `found` where nothing is wrong with that. Not deterministic: new keys.
+    """What should stand in the Secret: equal to `stored` where nothing is wrong with that. Not deterministic: new keys.
 
     `last`: what stood there before. It is written back where its CA is new, instead of making one more.
     """
     names = tuple(names)
     try:
-        if found is None:
+        if stored is None:
             raise CertificateError("there is none yet")
-        check_ca(found.ca, now)
+        check_ca(stored.ca, now)
     except CertificateError:
-        if last is not None and now < made(last.ca.certificate) + TRUSTED:
+        if last is not None and now < made(last.ca.certificate) + OVERLAP:
             return plan(last, names, now, trusted)
         return _anew(names, now, trusted.served, last.ca.certificate if last else b"", *trusted.by_hooks)
-    if now >= renewal(found.ca.certificate):
-        return _anew(names, now, trusted.served, found.ca.certificate)
-    ca = found.ca
+    if now >= renewal(stored.ca.certificate):
+        return _anew(names, now, trusted.served, stored.ca.certificate)
+    ca = stored.ca
     if not set(authorities(trusted.served)) <= set(authorities(ca.certificate)):
         ca = bundled(ca, [trusted.served, ca.certificate], now)
     try:
-        check_issued(found.leaf, ca.certificate, names, now)
-        if now < renewal(found.leaf.certificate):
-            return Material(ca, found.leaf)
+        check_issued(stored.leaf, ca.certificate, names, now)
+        if now < renewal(stored.leaf.certificate):
+            return Material(ca, stored.leaf)
     except CertificateError:
         pass
     try:

@@ -1,7 +1,5 @@
-"""What is remembered changes how soon an answer is there, never what it is: a server that has seen everything against a
-fresh one, on 20,000 bodies; and what is kept is bounded in bytes.
-
-Covers admission.reduced.
+"""What the server has seen before never changes an answer, but for the nodes: one that has seen everything against a fresh one,
+on 20,000 bodies.
 """
 
 from __future__ import annotations
@@ -13,20 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 
 from tests.builders import GPU, container, pod
 from tests.served import NODES, POLICY, PROFILES, Server, cluster, plain_pod, review
-from webhook.admission import pods
-from webhook.admission.decision_cache import LARGEST_KEY, DecisionCache
-from webhook.admission.reduced import key_of, reduced
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import DECISION
-from webhook.kube.review import parse_review
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 
-RECORDED = [path.read_bytes() for path in sorted(Path(__file__).parent.joinpath("data").glob("*.json"))]
+RECORDED = [path.read_bytes() for path in sorted(Path(__file__).parent.joinpath("data", "reviews").glob("*/*.json"))]
 TOKEN = {"name": "kube-api-access-x7k2p", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
 
 
@@ -44,49 +37,6 @@ def replica(number: int = 0, **changes: Any) -> dict[str, Any]:
     return made
 
 
-# --- what must not change: other pods are decided by themselves -------------------------------------------------------
-
-
-def _changed(**metadata: Any) -> dict[str, Any]:
-    made = replica(1)
-    return made | {"metadata": made["metadata"] | metadata}
-
-
-OTHER_REPLICA = [
-    pytest.param(_changed(name="Bad_Name"), {}, id="a name of its own"),
-    pytest.param(_changed(labels={"app": "other"}), {}, id="another label"),
-    pytest.param(_changed(annotations={"note": "x"}), {}, id="an annotation"),
-    pytest.param(replica(1, hostPID=True), {}, id="another spec"),
-    pytest.param(replica(1), {"userInfo": {"username": "joe"}}, id="another user"),
-    pytest.param(replica(1), {"userInfo": {"username": "jane", "groups": ["admins"]}}, id="another group"),
-    pytest.param(replica(1), {"namespace": "void"}, id="another namespace"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("obj", "request_"), OTHER_REPLICA)
-def test_another_pod_has_another_key(obj: dict[str, Any], request_: dict[str, Any]) -> None:
-    assert _key(review(obj, **request_)) != _key(review(replica()))
-
-
-def _key(body: bytes) -> bytes:
-    return key_of(reduced(parse_review(body)))
-
-
-def test_what_is_outside_the_key_cannot_be_read() -> None:
-    """The reduced request has nothing that is not in its key."""
-    asked = reduced(parse_review(review(replica(7), uid="u-7", dryRun=True)))
-    assert orjson.loads(key_of(asked)) == orjson.loads(orjson.dumps([*asked]))
-    assert (asked.uid, asked.dry_run, asked.old) == ("", False, None)
-    assert set(asked.object or {}) == {"metadata", "spec"}
-    assert set((asked.object or {})["metadata"]) <= {"namespace", "generateName", "labels", "ownerReferences"}
-
-
-def test_a_volume_that_only_has_the_name_of_the_tokens_volume_keeps_it() -> None:
-    for volume in ({"name": TOKEN["name"], "hostPath": {"path": "/dev"}}, TOKEN | {"name": "kube-api-access-x7k2p9"}):
-        asked = parse_review(review(pod(volumes=[volume])))
-        assert reduced(asked).object == {key: (asked.object or {})[key] for key in ("metadata", "spec")}
-
-
 def test_a_refusal_of_one_name_is_not_given_to_another() -> None:
     """Seen: a bad name beside a generateName made every later replica refused, and the other way round."""
     conflict = {"name": "main", "image": "a", "resources": {"limits": {GPU: "2"}, "requests": {GPU: "1"}}}
@@ -99,30 +49,17 @@ def test_a_refusal_of_one_name_is_not_given_to_another() -> None:
         assert server.mutate(obj)["status"]["message"].startswith(called)
 
 
-def test_the_validating_hook_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_validating_hook_remembers_nothing() -> None:
     """Seen: a privileged pod with itself as the old object was allowed, and from then on without one."""
     thief = pod(container() | {"securityContext": {"privileged": True}})
     server = Server()
     for extra in ({"oldObject": thief}, {}, {"operation": "UPDATE", "oldObject": thief}, {}, {"oldObject": thief}):
         assert server.validate(thief, **extra)["allowed"] is ("operation" in extra)
-    asked = []
-    honest = pods.validate
-    monkeypatch.setattr(pods, "validate", lambda *args: asked.append(1) or honest(*args))
-    for _ in range(3):
-        server.validate(plain_pod())
-    assert len(asked) == 3
 
 
-# --- what must: replicas are prepared once ----------------------------------------------------------------------------
-
-
-def test_replicas_are_prepared_once_and_placed_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = []
-    honest = pods.prepare
-    monkeypatch.setattr(pods, "prepare", lambda *args: prepared.append(1) or honest(*args))
+def test_replicas_are_placed_each_by_itself() -> None:
     server = Server()
     nodes = [_nodes(server.mutate(replica(number)))[0] for number in range(6)]
-    assert len(prepared) == 1
     assert len(set(nodes)) == 3, "replicas are kept apart: each sees where the others went"
 
 
@@ -135,16 +72,6 @@ def test_a_change_of_policy_or_of_what_units_read_is_seen_at_once() -> None:
     assert any("does not exist" in text for text in server.mutate(replica(2))["warnings"])
     server.state.namespaces.seen({"metadata": {"name": "default"}})
     assert server.mutate(replica(3)) == {"uid": "u-1", "allowed": True}, "it has not opted in any more"
-
-
-def test_what_is_kept_is_bounded_in_bytes() -> None:
-    cache, view = DecisionCache(100_000), cluster().view(100.0)
-    for number in range(300):
-        cache.prepare(reduced(parse_review(review(replica(0, hostname=f"h{number}")))), POLICY, view, None)
-    large = replica(0, hostname="x" * LARGEST_KEY)
-    cache.prepare(reduced(parse_review(review(large))), POLICY, view, None)
-    kept = sum(map(len, cache._kept))
-    assert 50_000 < kept == cache._bytes <= 100_000
 
 
 def _nodes(response: dict[str, Any]) -> list[str]:

@@ -1,0 +1,421 @@
+"""Causes of waiting, each made on a real scheduler: the cluster, the pod, what is to be said, and the fix as a person applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, pod
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+
+
+@dataclass
+class Kit:
+    """What a fix has at hand."""
+
+    api: Api
+    namespace: str
+    pod: Json
+
+    async def again(self, **change: Any) -> None:
+        """Delete the pod, and create it with a spec that is changed so; None removes a field."""
+        await self.api.delete("Pod", self.pod["metadata"]["name"], self.namespace, grace=0)
+
+        async def gone() -> bool:
+            return not [
+                p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]
+            ]
+
+        await wait_until(gone, 20, "the pod gone")
+        spec = {name: value for name, value in {**self.pod["spec"], **change}.items() if value is not None}
+        await self.api.create({**self.pod, "spec": spec}, self.namespace)
+
+    async def asks(self, **limits: str) -> None:
+        """Again, asking for other resources; `_` stands for `/`, `__` for `.`."""
+        await self.again(containers=[asking({_key(name): amount for name, amount in limits.items()})])
+
+    async def patch(self, kind: str, name: str, change: Any, namespaced: bool = False, **more: Any) -> None:
+        await self.api.patch(kind, name, change, self.namespace if namespaced else None, **more)
+
+    async def end(self, *names: str) -> None:
+        for name in names:
+            await self.api.delete("Pod", name, self.namespace, grace=0)
+
+
+Fix = Callable[[Kit], Awaitable[Any]]
+
+
+@dataclass
+class Case:
+    """`first`: the word of the first cause. `says`: a part of what the scheduler says; "" where it says nothing."""
+
+    id: str
+    first: str
+    text: str
+    nodes: Iterable[Json]
+    pod: Json
+    says: str
+    fix: Fix
+    before: list[Json] = field(default_factory=list)
+    """Created first; the pods among them are bound before the pod comes."""
+    about: str = ""
+    """The name that the answer has, where it is not the pod's."""
+
+
+def asking(limits: Json, **fields: Any) -> Json:
+    return {
+        "name": "main",
+        "image": "registry.example/app:1",
+        "resources": {"limits": limits, "requests": limits},
+        **fields,
+    }
+
+
+def _key(name: str) -> str:
+    return {"gpu": GPU, "shared": "nvidia.com/gpu.shared", "storage": "ephemeral-storage"}.get(name, name)
+
+
+def one(**same: Any) -> list[Json]:
+    return [node("p-a", **same)]
+
+
+def two(**same: Any) -> list[Json]:
+    return [node("p-a", zone="zone-a", **same), node("p-b", zone="zone-b", **same)]
+
+
+def waits(gpus: int = 1, **spec: Any) -> Json:
+    return pod("waits", gpus, **spec)
+
+
+def cpu(limits: Json, name: str = "waits", **spec: Any) -> Json:
+    return {**pod(name, 0), "spec": {"containers": [asking(limits)], **spec}}
+
+
+def held(name: str, gpus: int, on: str = "p-a", **spec: Any) -> Json:
+    """A pod that has GPUs of a node already."""
+    return pod(name, gpus, nodeSelector={HOSTNAME: on}, **spec)
+
+
+def affine(kind: str, app: str, key: str = HOSTNAME) -> Json:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def node_affinity(*expressions: Json) -> Json:
+    required = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def claim(name: str, **spec: Any) -> Json:
+    asked = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+        **spec,
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked}
+
+
+def volume(name: str, **spec: Any) -> Json:
+    asked = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "", **spec}
+    if "csi" not in asked:
+        asked["hostPath"] = {"path": "/x"}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": asked}
+
+
+def mounts(*claims: str) -> Json:
+    return {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": c}} for n, c in enumerate(claims)]}
+
+
+def in_zone(zone: str) -> Json:
+    expression = {"key": ZONE, "operator": "In", "values": [zone]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+def device_claim(name: str, count: int = 1) -> Json:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
+    spec = {"devices": {"requests": [request]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def device_slice(name: str, on: str, devices: int) -> Json:
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": on,
+        "pool": pool,
+        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
+    }
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+DEVICE_CLASS: Json = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu.example.com"},
+    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
+}
+CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+CSI = {"csi": {"driver": "csi.example.com", "volumeHandle": "h1"}, "claimRef": None}
+
+
+def priority(name: str, value: int, policy: str) -> Json:
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return {**head, "value": value, "preemptionPolicy": policy}
+
+
+def csi_node(name: str, count: int) -> Json:
+    driver = {"name": "csi.example.com", "nodeID": name, "allocatable": {"count": count}}
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}
+    return {**head, "spec": {"drivers": [driver]}}
+
+
+def _spread() -> Json:
+    selector = {"matchLabels": {"app": "waits"}}
+    return {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+
+
+def quota(gpus: str) -> Json:
+    hard = {"requests.nvidia.com/gpu": gpus}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpus"}, "spec": {"hard": hard}}
+
+
+A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
+TOLERATION = {"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
+LIMITS: Json = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small"},
+    "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
+}
+
+CASES = [
+    Case(
+        "a taint", "untoleratedTaint", "node p-a: tainted team=x:NoSchedule, which the pod does not tolerate",
+        one(taints=["team=x:NoSchedule"]), waits(), "untolerated taint",
+        lambda k: k.again(tolerations=[TOLERATION]),
+    ),
+    Case(
+        "a cordon", "cordoned", "node p-a: cordoned (spec.unschedulable)", one(cordoned=True), waits(), "were unschedulable",
+        lambda k: k.patch("Node", "p-a", {"spec": {"unschedulable": None}}),
+    ),
+    Case(
+        "a node that is down", "notReady", "node p-a: not-ready", one(ready=False), waits(), "untolerated taint",
+        lambda k: clusters.set_ready(k.api, "p-a", True),
+    ),
+    Case(
+        "a selector with a misspelt value", "nodeSelector",
+        "nodeSelector nvidia.com/gpu.product=NVIDIA-A100 is on no node; nearest: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB; "
+        "nodes have NVIDIA-A100-SXM4-80GB",
+        one(), waits(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100"}), "node affinity/selector",
+        lambda k: k.again(nodeSelector={"nvidia.com/gpu.product": A100}),
+    ),
+    Case(
+        "a selector by a label that no node has", "nodeSelector",
+        'nodeSelector gpu-type=a100 is on no node; no node has a label "gpu-type"',
+        one(), waits(nodeSelector={"gpu-type": "a100"}), "node affinity/selector",
+        lambda k: k.patch("Node", "p-a", {"metadata": {"labels": {"gpu-type": "a100"}}}),
+    ),
+    Case(
+        "a selector of nodes that are full, and others", "nodeSelector",
+        "nodeSelector nvidia.com/gpu.product=NVIDIA-L4 is on 1 node of 2 (p-b); node p-a without it",
+        [node("p-a"), node("p-b", 1, L4)], waits(nodeSelector={"nvidia.com/gpu.product": L4}), "node affinity/selector",
+        lambda k: k.again(nodeSelector=None), [held("other", 1, "p-b")],
+    ),
+    Case(
+        "required node affinity", "nodeAffinity",
+        "required node affinity «topology.kubernetes.io/zone In zone-x» matches no node; "
+        "nearest: topology.kubernetes.io/zone=zone-a; nodes have zone-a",
+        one(), waits(affinity=node_affinity({"key": ZONE, "operator": "In", "values": ["zone-x"]})), "node affinity/selector",
+        lambda k: k.again(affinity=node_affinity({"key": ZONE, "operator": "In", "values": ["zone-a"]})),
+    ),
+    Case(
+        "a pin to a node that is full", "pinnedNode", "pinned to 1 node (p-a) by its manifest",
+        two(), waits(8, affinity=node_affinity({"key": HOSTNAME, "operator": "In", "values": ["p-a"]})), "node affinity/selector",
+        lambda k: k.again(affinity=None), [held("other", 1)],
+    ),
+    Case(
+        "more CPU than any node has", "moreThanAnyNode", "asks for 250 cpu, and no node has more than 128",
+        one(), cpu({"cpu": "250"}), "Insufficient cpu", lambda k: k.asks(cpu="128"),
+    ),
+    Case(
+        "CPU that others have", "insufficientCpu", "node p-a: short of cpu: 100 asked for, at most 48 free",
+        one(), cpu({"cpu": "100"}), "Insufficient cpu", lambda k: k.asks(cpu="48"), [cpu({"cpu": "80"}, "other")],
+    ),
+    Case(
+        "memory that others have", "insufficientMemory", "node p-a: short of memory: 800Gi asked for, at most 524Gi free",
+        one(), cpu({"memory": "800Gi"}), "Insufficient memory", lambda k: k.asks(memory="524Gi"), [cpu({"memory": "500Gi"}, "other")],
+    ),
+    Case(
+        "ephemeral storage that others have", "insufficientEphemeralStorage",
+        "node p-a: short of ephemeral-storage: 800Gi asked for, at most 524Gi free",
+        one(), cpu({"ephemeral-storage": "800Gi"}), "Insufficient ephemeral-storage",
+        lambda k: k.asks(storage="524Gi"), [cpu({"ephemeral-storage": "500Gi"}, "other")],
+    ),
+    Case(
+        "as many pods as the kubelet takes", "tooManyPods", "node p-a: full: 1 pods at most, says the kubelet",
+        one(resources={"pods": "1"}), waits(), "Too many pods", lambda k: k.end("other"), [pod("other", 1)],
+    ),
+    Case(
+        "GPUs that a Job has", "gpusTaken",
+        "all GPUs are taken: 4 nvidia.com/gpu asked for; free on node p-a: 2 in all, at most 2 on one",
+        one(), waits(4), "Insufficient nvidia.com/gpu", lambda k: k.end("other"), [held("other", 6)],
+    ),
+    Case(
+        "GPUs that are free but apart", "gpusFragmented",
+        "GPUs are free but apart: 8 nvidia.com/gpu asked for; free on nodes p-a, p-b: 8 in all, at most 4 on one",
+        two(), waits(8), "Insufficient nvidia.com/gpu", lambda k: k.asks(gpu="4"), [held("one", 4), held("two", 4, "p-b")],
+    ),
+    Case(
+        "more GPUs than any node has", "moreThanAnyNode", "asks for 16 nvidia.com/gpu, and no node has more than 8",
+        one(), waits(16), "Insufficient nvidia.com/gpu", lambda k: k.asks(gpu="8"),
+    ),
+    Case(
+        "nodes that are too small, and a larger one that is full", "nodesTooSmall",
+        "node p-a: too small: 8 nvidia.com/gpu asked for, 4 there when empty",
+        [node("p-a", 4), node("p-b", 8)], waits(8), "Insufficient nvidia.com/gpu",
+        lambda k: k.asks(gpu="4"), [held("other", 1, "p-b")],
+    ),
+    Case(
+        "a resource that is misspelt", "unknownResource", "no node offers nvidia.com/gpus; they offer nvidia.com/gpu",
+        one(), waits(resource="nvidia.com/gpus"), "Insufficient nvidia.com/gpus", lambda k: k.asks(gpu="1"),
+    ),
+    Case(
+        "a node without its device plugin", "devicePluginMissing",
+        "p-a has GPUs by the labels, but the device plugin offers none",
+        one(resources={GPU: "0"}), waits(), "Insufficient nvidia.com/gpu",
+        lambda k: k.patch("Node", "p-a", {"status": {"allocatable": {GPU: "8"}, "capacity": {GPU: "8"}}}, subresource="status"),
+    ),
+    Case(
+        "time-sliced nodes under another name", "otherGpuResource", "node p-b: nvidia.com/gpu.shared in place of nvidia.com/gpu",
+        [node("p-a", 1), node("p-b", 2, "Tesla-T4", replicas=4, renamed=True)], waits(), "Insufficient nvidia.com/gpu",
+        lambda k: k.asks(shared="1"), [held("other", 1)],
+    ),
+    Case(
+        "a host port", "hostPort", "host ports taken on node p-a: 8080 by NAMESPACE/other",
+        one(), {**pod("waits"), "spec": {"containers": [asking({GPU: "1"}, ports=[{"containerPort": 80, "hostPort": 8080}])]}},
+        "free ports", lambda k: k.asks(gpu="1"),
+        [{**pod("other"), "spec": {"containers": [asking({GPU: "1"}, ports=[{"containerPort": 80, "hostPort": 8080}])]}}],
+    ),
+    Case(
+        "its own anti-affinity", "podAntiAffinity", "its pod anti-affinity keeps it from node p-a, where pod/other are",
+        one(), waits(**affine("podAntiAffinity", "other")), "anti-affinity rules", lambda k: k.again(affinity=None), [pod("other")],
+    ),
+    Case(
+        "the anti-affinity of others", "existingAntiAffinity", "anti-affinity of pod/other keeps pods with these labels from node p-a",
+        one(), waits(), "existing pods anti-affinity", lambda k: k.end("other"), [pod("other", **affine("podAntiAffinity", "waits"))],
+    ),
+    Case(
+        "affinity to pods that are not there", "podAffinity",
+        "required pod affinity wants pods with app=other in the same kubernetes.io/hostname: none where node p-a",
+        one(), waits(**affine("podAffinity", "other")), "pod affinity rules", lambda k: k.api.create(pod("other"), k.namespace),
+    ),
+    Case(
+        "topology spread", "topologySpread",
+        "topology spread over kubernetes.io/hostname with maxSkew 1 (pods now: p-a 1, p-b 0) keeps it from node p-a",
+        [node("p-a"), node("p-b", 1)], waits(topologySpreadConstraints=[_spread()]), "topology spread",
+        lambda k: k.again(topologySpreadConstraints=[{**_spread(), "whenUnsatisfiable": "ScheduleAnyway"}]),
+        [held("one", 1, labels={"app": "waits"}), held("two", 1, "p-b", labels={"app": "two"})],
+    ),
+    Case(
+        "a volume claim that is not there", "volumeClaimMissing", "PersistentVolumeClaim data does not exist in NAMESPACE",
+        one(), waits(**mounts("data")), 'persistentvolumeclaim "data" not found',
+        lambda k: _create(k, volume("pv-missing"), claim("data", volumeName="pv-missing")),
+    ),
+    Case(
+        "a volume claim that nothing binds", "volumeClaimUnbound", "PersistentVolumeClaim data is not bound",
+        one(), waits(**mounts("data")), "unbound immediate PersistentVolumeClaims",
+        lambda k: _create(k, volume("pv-unbound", storageClassName="slow")),
+        [claim("data", storageClassName="slow"), {
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "slow"},
+            "provisioner": "kubernetes.io/no-provisioner"}],
+    ),
+    Case(
+        "a storage class that is not there", "storageClassMissing",
+        'PersistentVolumeClaim data wants StorageClass "fast", which does not exist',
+        one(), waits(**mounts("data")), "unbound immediate PersistentVolumeClaims",
+        lambda k: _create(k, volume("pv-class", storageClassName="fast")), [claim("data", storageClassName="fast")],
+    ),
+    Case(
+        "a volume in another zone", "gpusTaken", "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-b: 7 in all, at most 7 on one",
+        two(), waits(8, **mounts("data")), "node affinity", lambda k: k.end("other"),
+        [volume("pv-zone", nodeAffinity=in_zone("zone-b")), claim("data", volumeName="pv-zone"), held("other", 1, "p-b")],
+    ),
+    Case(
+        "a DRA claim that is not there", "claimMissing", 'ResourceClaim "c" does not exist in NAMESPACE',
+        one(), waits(0, **CLAIMING), "", lambda k: _create(k, DEVICE_CLASS, device_slice("s-missing", "p-a", 1), device_claim("c")),
+    ),
+    Case(
+        "a device class that is not there", "deviceClassMissing", 'DeviceClass "gpu.example.com" does not exist (claim c)',
+        one(), waits(0, **CLAIMING), "device class gpu.example.com does not exist",
+        lambda k: _create(k, DEVICE_CLASS), [device_slice("s-class", "p-a", 1), device_claim("c")],
+    ),
+    Case(
+        "more devices than a node has", "noDevice",
+        "claim c: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
+        one(), waits(0, **CLAIMING), "cannot allocate all claims",
+        lambda k: k.patch("ResourceSlice", "s-few", {"spec": device_slice("s-few", "p-a", 2)["spec"]}),
+        [DEVICE_CLASS, device_slice("s-few", "p-a", 1), device_claim("c", 2)],
+    ),
+    Case(
+        "a scheduling gate", "schedulingGate", "scheduling gates example.com/wait: no scheduler looks at it until they are gone",
+        one(), waits(schedulingGates=[{"name": "example.com/wait"}]), "blocked due to non-empty scheduling gates",
+        lambda k: k.patch("Pod", "waits", {"spec": {"schedulingGates": []}}, True),
+    ),
+    Case(
+        "a scheduler that nobody is", "unknownScheduler",
+        'no scheduler "default-sheduler" was ever seen to do anything here; there are default-scheduler',
+        one(), waits(schedulerName="default-sheduler"), "", lambda k: k.again(schedulerName=None),
+    ),
+    Case(
+        "a class that never preempts", "gpusTaken",
+        "all GPUs are taken: 8 nvidia.com/gpu asked for; free on node p-a: 0 in all, at most 0 on one",
+        one(), waits(8, priorityClassName="p-never"), "preemptionPolicy=Never",
+        lambda k: k.again(priorityClassName="p-high"),
+        [priority("p-never", 1000, "Never"), priority("p-high", 1000, "PreemptLowerPriority"), held("other", 8)],
+    ),
+    Case(
+        "a claim for one pod alone", "volumeInUse", "PersistentVolumeClaim data is ReadWriteOncePod, and pod NAMESPACE/other has it",
+        one(), waits(**mounts("data")), "ReadWriteOncePod", lambda k: k.end("other"),
+        [volume("pv-alone", accessModes=["ReadWriteOncePod"]), claim("data", volumeName="pv-alone", accessModes=["ReadWriteOncePod"]),
+         pod("other", **mounts("data"))],
+    ),
+    Case(
+        "as many volumes as can be attached", "volumeLimit",
+        "node p-a: as many volumes as can be attached: csi.example.com takes 1 on a node",
+        one(), waits(**mounts("two")), "exceed max volume count", lambda k: k.end("other"),
+        [csi_node("p-a", 1), volume("pv-one", csi={"driver": "csi.example.com", "volumeHandle": "h1"}), claim("one", volumeName="pv-one"),
+         volume("pv-two", csi={"driver": "csi.example.com", "volumeHandle": "h2"}), claim("two", volumeName="pv-two"),
+         pod("other", **mounts("one"))],
+    ),
+    Case(
+        "a quota", "quotaExceeded",
+        "1 pod could not be created: quota gpus: requests.nvidia.com/gpu=0 used, requests.nvidia.com/gpu=2 asked for, "
+        "requests.nvidia.com/gpu=1 at most",
+        one(), deployment("waits", 1, 2), "", lambda k: k.patch("ResourceQuota", "gpus", {"spec": quota("2")["spec"]}, True),
+        [quota("1")], "replicaset/waits-",
+    ),
+    Case(
+        "a limit range", "limitRange", "1 pod could not be created: ", one(),
+        deployment("waits", 1, 0, container={"resources": {"limits": {"cpu": "4"}}}), "",
+        lambda k: k.api.delete("LimitRange", "small", k.namespace), [LIMITS], "replicaset/waits-",
+    ),
+]  # fmt: skip
+
+
+async def _create(kit: Kit, *objects: Json) -> None:
+    for obj in objects:
+        await make(kit.api, kit.namespace, obj)
+
+
+async def make(api: Api, namespace: str, obj: Json) -> None:
+    """Create an object; in the namespace, if its kind has one."""
+    everywhere = ("PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "CSINode")
+    await api.create(obj, None if obj["kind"] in everywhere else namespace)

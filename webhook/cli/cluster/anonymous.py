@@ -1,0 +1,101 @@
+"""Takes names out of a snapshot: what is needed to decide and to explain stays, who it is about does not.
+
+Names of objects, of nodes, images and the values of labels become hashes, the same name the same hash everywhere, in text
+too. Environment, commands, data and annotations but our own go. Names that everybody has stay: those of resources and of
+labels, values of well-known labels, priority classes of the system. A hash of a name that can be guessed can be guessed too,
+so each snapshot hashes with a key of its own, which is thrown away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from secrets import token_bytes
+from typing import Any, Final
+
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.kube.pod import DECISION
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_KEPT: Final = frozenset(
+    ("", "default", "kube-system", "kube-public", "kube-node-lease", OUR_NAMESPACE, "true", "false")
+)
+_KNOWN: Final = (
+    *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "gpu-admission.io", "cloud.google.com"),
+    *("karpenter.sh", "k8s.aws", "eks.amazonaws.com", "azure.com", "node-restriction"),
+)
+"""Domains of labels whose values say what a node is, not whose it is."""
+_NAMING: Final = frozenset(("kubernetes.io/hostname", "kubernetes.io/metadata.name", "app.kubernetes.io/name"))
+_NAMING_PREFIX: Final = (
+    "app.kubernetes.io/",
+    "batch.kubernetes.io/",
+    "apps.kubernetes.io/",
+    "statefulset.kubernetes.io/",
+)
+_OUT: Final = frozenset(
+    [
+        *(
+            "env",
+            "envFrom",
+            "command",
+            "args",
+            "data",
+            "binaryData",
+            "stringData",
+            "managedFields",
+            "lifecycle",
+            "images",
+        ),
+        *("livenessProbe", "readinessProbe", "startupProbe", "imageID", "containerID", "addresses"),
+        *("podIP", "podIPs", "hostIP", "hostIPs"),
+    ]
+)
+_PUBLIC: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
+
+
+def anonymous(snapshot: Snapshot) -> Snapshot:
+    """The same cluster, without names. The policy goes too: its ConfigMap is data."""
+    hashed = _Hashes()
+    for kind, objects in snapshot.objects.items():
+        for obj in objects:
+            hashed.learn(kind, obj)
+    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in snapshot.objects.items()}
+    return Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
+
+
+class _Hashes:
+    def __init__(self) -> None:
+        self._key = token_bytes(16)
+        self._of: dict[str, str] = {}
+
+    def learn(self, kind: str, obj: Object) -> None:
+        metadata = obj["metadata"]
+        names = [metadata.get("namespace"), *_values(metadata.get("labels"))]
+        if kind not in _PUBLIC:
+            names += [metadata.get("name"), (metadata.get("generateName") or "").rstrip("-")]
+        template = ((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}
+        names += _values(template.get("labels"))
+        for name in names:
+            if name and name not in _KEPT and not name.startswith("system-") and name not in self._of:
+                self._of[name] = "x" + blake2b(name.encode(), key=self._key, digest_size=5).hexdigest()
+
+    def without(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            if key == "annotations":
+                value = {name: text for name, text in value.items() if name == DECISION}
+            return {name: self.without(each, name) for name, each in value.items() if name not in _OUT}
+        if isinstance(value, list):
+            return [self.without(each, key) for each in value]
+        if not isinstance(value, str):
+            return value
+        if key == "image":
+            return "image"
+        return _TOKEN.sub(lambda found: self._of.get(found[0], found[0]), value) if value else value
+
+
+def _values(labels: dict[str, str] | None) -> Iterator[str]:
+    for key, value in (labels or {}).items():
+        named = key in _NAMING or key.startswith(_NAMING_PREFIX)
+        if named or not key.rpartition("/")[0].endswith(_KNOWN):
+            yield value

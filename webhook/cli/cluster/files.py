@@ -1,0 +1,47 @@
+"""Snapshots as files: a List, as `kubectl get -o json` prints one, with the time and what could not be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from webhook.cli.cluster.kinds import KINDS
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.errors import BadInput
+from webhook.feeds.file import documents_in, objects_in
+
+_MARK: Final = "snapshot"
+_DROPPED: Final = ("managedFields", "selfLink")
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints. Raises BadInput."""
+    found = Snapshot({})
+    for document in documents_in(path):
+        mark = document.get(_MARK) if isinstance(document, dict) else None
+        if isinstance(mark, dict):
+            found.taken = float(mark.get("taken") or 0)
+            found.missing.update(mark.get("missing") or {})
+        for kind, obj in objects_in(document, path):
+            obj.setdefault("kind", kind)
+            if KINDS[kind].namespaced:
+                obj["metadata"].setdefault("namespace", "default")
+            found.objects.setdefault(kind, []).append(obj)
+    return found
+
+
+def write_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Whoever can read the file can read what is in it: it is made readable for its owner alone. Raises BadInput."""
+    items = [obj for objects in snapshot.objects.values() for obj in objects]
+    for obj in items:
+        for key in _DROPPED:
+            obj["metadata"].pop(key, None)
+    mark = {"taken": snapshot.taken, "missing": snapshot.missing}
+    text = orjson.dumps({"apiVersion": "v1", "kind": "List", _MARK: mark, "items": items})
+    try:
+        path.touch(mode=0o600)
+        path.write_bytes(text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,123 @@
+"""Lists a cluster with the rights of a kubeconfig. What may not be read is named, and everything else is read all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from webhook.cli.cluster.kinds import KINDS, OWN, Kind
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.errors import ApiError, BadInput
+from webhook.feeds.access import Access, from_kubeconfig, in_cluster
+from webhook.feeds.api import Api
+
+_PAGE: Final = 500
+_ABSENT, _FORBIDDEN = 404, 403
+_FALLBACK: Final = ("gpu-admission", "kube-system")
+
+
+def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], namespace: str | None = None) -> Snapshot:
+    """List these kinds. `namespace`: the only one that is asked about, used where listing all of them is forbidden.
+
+    Raises BadInput in one line where nothing can be read.
+    """
+    paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+    if any(Path(path).exists() for path in paths.split(os.pathsep)) or kubeconfig:
+        default = _namespace(paths, context)
+        access: Callable[[], Awaitable[Access]] = partial(from_kubeconfig, paths, context)
+    elif "KUBERNETES_SERVICE_HOST" in os.environ:
+        default, access = "default", in_cluster
+    else:
+        raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
+    found = Snapshot({}, taken=time.time(), namespace=default)
+    asyncio.run(_list_all(Api(access), found, list(kinds), namespace))
+    return found
+
+
+def _namespace(paths: str, context: str | None) -> str:
+    """That of the context. Raises BadInput where there is no such context."""
+    from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415  it takes a second
+
+    try:
+        contexts, current = list_kube_config_contexts(paths)
+    except (ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+        raise BadInput(f"--kubeconfig {paths}: {' '.join(str(error).split())}") from None
+    found = next((each for each in contexts if each["name"] == context), None) if context else current
+    if found is None:
+        known = ", ".join(sorted(each["name"] for each in contexts)) or "none"
+        raise BadInput(f"--context {context}: {paths} has no such context: it has {known}")
+    return str(found["context"].get("namespace") or "default")
+
+
+async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str | None) -> None:
+    console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
+
+    def progress(kind: str, count: int) -> None:
+        counts[kind] = count
+        status.update(f"reading {sum(counts.values()):,} objects: {counts.get('Pod', 0):,} pods")
+
+    with console.status("reading the cluster") as status:  # on a terminal only
+        async with api:
+            answers = await asyncio.gather(*[_list(api, kind, namespace, into, progress) for kind in kinds])
+    for kind, objects in zip(kinds, answers, strict=True):
+        if objects is not None:
+            into.objects[kind] = objects
+
+
+async def _list(
+    api: Api, name: str, namespace: str | None, into: Snapshot, progress: Callable[[str, int], None]
+) -> list[Object] | None:
+    """None where it may not be read; the reason is then in `into.missing`."""
+    kind = KINDS[name]
+    try:
+        if name in OWN:
+            return [obj for own in _FALLBACK for obj in await _pages(api, name, kind.path(own), progress)]
+        return await _pages(api, name, kind.path(), progress)
+    except ApiError as error:
+        if error.status == _ABSENT:
+            return []
+        if error.status == _FORBIDDEN and kind.namespaced and namespace and name not in OWN:
+            try:
+                found = await _pages(api, name, kind.path(namespace), progress)
+                into.missing[name] = _forbidden(kind, f"all namespaces; only those of {namespace} are known")
+                return found
+            except ApiError as again:
+                error = again
+        if error.status in (_FORBIDDEN, 401) and not kind.needed:
+            into.missing[name] = _forbidden(kind, OUR_NAMESPACE if name in OWN else "all namespaces")
+            return None
+        raise BadInput(_why(error, kind)) from None
+
+
+def _forbidden(kind: Kind, where: str) -> str:
+    return f"no right to list {kind.plural}{f' of {where}' if kind.namespaced else ''}"
+
+
+def _why(error: ApiError, kind: Kind) -> str:
+    if error.status == _FORBIDDEN:
+        grant = "kubectl create clusterrole gpu-reader --verb=list --resource=nodes,pods,…"
+        said = f"{_forbidden(kind, 'all namespaces')}, and nothing can be said without"
+        return f"{said}. Ask for it ({grant}), or give --cluster FILE"
+    said = str(error).partition(": ")[2] or str(error)
+    return f"the API server cannot be asked: {said}. Is it the right --context, and does kubectl reach it?"
+
+
+async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
+    found: list[Object] = []
+    query = {"limit": str(_PAGE)}
+    version = KINDS[name].group.removeprefix("/api/").removeprefix("/apis/")
+    while True:
+        page = await api.get(path, **query)
+        for obj in page.get("items") or ():
+            found.append({"apiVersion": version, "kind": name, "spec": {}, "status": {}, **obj})
+        progress(name, len(found))
+        if not (more := (page.get("metadata") or {}).get("continue")):
+            return found
+        query["continue"] = more

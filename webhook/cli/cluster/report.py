@@ -1,0 +1,145 @@
+"""What is to be said of each node: the document of `gpu-admission nodes -o json`, described in docs/cli.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from webhook.cli.cluster.snapshot import Object, Snapshot
+from webhook.cluster.pods import counted_demand
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.pod import DECISION, Pod, annotations_of, owner
+from webhook.placement.constraints import compiled
+from webhook.placement.filters import Filter
+from webhook.policy.model import DEFAULT_PROFILE, Policy
+
+POOL_LABELS: Final = (
+    *(
+        "node-pool",
+        "nodepool",
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/nodegroup",
+        "alpha.eksctl.io/nodegroup-name",
+    ),
+    *(
+        "karpenter.sh/nodepool",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
+        "doks.digitalocean.com/node-pool",
+        "pool",
+    ),
+)
+_EVERYTHING: Final = {"tolerations": [{"operator": "Exists"}]}
+PRESENT: Final = ("nvidia.com/gpu.present", "nvidia.com/gpu.count", *MODEL_LABELS)
+"""Labels that say that a node has GPUs, whatever its device plugin offers."""
+
+
+def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[str, Any]]:
+    """Of the nodes of these names, in their order."""
+    unhealthy = _unhealthy(snapshot, policy)
+    state = snapshot.state
+    state.view(snapshot.taken)  # ends the promises whose time is over
+    columns = state.nodes.columns
+    resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
+    found = []
+    for name in names:
+        node, row = snapshot.nodes[name], state.nodes.row_of[name]
+        pods = list(_pods(snapshot.pods_on.get(name, ()), policy))
+        gpus = {}
+        for resource in resources:
+            total = int(columns.capacity[resource][row])
+            allocated = sum(pod["gpus"].get(resource, 0) for pod in pods)
+            if total or allocated:
+                free = int(columns.free[resource][row])
+                promised = total - allocated - free
+                gpus[resource] = {"total": total, "allocated": allocated, "promised": promised, "free": max(0, free)}
+        health = health_of(node, gpus, name in unhealthy)
+        found.append(
+            {
+                "name": name,
+                "pool": pool_of(node),
+                "model": model_of(node),
+                "ready": is_ready(node),
+                "health": health,
+                "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
+                "gpus": gpus,
+                "pods": [pod for pod in pods if pod["gpus"]],
+            }
+        )
+    return found
+
+
+def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
+    """The worst that is to be said of it, as a constant word."""
+    if not is_ready(node):
+        return "notReady"
+    if unhealthy:
+        return "unhealthy"
+    if node["spec"].get("unschedulable"):
+        return "cordoned"
+    if has_gpu_labels(node) and not any(each["total"] for each in gpus.values()):
+        return "offersNoGpus"
+    return "healthy"
+
+
+def has_gpu_labels(node: Object) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    return any(labels.get(key, "") not in ("", "false", "0") for key in PRESENT)
+
+
+def is_ready(node: Object) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in node["status"].get("conditions") or ())
+
+
+def pool_of(node: Object) -> str:
+    labels = node["metadata"].get("labels") or {}
+    return str(next((labels[key] for key in POOL_LABELS if key in labels), ""))
+
+
+def model_of(node: Object) -> str:
+    labels = node["metadata"].get("labels") or {}
+    return str(next((labels[key] for key in MODEL_LABELS if key in labels), ""))
+
+
+def taint_text(taint: Mapping[str, Any]) -> str:
+    """As kubectl takes it: key=value:Effect."""
+    value = taint.get("value")
+    return f"{taint.get('key', '')}{f'={value}' if value else ''}:{taint.get('effect', '')}"
+
+
+def record_of(pod: Pod) -> dict[str, Any]:
+    """The decision on it; {} where there is none, or what stands there is none."""
+    try:
+        found = orjson.loads(annotations_of(pod).get(DECISION, "{}"))
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
+    return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
+
+
+def _pods(pods: Any, policy: Policy) -> Iterator[dict[str, Any]]:
+    for pod in pods:
+        metadata, gpus = pod["metadata"], gpus_of(pod, policy)
+        workload = ""
+        if gpus:
+            said = record_of(pod).get("class")
+            workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
+        yield {"namespace": metadata["namespace"], "name": metadata["name"], "class": workload, "gpus": gpus}
+
+
+def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
+    """The nodes that the default profile calls unhealthy."""
+    constraints = compiled(_EVERYTHING)
+    assert constraints is not None
+    nodes = snapshot.state.nodes
+    checks = Filter(constraints, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
+        nodes, slice(0, nodes.columns.rows)
+    )
+    sick = next(~passes for reason, passes in checks if reason == "GPUs are not healthy")
+    return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])

@@ -1,0 +1,110 @@
+"""The cluster at one moment: its objects by kind, and the state that the webhook would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+from webhook.cli import offline
+from webhook.cluster.state import ClusterState, Listing, ListKind
+from webhook.errors import BadInput
+from webhook.feeds.file import KINDS
+from webhook.kube.pod import Pod
+from webhook.policy.loader import KEY
+from webhook.policy.model import Policy
+from webhook.text import quoted
+
+Object = dict[str, Any]
+OUR_NAMESPACE, OUR_POLICY = "gpu-admission", "gpu-admission-policy"
+FINISHED: Final = frozenset(("Succeeded", "Failed"))
+
+
+@dataclass
+class Snapshot:
+    """`missing`: why a kind is not known: it may be there all the same. `taken`: seconds since 1970; 0: not known."""
+
+    objects: dict[str, list[Object]]
+    missing: dict[str, str] = field(default_factory=dict)
+    taken: float = 0.0
+    namespace: str | None = None
+    """That of the context; None: a file, which has none."""
+
+    def of(self, kind: str) -> list[Object]:
+        return self.objects.get(kind, [])
+
+    def named(self, kind: str) -> Mapping[tuple[str, str], Object]:
+        """By namespace ("" where the kind has none) and name."""
+        found = self._indexes.get(kind)
+        if found is None:
+            found = self._indexes[kind] = {key_of(obj): obj for obj in self.of(kind)}
+        return found
+
+    @cached_property
+    def _indexes(self) -> dict[str, dict[tuple[str, str], Object]]:
+        return {}
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Object]:
+        return {obj["metadata"]["name"]: obj for obj in self.of("Node")}
+
+    @cached_property
+    def pods_on(self) -> Mapping[str, list[Pod]]:
+        """The pods that hold something of a node, by its name."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.of("Pod"):
+            if (node := pod["spec"].get("nodeName")) and pod["status"].get("phase") not in FINISHED:
+                found.setdefault(node, []).append(pod)
+        return found
+
+    @cached_property
+    def state(self) -> ClusterState:
+        """As a replica of the webhook would have it that has just listed all. Promises that are over are not in it.
+
+        Raises BadInput, which names the object that is wrong.
+        """
+        state = ClusterState(max_age=float("inf"))
+        for name, kind in KINDS.items():
+            if name in self.objects or not self.missing:
+                self._list(state, name, kind)
+        return state
+
+    def _list(self, state: ClusterState, name: str, kind: ListKind) -> None:
+        listing = Listing(state, kind)
+        objects = self.of(name)
+        if kind == "pods" and self.taken:
+            objects = sorted(objects, key=created)
+        for obj in objects:
+            try:
+                listing.add((obj,), created(obj) if kind == "pods" and self.taken else self.taken)
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+                where = f"{name} {quoted(obj['metadata']['name'])}"
+                raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
+        listing.done(self.taken)
+
+    @cached_property
+    def policy(self) -> Policy | None:
+        """That of the ConfigMap; None where there is none, or it is not known. Raises PolicyError."""
+        found = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
+        text = ((found or {}).get("data") or {}).get(KEY)
+        return offline.load_policy(text) if isinstance(text, str) else None
+
+
+def key_of(obj: Object) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def created(obj: Object) -> float:
+    """When, in seconds since 1970; 0 where it does not say."""
+    return seconds(obj["metadata"].get("creationTimestamp"))
+
+
+def seconds(time: Any) -> float:
+    """Of a timestamp of Kubernetes; 0 where it is none."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,24 @@
+"""`gpu-admission lint`: whether a policy is good."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from webhook.cli.terminal import REFUSED, out, policy_named, say
+from webhook.errors import PolicyError
+from webhook.text import plural
+
+
+def lint(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A policy, or the ConfigMap that holds it.")],
+) -> None:
+    """Check a policy: unknown keys, wrong values, settings that contradict each other, with line numbers."""
+    try:
+        loaded = policy_named(file)
+    except PolicyError as error:
+        for problem in error.problems:
+            say(problem)
+        raise typer.Exit(REFUSED) from None
+    out(f"{file}: good: {plural(len(loaded.file.profiles), 'profile')}, hash {loaded.hash}")

@@ -1,0 +1,51 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+File = Annotated[
+    str,
+    typer.Argument(metavar="FILE|-", help="Pods, workloads or AdmissionReviews, YAML or JSON; - reads stdin."),
+]
+Cluster = Annotated[
+    Path | None,
+    typer.Option(
+        help="The cluster as `kubectl get nodes,pods,namespaces,priorityclasses -A -o json` prints it; "
+        "`,resourceslices,hpa,pdb` are useful extras.",
+        metavar="FILE",
+    ),
+]
+Policy = Annotated[
+    str | None, typer.Option(help="A policy file, or `default` for the shipped one.", metavar="FILE|default")
+]
+Kubeconfig = Annotated[
+    Path | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.", metavar="FILE", show_default=False)
+]
+Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig; default: its current one.")]
+Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as kubectl takes them: `a=b,c!=d,e`.")]
+Snapshot = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file instead of an API server: what `gpu-admission snapshot` or `kubectl get … -A -o json` wrote.",
+        metavar="FILE",
+    ),
+]
+
+
+class Format(StrEnum):
+    """How an answer is printed: a table for people, or a document for programs."""
+
+    table = "table"
+    wide = "wide"
+    json = "json"
+    yaml = "yaml"
+
+
+Output = Annotated[Format, typer.Option("-o", "--output", help="`json` and `yaml` are for scripts, and do not change.")]

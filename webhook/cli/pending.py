@@ -1,0 +1,116 @@
+"""`gpu-admission pending`: why pods wait, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+from rich.text import Text
+
+from webhook.cli import options
+from webhook.cli.cluster.kinds import ENGINE
+from webhook.cli.cluster.snapshot import FINISHED, Snapshot
+from webhook.cli.options import Format
+from webhook.cli.printing import document, show
+from webhook.cli.reading import namespace_of, policy_of, snapshot_of
+from webhook.cli.selecting import selector
+from webhook.cli.terminal import say
+from webhook.cli.waiting.cause import Cause
+from webhook.cli.waiting.diagnosis import Diagnosis, bound
+from webhook.cli.waiting.situation import Situation
+from webhook.cli.waiting.workloads import not_created
+from webhook.errors import BadInput
+from webhook.kube.pod import Pod, labels_of
+from webhook.policy.model import Policy
+from webhook.text import nearest, quoted
+
+KINDS: Final = (
+    *ENGINE,
+    *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
+    *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
+)
+
+
+def pending(
+    pod: Annotated[str | None, typer.Argument(help="One pod; all that wait, if none is given.")] = None,
+    namespace: options.Namespace = None,
+    everywhere: options.AllNamespaces = False,
+    labels: options.Selector = None,
+    output: options.Output = Format.table,
+    policy: options.Policy = None,
+    cluster: options.Snapshot = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> None:
+    """Say why pods wait: each cause with numbers, and what a person can do about it, in the order in which to try.
+
+    Also of workloads whose pods could not even be created (quota, a refusal). `!` marks what would help by itself.
+    Words of causes are constant: docs/cli.md lists them. Example: `gpu-admission pending -n team-a trainer-0`.
+    """
+    matches = selector(labels)
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
+    wanted = namespace_of(namespace, everywhere, snapshot)
+    found = answers(snapshot, policy_of(policy, snapshot), wanted, pod)
+    found = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]
+    if document([each.document() for each in found], output):
+        return
+    for each in found:
+        show(Text("\n").join(_lines(each, wide=output is Format.wide)))
+    if not found:
+        say(f"no pod waits{f' in {wanted}' if wanted else ''}")
+
+
+class Answer(NamedTuple):
+    namespace: str
+    name: str
+    """Of a pod; of a workload that has too few of them as kubectl takes it: replicaset/chat-5d8."""
+    causes: list[Cause]
+    says: str
+    pod: Pod | None
+
+    def document(self) -> dict[str, Any]:
+        """As docs/cli.md describes it."""
+        causes = [{"cause": c.cause, "nodes": c.nodes, "text": c.text, "fix": c.fix} for c in self.causes]
+        return {"namespace": self.namespace, "name": self.name, "causes": causes, "schedulerSays": self.says}
+
+
+def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str | None = None) -> list[Answer]:
+    """Why everything waits that waits; or the one pod or workload of that name. Raises BadInput where that does not wait."""
+    situation = Situation(snapshot, policy)
+    diagnosis = Diagnosis(situation)
+    missing = [Answer(each.namespace, each.name, each.causes, "", None) for each in not_created(situation, namespace)]
+    if name is not None:
+        return [each for each in missing if each.name == name] or [
+            _one(situation, diagnosis, namespace or "default", name)
+        ]
+    pods = [pod for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])]
+    return missing + [
+        Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], *diagnosis.of(pod), pod) for pod in pods
+    ]
+
+
+def _one(situation: Situation, diagnosis: Diagnosis, namespace: str, name: str) -> Answer:
+    pods = situation.snapshot.named("Pod")
+    name = name.removeprefix("pod/")
+    pod = pods.get((namespace, name))
+    if pod is None:
+        near = nearest(name, [n for there, n in pods if there == namespace])
+        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
+    phase = pod["status"].get("phase")
+    if phase in FINISHED or phase == "Running":
+        raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")
+    if pod["spec"].get("nodeName"):
+        return Answer(namespace, name, [bound(pod)], "", pod)
+    return Answer(namespace, name, *diagnosis.of(pod), pod)
+
+
+def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
+    yield Text(f"{answer.namespace}/{answer.name}", style="bold")
+    for cause in answer.causes:
+        yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
+        yield Text.assemble("    → ", (cause.fix, "green"))
+        if wide and cause.nodes:
+            yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
+    if answer.says:
+        yield Text(f"  scheduler: {answer.says}", style="dim")

@@ -1,0 +1,49 @@
+"""What the commands that look at a cluster do first: read it, and say what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from webhook.cli.cluster.files import read_snapshot
+from webhook.cli.cluster.load import load
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.offline import load_policy
+from webhook.cli.terminal import policy_named, say
+from webhook.errors import BadInput
+from webhook.policy.model import Policy
+
+
+def snapshot_of(
+    cluster: Path | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    kinds: Iterable[str],
+    namespace: str | None = None,
+) -> Snapshot:
+    """The cluster of a file, or of a kubeconfig. What could not be read is said on stderr. Raises BadInput."""
+    if cluster is not None:
+        if kubeconfig or context:
+            raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")
+        found = read_snapshot(cluster)
+    else:
+        found = load(kubeconfig, context, kinds, namespace)
+    for why in found.missing.values():
+        say(f"warning: {why}", "yellow")
+    return found
+
+
+def policy_of(name: str | None, snapshot: Snapshot) -> Policy:
+    """The policy that is named; else that of the cluster; else the shipped one. Raises BadInput, PolicyError."""
+    if name is not None:
+        return policy_named(name)
+    return snapshot.policy or load_policy()
+
+
+def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) -> str | None:
+    """The one that is asked about; None: all. Of a file all, unless one is given."""
+    if everywhere:
+        if namespace:
+            raise BadInput("saw -n and -A, wanted one of them")
+        return None
+    return namespace or snapshot.namespace

@@ -1,0 +1,54 @@
+"""Label selectors as kubectl takes them: `a=b,c!=d,e in (f,g),!h` (k8s.io/apimachinery pkg/labels/selector.go)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from webhook.errors import BadInput
+from webhook.text import quoted
+
+_PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
+_SET: Final = re.compile(r"([^\s!=,()]+)\s+(in|notin)\s+\(([^)]*)\)")
+_EQUAL: Final = re.compile(r"([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)")
+_EXISTS: Final = re.compile(r"(!?)\s*([^\s!=,()]+)")
+Labels = Mapping[str, str]
+
+
+def selector(text: str | None) -> Callable[[Labels], bool]:
+    """Whether labels match. Raises BadInput."""
+    tests = [_test(part.strip()) for part in _PART.findall(text or "")]
+    return lambda labels: all(test(labels) for test in tests)
+
+
+def _test(part: str) -> Callable[[Labels], bool]:
+    if found := _SET.fullmatch(part):
+        key, wanted, values = found[1], found[2] == "in", {value.strip() for value in found[3].split(",")}
+        return lambda labels: (labels.get(key) in values) == wanted
+    if found := _EQUAL.fullmatch(part):
+        key, equal, value = found[1], found[2] != "!=", found[3]
+        return lambda labels: (labels.get(key) == value) == equal
+    if found := _EXISTS.fullmatch(part):
+        key, there = found[2], not found[1]
+        return lambda labels: (key in labels) == there
+    raise BadInput(f"-l: saw {quoted(part)}, wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between")
+
+
+def selects(label_selector: Any, labels: Labels) -> bool:
+    """Whether a LabelSelector of an object matches; one that is missing matches nothing, an empty one everything."""
+    if label_selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in (label_selector.get("matchLabels") or {}).items()):
+        return False
+    for each in label_selector.get("matchExpressions") or ():
+        key, operator, values = each.get("key"), each.get("operator"), each.get("values") or ()
+        met = {
+            "In": labels.get(key) in values,
+            "NotIn": labels.get(key) not in values,
+            "Exists": key in labels,
+            "DoesNotExist": key not in labels,
+        }
+        if not met.get(operator, False):
+            return False
+    return True

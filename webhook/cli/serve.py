@@ -1,0 +1,39 @@
+"""`gpu-admission serve`: the webhook itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhook.cli import options
+from webhook.server.settings import ServeSettings
+
+
+def serve(
+    cluster: options.Cluster = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Outside of a cluster.", metavar="FILE")] = None,
+    policy: options.Policy = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",  # noqa: S104
+    port: Annotated[int, typer.Option(help="HTTPS port of the webhook; 0 takes a free one.", min=0, max=65535)] = 8443,
+    ops_port: Annotated[
+        int, typer.Option(help="HTTP port of /healthz, /readyz, /metrics; 0 takes a free one.", min=0, max=65535)
+    ] = 8080,
+    tls_cert: Annotated[Path | None, typer.Option(help="Serving certificate, PEM.", metavar="FILE")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")] = None,
+    client_ca: Annotated[
+        Path | None,
+        typer.Option(help="Serve only clients with a certificate of these authorities, PEM.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Serve the webhook.
+
+    In a cluster it needs no option. With --kubeconfig it runs outside of one. With --cluster FILE there is no API server
+    at all: the file is the cluster, and a namespace that it does not list counts as opted in.
+    When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
+    """
+    given = dict(locals())
+    from webhook.server.app import serve_forever  # noqa: PLC0415  who only checks a pod does not wait for it
+
+    serve_forever(ServeSettings(**given))

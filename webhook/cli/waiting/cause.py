@@ -1,0 +1,56 @@
+"""One reason why a pod waits, and the order in which a person would look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from webhook.placement.constraints import Mask
+
+
+class Cause(NamedTuple):
+    """`cause`: a constant word, one of CAUSES. `fix`: what a person can do, as an imperative."""
+
+    cause: str
+    text: str
+    fix: str
+    nodes: tuple[str, ...] = ()
+    """Those that it keeps away: no other reason that the scheduler looks at earlier does."""
+    helps: int = 0
+    """How many of them would take the pod if this were mended alone."""
+
+
+class Check(NamedTuple):
+    """One thing that the scheduler looks at on every node. `fails`: the nodes that it keeps away."""
+
+    fails: Mask
+    explain: Callable[[Mask, Mask], Iterator[Cause]]
+    """Given the nodes that this keeps away first, and those that nothing else does."""
+
+
+CAUSES: Final = (
+    # what the pod itself waits for: no node is looked at
+    *("bound", "schedulingGate", "queued", "unknownScheduler", "notTried"),
+    *("refused", "quotaExceeded", "limitRange", "notCreated"),
+    *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
+    *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
+    *("podGroupMissing", "gangIncomplete", "preempting"),
+    # what the pod asks for that no node has: the manifest is wrong, or the cluster is
+    *("unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall", "otherGpuResource"),
+    *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),
+    *("podAffinity", "podAntiAffinity", "existingAntiAffinity", "topologySpread"),
+    *("untoleratedTaint", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"),
+    *("insufficientResource", "tooManyPods", "gpusFragmented", "gpusTaken", "noDevice"),
+    *("volumeNodeConflict", "volumeLimit", "volumeInUse", "nominated"),
+    *("preemptionNever", "cordoned", "notReady", "noNodes", "noGpus", "schedulerOther", "fitsNow"),
+)
+"""Every word, in the order in which a person would try: documented in docs/cli.md."""
+_RANK: Final = {word: at for at, word in enumerate(CAUSES)}
+
+
+def ordered(causes: list[Cause]) -> list[Cause]:
+    """What needs no node first; then what would help alone; then the rest."""
+    first = _RANK["unknownResource"]
+    return sorted(
+        causes, key=lambda c: (_RANK[c.cause] >= first, not c.helps and bool(c.nodes), _RANK[c.cause], -c.helps)
+    )

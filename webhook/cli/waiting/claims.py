@@ -1,0 +1,143 @@
+"""Devices by DRA: claims that are not there, or that no node has the devices for.
+
+k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources. The CEL of selectors is not evaluated, but for the driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from webhook.cli.waiting.cause import Cause, Check
+from webhook.cli.waiting.situation import Case, Situation
+from webhook.placement.constraints import Mask
+from webhook.text import bare, listed, nearest, plural, quoted
+
+_DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
+_MOST_USERS: Final = 256
+"""Pods that may share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
+Object = Mapping[str, Any]
+
+
+def missing(case: Case) -> Iterator[Cause]:
+    s = case.situation
+    for entry, claim_name in _entries(case):
+        template = entry.get("resourceClaimTemplateName")
+        if claim_name is None and template:
+            known = [n for namespace, n in s.snapshot.named("ResourceClaimTemplate") if namespace == case.namespace]
+            if template not in known and "ResourceClaimTemplate" not in s.snapshot.missing:
+                yield _absent("claimTemplateMissing", "ResourceClaimTemplate", template, known, case)
+            else:
+                text = f"no ResourceClaim was made of template {bare(template)} yet"
+                yield Cause(
+                    "claimMissing",
+                    text,
+                    f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}",
+                )
+            continue
+        claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(claim_name)))
+        if claim is None:
+            if "ResourceClaim" not in s.snapshot.missing:
+                known = [n for namespace, n in s.snapshot.named("ResourceClaim") if namespace == case.namespace]
+                yield _absent("claimMissing", "ResourceClaim", str(claim_name), known, case)
+            continue
+        classes = {name for _, name in s.snapshot.named("DeviceClass")}
+        for name in sorted({name for name, _ in _requests(claim)} - classes):
+            if "DeviceClass" not in s.snapshot.missing:
+                yield _absent(
+                    "deviceClassMissing",
+                    "DeviceClass",
+                    name,
+                    sorted(classes),
+                    case,
+                    f" (claim {bare(str(claim_name))})",
+                )
+        if len(claim["status"].get("reservedFor") or ()) >= _MOST_USERS:
+            yield Cause(
+                "claimInUse",
+                f"ResourceClaim {bare(str(claim_name))} is used by {_MOST_USERS} pods, the most that can",
+                "use another claim",
+            )
+
+
+def devices(case: Case) -> Check:
+    """Nodes that have too few free devices for the claims, or not those that were allocated."""
+    s, fails = case.situation, np.zeros(len(case.situation.alive), bool)
+    told: list[str] = []
+    for _, name in _entries(case):
+        claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name)))
+        if claim is None:
+            continue
+        wanted: Counter[str] = Counter()
+        for class_name, count in _requests(claim):
+            wanted[_driver(s, class_name)] += count
+        if claim["status"].get("allocation"):
+            continue
+        free = _free(s)
+        for driver, count in wanted.items():
+            by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
+            fails |= np.array([by_node[n] < count for n in s.names[: len(s.alive)]], bool)
+            most = max(by_node.values(), default=0)
+            who, of = bare(str(name)), bare(driver or "any driver")
+            told.append(f"claim {who}: {plural(count, 'device')} of {of} wanted, at most {most} free on a node")
+
+    def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
+        text = f"{listed(told)}: not on {s.where(mask)}"
+        fix = "ask for fewer devices, wait for a claim to be released, or mend the driver there: kubectl get resourceslices"
+        yield Cause("noDevice", text, fix, s.named(mask), int(np.count_nonzero(mask & alone)))
+
+    return Check(s.alive & fails, explain)
+
+
+def _absent(word: str, kind: str, name: str, known: list[str], case: Case, of: str = "") -> Cause:
+    near = nearest(name, known)
+    where = "" if kind == "DeviceClass" else f" in {case.namespace}"
+    hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
+    fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
+    return Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+
+
+def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
+    """Each entry of spec.resourceClaims with the name of its claim; None where none was made yet."""
+    made = {
+        each["name"]: each.get("resourceClaimName") for each in case.pod["status"].get("resourceClaimStatuses") or ()
+    }
+    for entry in case.pod["spec"].get("resourceClaims") or ():
+        if entry["name"] in made and made[entry["name"]] is None:
+            continue  # its template wanted no claim
+        yield entry, entry.get("resourceClaimName") or made.get(entry["name"])
+
+
+def _requests(claim: Object) -> Iterator[tuple[str, int]]:
+    """Device class and number of each request; of alternatives the first."""
+    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+        exact = request.get("exactly") or next(iter(request.get("firstAvailable") or ()), None) or request
+        if name := exact.get("deviceClassName"):
+            yield name, int(exact.get("count") or 1)
+
+
+def _driver(s: Situation, class_name: str) -> str:
+    """That which a class selects by; "" where it does not say."""
+    found = s.snapshot.named("DeviceClass").get(("", class_name)) or {"spec": {}}
+    expressions = [(each.get("cel") or {}).get("expression") or "" for each in found["spec"].get("selectors") or ()]
+    return next((match[1] for text in expressions if (match := _DRIVER.search(text))), "")
+
+
+def _free(s: Situation) -> dict[str, Counter[str]]:
+    """Devices that no claim has, by driver and node."""
+    taken = {
+        (each["driver"], each["pool"], each["device"])
+        for claim in s.snapshot.of("ResourceClaim")
+        for each in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
+    }
+    found: dict[str, Counter[str]] = {}
+    for piece in s.snapshot.of("ResourceSlice"):
+        spec = piece["spec"]
+        nodes = [spec["nodeName"]] if spec.get("nodeName") else s.names if spec.get("allNodes") else []
+        free = [d for d in spec.get("devices") or () if (spec["driver"], spec["pool"]["name"], d["name"]) not in taken]
+        found.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})
+    return found

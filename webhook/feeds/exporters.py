@@ -1,0 +1,86 @@
+"""The DCGM exporters that run now, kept by a watch of their own. The source `dcgm` asks them; in series of Prometheus they tell
+which node an address is."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from webhook.cluster.gpu_metrics import Dcgm
+from webhook.feeds.api import Object
+from webhook.feeds.watch import Sink
+
+
+class Exporter(NamedTuple):
+    node: str
+    name: str
+    """Of its pod."""
+    address: str
+
+
+class Exporters(Sink):
+    def __init__(self, settings: Dcgm) -> None:
+        self._settings = settings
+        self._by_uid: dict[str, Exporter] = {}
+        self._in_list: set[str] = set()
+        self.path = f"/api/v1/namespaces/{settings.namespace}/pods"
+        self.labels = ",".join(f"{key}={value}" for key, value in sorted(settings.selector.items()))
+        self.listed = asyncio.Event()
+        """There was a full list."""
+
+    def __iter__(self) -> Iterator[Exporter]:
+        return iter(list(self._by_uid.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def list_begins(self) -> None:
+        self._in_list = set()
+
+    def in_list(self, pod: Object) -> None:
+        self._in_list.add(_uid(pod))
+        self.seen(pod)
+
+    def list_ends(self) -> None:
+        self._by_uid = {uid: exporter for uid, exporter in self._by_uid.items() if uid in self._in_list}
+        self.listed.set()
+
+    def seen(self, pod: Object) -> None:
+        if exporter := self._exporter(pod):
+            self._by_uid[_uid(pod)] = exporter
+        else:
+            self.gone(pod)
+
+    def gone(self, pod: Object) -> None:
+        self._by_uid.pop(_uid(pod), None)
+
+    def nodes(self) -> dict[str, str]:
+        """Nodes by the address and by the name of the exporter on them."""
+        return {key: each.node for each in self._by_uid.values() for key in (each.name, each.address)}
+
+    def _exporter(self, pod: Object) -> Exporter | None:
+        """None for a pod that is no exporter, or does not run."""
+        metadata, spec, status = (pod.get(key) or {} for key in ("metadata", "spec", "status"))
+        labels, address = metadata.get("labels") or {}, _address(status.get("podIP"))
+        runs = status.get("phase") == "Running" and not metadata.get("deletionTimestamp")
+        chosen = metadata.get("namespace") == self._settings.namespace and all(
+            labels.get(key) == value for key, value in self._settings.selector.items()
+        )
+        if not (runs and chosen and address and _uid(pod) and spec.get("nodeName")):
+            return None
+        return Exporter(spec["nodeName"], metadata.get("name", ""), address)
+
+
+def _uid(pod: Object) -> str:
+    return (pod.get("metadata") or {}).get("uid") or ""
+
+
+def _address(text: Any) -> str:
+    """A pod's address; "" for none, and for link-local ones, where clouds keep their metadata services."""
+    try:
+        address = ipaddress.ip_address(text or "")
+    except ValueError:
+        return ""
+    return "" if address.is_link_local or address.is_multicast or address.is_unspecified else str(address)
