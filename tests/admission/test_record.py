@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import pod
-from webhook.admission.record import LARGEST_RECORD, complaint, encoded, previous, record, warnings
+from webhook.admission.record import LARGEST_RECORD, complaint, encoded, record, warnings
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.kube.pod import DECISION
 
 OUTCOMES = {"gpuResources": Outcome("equal"), "tolerations": Outcome("added", ["nvidia.com/gpu"], "a warning")}
 START = (
@@ -73,73 +68,6 @@ def test_encoding_changes_nothing_of_what_was_found() -> None:
     before = orjson.dumps(found)
     encoded(found)
     assert orjson.dumps(found) == before
-
-
-# --- an earlier call's record -----------------------------------------------------------------------------------------
-
-
-def recorded(text: str | None) -> Placement | None:
-    annotations = {} if text is None else {DECISION: text}
-    return previous(pod(annotations=annotations), {"a1", "a2"}, "spread")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(None, id="none"),
-        pytest.param("", id="empty"),
-        pytest.param("{", id="no JSON"),
-        pytest.param("[]", id="a list"),
-        pytest.param("5", id="a number"),
-        pytest.param("{}", id="without nodes"),
-        pytest.param('{"nodes":null}', id="nodes of null"),
-        pytest.param('{"nodes":[]}', id="no nodes"),
-        pytest.param('{"nodes":{"a1":1}}', id="nodes as a map"),
-        pytest.param('{"nodes":["a1"]}', id="a node without numbers"),
-        pytest.param('{"nodes":[["a1",8,0]]}', id="a number missing"),
-        pytest.param('{"nodes":[["a1",8,0,1.0,5]]}', id="a number too many"),
-        pytest.param('{"nodes":[["b",8,0,1.0],["a1",8,0,1.0]]}', id="a first node that the affinity does not name"),
-        pytest.param('{"nodes":[[5,8,0,1.0]]}', id="a node that is a number"),
-        pytest.param('{"nodes":[["a1","8",0,1.0]]}', id="a number that is text"),
-        pytest.param('{"nodes":[["a1",8.5,0,1.0]]}', id="half a GPU"),
-        pytest.param('{"nodes":[["a1",-1,0,1.0]]}', id="less than no GPU"),
-        pytest.param('{"nodes":[["a1",1e300,0,1.0]]}', id="a number that no record can hold"),
-        pytest.param('{"nodes":[["a1",18446744073709551616,0,1.0]]}', id="a number beyond 64 bits"),
-        pytest.param('{"nodes":[["a1",8,0,"1"]]}', id="a score that is text"),
-        pytest.param('{"nodes":[["a1",8,0,1.0]],"of":"all"}', id="a total that is text"),
-        pytest.param('{"nodes":[["a1",8,0,1e999]]}', id="an infinite score"),
-        pytest.param('{"nodes":[["a1",8,0,1e308]]}', id="a score that no ranking gives"),
-        pytest.param("[" * 2000, id="deep nesting"),
-        pytest.param('{"nodes":[["a1",8,0,1.0]],"x":"' + "y" * 2048 + '"}', id="larger than ours ever are"),
-    ],
-)
-def test_a_record_that_is_not_ours_is_not_believed(text: str | None) -> None:
-    assert recorded(text) is None
-
-
-def test_a_record_that_the_affinity_confirms_is_the_choice() -> None:
-    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12)
-    text = encoded(record("p", "default", "c", {}, before))
-    assert recorded(text) == before
-    assert previous(pod(annotations={DECISION: text}), (), "spread") is None
-
-
-def test_the_strategy_is_that_of_the_policy_whatever_the_record_says() -> None:
-    """It becomes the label of a metric."""
-    found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
-    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread")
-
-
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
-    )
-)
-def test_any_annotation_can_be_recorded_again_or_is_not_believed(value: Any) -> None:
-    for text in (json.dumps(value), json.dumps({"nodes": value}), json.dumps({"nodes": [["a1", value, 0, value]]})):
-        found = recorded(text)
-        if found is not None:
-            encoded(record("p", "d", "c", {}, found))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------

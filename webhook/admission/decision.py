@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from webhook.admission.earlier import Outgrown
 from webhook.cluster.pods import ReservationRequest
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
@@ -45,6 +46,8 @@ class Decision:
     placement: Placement | None = None
     reservation: ReservationRequest | None = None
     """What is to be reserved on the first node of `placement`; None where this call chose none."""
+    outgrown: Outgrown | None = None
+    """What an earlier call chose for the pod when it was smaller, and has reserved."""
     unknown_profile: bool = False
 
 

@@ -18,16 +18,17 @@ from webhook.admission.context import (
     refused,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
+from webhook.admission.earlier import Earlier, earlier_choice, outgrown
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
+from webhook.injectors.node_affinity import withdraw
 from webhook.kube import bounds
 from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
-from webhook.placement.strategies import keeps_apart
+from webhook.placement.strategies import WEIGHTS, keeps_apart
 from webhook.policy.model import Policy
 
 _MOST_GPU_NAMES = 64
@@ -64,10 +65,13 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
     if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
         return refusal
-    earlier = _earlier_choice(edit, context)
-    context.placement = earlier or _placed(edit.object, context)
+    earlier, grown = earlier_choice(edit, context.strategy), None
+    if earlier and (grown := outgrown(pod, earlier)):
+        withdraw(edit, earlier.placement._replace(weights=WEIGHTS))
+        earlier = None
+    context.placement = earlier.placement if earlier else _placed(edit.object, context)
     outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}
-    return _decision(pod, edit, context, policy, profile, outcomes, chosen_before=earlier is not None)
+    return replace(_decision(pod, edit, context, policy, profile, outcomes, earlier), outgrown=grown)
 
 
 def _place_by(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
@@ -97,12 +101,13 @@ def _decision(
     policy: Policy,
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
-    *,
-    chosen_before: bool,
+    earlier: Earlier | None,
 ) -> Decision:
-    """For a pod that all injectors have seen. `chosen_before`: an earlier call of the hook chose the node."""
+    """For a pod that all injectors have seen. `earlier`: the choice of an earlier call of the hook, where it still holds."""
     placement, workload = context.placement, context.workload
-    record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement))
+    chosen = reservation_request(edit.object) if placement and placement.nodes and not earlier else None
+    asked = earlier.asked if earlier else chosen.demand if chosen else None
+    record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
     result: Result = "unchanged"
     if edit or DECISION not in annotations_of(pod):
@@ -115,7 +120,6 @@ def _decision(
         warnings = (_GATED,)
     elif profile.settings.shadow:
         result = "shadow"
-    chosen = result == "patched" and placement is not None and placement.nodes and not chosen_before
     return Decision(
         result,
         profile.name,
@@ -125,7 +129,7 @@ def _decision(
         record=record,
         outcomes=outcomes,
         placement=placement,
-        reservation=reservation_request(edit.object) if chosen else None,
+        reservation=chosen if result == "patched" else None,
         unknown_profile=profile.unknown,
     )
 
@@ -154,16 +158,6 @@ def _refused_early(
     findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
     decision = refused(request, findings, policy, profile, context.workload.name)
     return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
-
-
-def _earlier_choice(edit: Edit, context: Context) -> Placement | None:
-    """The choice of an earlier call for this pod. It counts only if the pod's affinity names its first node."""
-    if DECISION not in annotations_of(edit.object):
-        return None
-    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
-    fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
-    named = preferred | {named_node({"matchFields": [field]}) for field in fields}
-    return explain.previous(edit.object, named, context.strategy)
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:

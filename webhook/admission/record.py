@@ -4,10 +4,10 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
 
     {"policy":"1f0c…","profile":"default","class":"inference",
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
-     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12}
+     "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
-`nodes`: name, free GPUs, pods of the same owner, score; best first. `of`: nodes looked at. Where no node was chosen:
-`"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
+`nodes`: name, free GPUs, pods of the same owner, score; best first. `of`: nodes looked at. `asked`: what the pod asked for then,
+CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 import orjson
 
+from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.kube.pod import DECISION, Pod, annotations_of
 
 LARGEST_RECORD = 2048
 """Bytes. Annotations are copied into every list and watch of pods, so it is kept small."""
@@ -27,11 +27,18 @@ MOST_WARNINGS = 5
 LONGEST_WARNING = 120
 """The API server drops warnings with control characters and cuts all of them once they are many (warning.go)."""
 _MOST_FINDINGS = 20
+_MOST_ASKED = 12
+"""Resources."""
 _LARGEST_SCORE = 1e9
 
 
 def record(
-    policy: str, profile: str, workload: str, outcomes: Mapping[str, Outcome], placement: Placement | None
+    policy: str,
+    profile: str,
+    workload: str,
+    outcomes: Mapping[str, Outcome],
+    placement: Placement | None,
+    asked: Demand | None = None,
 ) -> dict[str, Any]:
     """What happened to one pod, as plain data in a fixed order."""
     data: dict[str, Any] = {
@@ -45,6 +52,8 @@ def record(
         if placement.nodes:
             data["nodes"] = [numbers(ranked) for ranked in placement.nodes]
             data["of"] = placement.total
+            if asked is not None and len(asked.requests) <= _MOST_ASKED:
+                data["asked"] = {name: amount for name, amount in asked.requests if name != "pods"}
         else:
             data["why"] = placement.reason
             if placement.rejected:
@@ -76,15 +85,12 @@ def encoded(data: dict[str, Any]) -> str:
     return text.decode()
 
 
-def previous(pod: Pod, named: Container[str | None], strategy: str) -> Placement | None:
-    """The choice that an earlier call made for this pod, so that a second call does not choose again.
+def previous(text: str, named: Container[str | None], strategy: str) -> Placement | None:
+    """The choice that a record tells of, so that a second call does not choose again.
 
     Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names
     (`named`), and only nodes and numbers are taken from it. `strategy` is that of the policy.
     """
-    text = annotations_of(pod).get(DECISION)
-    if not text or len(text) > LARGEST_RECORD:
-        return None
     try:
         data = orjson.loads(text)
         nodes = tuple([_ranked(*entry) for entry in data["nodes"]])

@@ -70,7 +70,7 @@ class Ledger:
         """Seconds within which a pod must be seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of them, elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "outgrown": 0}
         """How reservations ended."""
         self.limit = ReservationLimit()
         self._usage = usage
@@ -94,6 +94,14 @@ class Ledger:
         self._unseen.append(reservation)
         self._reserved.setdefault((pod, node), []).append(reservation)
         self.limit.opened(pod)
+
+    def outgrown(self, pod: PodKey, node: str, kind: PodKind) -> bool:
+        """The pod asks for more than was reserved for it here, and is ranked anew. False where nothing was."""
+        reservation = self._take(pod, node, kind)
+        if reservation is not None:
+            self.ended["outgrown"] += 1
+            self._give_back(reservation)
+        return reservation is not None
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
         """The pod exists and is not bound. Nothing where that was known."""

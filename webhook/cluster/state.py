@@ -16,8 +16,10 @@ from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
+from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
+    PodKey,
     ReservationRequest,
     counted_demand,
     is_gpu_like,
@@ -166,6 +168,10 @@ class ClusterState:
         if placement.nodes and self.ledger.limit.allows(request.key, len(self.nodes.row_of)):
             kind = self.usage.kind(request.demand, request.owner)
             self.ledger.reserve(request.key, placement.nodes[0].node, kind, now)
+
+    def outgrown(self, pod: PodKey, node: str, asked: Demand) -> bool:
+        """A pod asks for more than was reserved for it. Whether something was, which is given back."""
+        return self.ledger.outgrown(pod, node, self.usage.kind(asked, ""))
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

@@ -78,6 +78,23 @@ def preferences(placement: Placement) -> list[dict[str, Any]]:
     return terms
 
 
+def withdraw(edit: Edit, placement: Placement) -> None:
+    """Take out what was written for the ranked nodes of `placement`, preferred and required."""
+    terms = preferences(placement)
+    if any([term in terms for term in edit.get(PREFERRED) or ()]):
+        left = [term for term in edit.get(PREFERRED) if term not in terms]
+        if left:
+            edit.set(PREFERRED, left)
+        else:
+            edit.remove(PREFERRED)
+    pin = _is(placement.nodes[0].node)
+    if edit.get(REQUIRED) == [{"matchFields": [pin]}]:
+        edit.remove(REQUIRED[:-1])
+    for index, term in enumerate(edit.get(REQUIRED) or ()):
+        if pin in (fields := term.get("matchFields") or ()):
+            edit.set((*REQUIRED, index, "matchFields"), [field for field in fields if field != pin])
+
+
 def naming(node: str, weight: int) -> dict[str, Any]:
     """The preferred term for one node."""
     return {"weight": weight, "preference": {"matchFields": [_is(node)]}}

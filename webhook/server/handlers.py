@@ -98,6 +98,8 @@ class Handlers:
         if request.resource != "pods":
             return workloads.mutate(request, policy, view, self._placer)
         decision = pods.mutate(request, policy, view, self._placer)
+        if decision.outgrown and not request.dry_run and self._state.outgrown(*decision.outgrown):
+            decision = pods.mutate(request, policy, view, self._placer)  # what was reserved for it is free again
         if decision.reservation is not None and decision.placement is not None and not request.dry_run:
             self._state.reserve(decision.reservation, decision.placement, now)
         return decision

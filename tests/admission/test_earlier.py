@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import pod
+from webhook.admission.earlier import earlier_choice, outgrown
+from webhook.admission.record import encoded, previous, record
+from webhook.cluster.pods import demand_of
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.injectors.node_affinity import naming, withdraw
+from webhook.kube.json_patch import Edit
+from webhook.kube.pod import DECISION, Pod
+
+AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [naming("a1", 100), naming("a2", 35)]}}
+
+
+def recorded(text: str | None) -> Placement | None:
+    annotations = {} if text is None else {DECISION: text}
+    found = earlier_choice(Edit(pod(annotations=annotations, affinity=AFFINITY)), "spread")
+    return None if found is None else found.placement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="none"),
+        pytest.param("", id="empty"),
+        pytest.param("{", id="no JSON"),
+        pytest.param("[]", id="a list"),
+        pytest.param("5", id="a number"),
+        pytest.param("{}", id="without nodes"),
+        pytest.param('{"nodes":null}', id="nodes of null"),
+        pytest.param('{"nodes":[]}', id="no nodes"),
+        pytest.param('{"nodes":{"a1":1}}', id="nodes as a map"),
+        pytest.param('{"nodes":["a1"]}', id="a node without numbers"),
+        pytest.param('{"nodes":[["a1",8,0]]}', id="a number missing"),
+        pytest.param('{"nodes":[["a1",8,0,1.0,5]]}', id="a number too many"),
+        pytest.param('{"nodes":[["b",8,0,1.0],["a1",8,0,1.0]]}', id="a first node that the affinity does not name"),
+        pytest.param('{"nodes":[[5,8,0,1.0]]}', id="a node that is a number"),
+        pytest.param('{"nodes":[["a1","8",0,1.0]]}', id="a number that is text"),
+        pytest.param('{"nodes":[["a1",8.5,0,1.0]]}', id="half a GPU"),
+        pytest.param('{"nodes":[["a1",-1,0,1.0]]}', id="less than no GPU"),
+        pytest.param('{"nodes":[["a1",1e300,0,1.0]]}', id="a number that no record can hold"),
+        pytest.param('{"nodes":[["a1",18446744073709551616,0,1.0]]}', id="a number beyond 64 bits"),
+        pytest.param('{"nodes":[["a1",8,0,"1"]]}', id="a score that is text"),
+        pytest.param('{"nodes":[["a1",8,0,1.0]],"of":"all"}', id="a total that is text"),
+        pytest.param('{"nodes":[["a1",8,0,1e999]]}', id="an infinite score"),
+        pytest.param('{"nodes":[["a1",8,0,1e308]]}', id="a score that no ranking gives"),
+        pytest.param("[" * 2000, id="deep nesting"),
+        pytest.param('{"nodes":[["a1",8,0,1.0]],"x":"' + "y" * 2048 + '"}', id="larger than ours ever are"),
+    ],
+)
+def test_a_record_that_is_not_ours_is_not_believed(text: str | None) -> None:
+    assert recorded(text) is None
+
+
+def test_a_record_that_the_affinity_confirms_is_the_choice() -> None:
+    before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12)
+    text = encoded(record("p", "default", "c", {}, before))
+    assert recorded(text) == before
+    assert previous(text, (), "spread") is None
+
+
+def test_the_strategy_is_that_of_the_policy_whatever_the_record_says() -> None:
+    """It becomes the label of a metric."""
+    found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
+    assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread")
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
+    )
+)
+def test_any_annotation_can_be_recorded_again_or_is_not_believed(value: Any) -> None:
+    for text in (json.dumps(value), json.dumps({"nodes": value}), json.dumps({"nodes": [["a1", value, 0, value]]})):
+        found = recorded(text)
+        if found is not None:
+            encoded(record("p", "d", "c", {}, found))
+
+
+# --- a pod that grew --------------------------------------------------------------------------------------------------
+
+CHOSEN = Placement((Ranked("a1", 8, 0, 1.0), Ranked("a2", 6, 1, 0.5)), "pack", weights=(100, 35), total=12)
+
+
+def asking(limits: dict[str, str]) -> dict[str, Any]:
+    return {"name": "main", "image": "i", "resources": {"limits": limits}}
+
+
+SMALL = asking({"nvidia.com/gpu": "1", "cpu": "4"})
+
+
+def called_again(*containers: dict[str, Any], before: dict[str, Any] = SMALL, **changes: Any) -> Pod:
+    """A pod that was ranked with one container, and has these now."""
+    asked = demand_of(pod(before))
+    text = encoded(record("p", "default", "c", {}, CHOSEN, asked))
+    return pod(*containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
+
+
+def grown(found: Pod) -> bool:
+    earlier = earlier_choice(Edit(found), "pack")
+    assert earlier is not None
+    return outgrown(found, earlier) is not None
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        pytest.param([SMALL], id="nothing"),
+        pytest.param([SMALL, asking({})], id="a container that asks for nothing"),
+        pytest.param([asking({"nvidia.com/gpu": "1", "cpu": "2"})], id="less CPU"),
+        pytest.param([asking({"nvidia.com/gpu": "1"})], id="no CPU"),
+        pytest.param([asking({"nvidia.com/gpu": "one", "cpu": "4"})], id="what is no quantity"),
+    ],
+)
+def test_a_pod_that_asks_for_no_more_keeps_its_nodes(containers: list[dict[str, Any]]) -> None:
+    assert not grown(called_again(*containers))
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        pytest.param([SMALL, asking({"nvidia.com/gpu": "1"})], id="a GPU more"),
+        pytest.param([SMALL, asking({"cpu": "100m"})], id="a little CPU"),
+        pytest.param([SMALL, asking({"amd.com/gpu": "1"})], id="another resource"),
+        pytest.param([asking({"nvidia.com/gpu": "2", "cpu": "1"})], id="a GPU more and less CPU"),
+    ],
+)
+def test_a_pod_that_asks_for_more_is_ranked_anew(containers: list[dict[str, Any]]) -> None:
+    assert grown(called_again(*containers))
+
+
+def test_what_was_reserved_is_named() -> None:
+    found = called_again(SMALL, asking({"nvidia.com/gpu": "1"}), owned_by="Job")
+    earlier = earlier_choice(Edit(found), "pack")
+    assert earlier is not None
+    named = outgrown(found, earlier)
+    assert named is not None
+    assert (named.key, named.node) == (("team-a", "u-1"), "a1")
+    assert named.asked.requests == (("cpu", 4000), ("nvidia.com/gpu", 1), ("pods", 1))
+
+
+def test_a_sidecar_of_an_init_container_counts() -> None:
+    found = called_again(SMALL)
+    found["spec"]["initContainers"] = [asking({"nvidia.com/gpu": "1"}) | {"restartPolicy": "Always"}]
+    assert grown(found)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["null", "5", '"x"', "[]", '{"nvidia.com/gpu":"1"}', '{"nvidia.com/gpu":-1}', '{"nvidia.com/gpu":true}', "{}"],
+)
+def test_an_annotation_that_somebody_else_wrote_harms_nobody(asked: str) -> None:
+    found = called_again(SMALL)
+    found["metadata"]["annotations"][DECISION] = f'{{"nodes":[["a1",8,0,1.0]],"of":1,"asked":{asked}}}'
+    earlier = earlier_choice(Edit(found), "pack")
+    assert earlier is not None
+    outgrown(found, earlier)
+
+
+def test_a_record_from_before_it_said_what_was_asked_for_holds() -> None:
+    found = called_again(SMALL, asking({"nvidia.com/gpu": "7"}))
+    text = orjson.loads(found["metadata"]["annotations"][DECISION])
+    del text["asked"]
+    found["metadata"]["annotations"][DECISION] = orjson.dumps(text).decode()
+    assert not grown(found)
+
+
+# --- taking out what was written for it -------------------------------------------------------------------------------
+
+OWN = {"weight": 50, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a1"]}]}}
+PIN = {"key": "metadata.name", "operator": "In", "values": ["a1"]}
+MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({}, {}, id="nothing"),
+        pytest.param(AFFINITY, {"nodeAffinity": {}}, id="our preferences"),
+        pytest.param(
+            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN, naming("a1", 100)]}},
+            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN]}},
+            id="not the pod's own",
+        ),
+        pytest.param(
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [PIN]}]}
+                }
+            },
+            {"nodeAffinity": {}},
+            id="our pin",
+        ),
+        pytest.param(
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": [PIN]}, {}]
+                    }
+                }
+            },
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [MODEL], "matchFields": []}, {}]
+                    }
+                }
+            },
+            id="our pin in a term of the pod's own",
+        ),
+    ],
+)
+def test_what_was_written_for_the_nodes_is_taken_out(before: dict[str, Any], after: dict[str, Any]) -> None:
+    edit = Edit(pod(affinity=before))
+    withdraw(edit, CHOSEN)
+    assert edit.object["spec"]["affinity"] == after

@@ -1,0 +1,87 @@
+"""What several tables are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controlplane.objects import pod
+from tests.e2e.behaviour.case import HOST, Json
+
+EVERYTHING = [{"operator": "Exists"}]
+"""Tolerations."""
+
+
+def taken(node: str, gpus: int, name: str = "", **spec: Any) -> Json:
+    """A pod that runs on a node and takes GPUs of it. Nobody preempts it."""
+    spec = {"priorityClassName": "system-node-critical"} | spec
+    return pod(name or f"on-{node}-{gpus}", gpus, nodeName=f"@{node}", **spec)
+
+
+def affinity(app: str, key: str = HOST, *, anti: bool = False, weight: int = 0) -> Json:
+    """To pods of an app, required or (`weight`) preferred: the `affinity` of a pod."""
+    term: Json = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    kind = "podAntiAffinity" if anti else "podAffinity"
+    if weight:
+        weighed = {"weight": weight, "podAffinityTerm": term}
+        return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [weighed]}}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def spread(app: str, key: str = HOST, *, hard: bool = True, skew: int = 1, **more: Any) -> list[Json]:
+    """The topologySpreadConstraints of a pod."""
+    return [
+        {
+            "maxSkew": skew,
+            "topologyKey": key,
+            "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {"app": app}},
+            **more,
+        }
+    ]
+
+
+def port(number: int) -> Json:
+    """The fields of a container that takes a port of its node."""
+    return {"ports": [{"containerPort": number, "hostPort": number}]}
+
+
+LATE: Json = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "@late"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+"""Volumes of this class are bound once the pod has a node."""
+
+
+def volume(name: str, at: str = "", key: str = HOST, *, claim: str = "", late: bool = False, **metadata: Any) -> Json:
+    """A PersistentVolume that only nodes with this label value can use. `claim`: bound to it already."""
+    spec: Json = {
+        "capacity": {"storage": "10Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "hostPath": {"path": "/mnt/disk"},
+        "storageClassName": "@late" if late else "",
+    }
+    if at:
+        requirement = {"key": key, "operator": "In", "values": [at]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"@{name}", **metadata}, "spec": spec}
+
+
+def claim(name: str, of: str = "", *, late: bool = False) -> Json:
+    """A PersistentVolumeClaim. `of`: of this volume."""
+    spec: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "10Gi"}},
+        "storageClassName": "@late" if late else "",
+    }
+    if of:
+        spec["volumeName"] = f"@{of}"
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def using(*claims: str) -> list[Json]:
+    """The volumes of a pod."""
+    return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]

@@ -1,0 +1,218 @@
+"""Plays all cases of a file at once, with us and without us."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.fixtures import remove_namespace
+from tests.controlplane.kinds import CLUSTER_WIDE
+from tests.e2e.behaviour.case import HOST, Case, Change, Json, Side
+from tests.installed import opt_in
+
+POOL = "behaviour/side"
+"""Label of a node, and selector of every pod: which side of which case it belongs to."""
+_QUIET, _STILL, _LONGEST = 1.0, 4.0, 45.0
+"""Seconds. All is as it should be, and stays so; nothing changes any more; and at the longest."""
+_AT_ONCE = 24
+
+
+class Played(NamedTuple):
+    ours: Side
+    plain: Side
+
+
+class _Sides(NamedTuple):
+    case: Case
+    ours: Side
+    plain: Side
+
+
+async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
+    """By the case's id."""
+    tag = f"b{uuid.uuid4().hex[:4]}"
+    sides = [
+        _Sides(case, *[Side(f"{tag}-{n}{which}", {}) for which in ("ours", "plain")]) for n, case in enumerate(cases)
+    ]
+    each = [(case, side) for case, *both in sides for side in both]
+    nodes = [_node(node, side) for case, side in each for node in case.nodes]
+    try:
+        await clusters.apply(api, nodes, within=120)
+        await _gathered(api.namespace(side.tag) for _, side in each)
+        await _gathered(_change(api, case.first, side) for case, side in each)
+        await _gathered(_create_there(api, case, side) for case, side in each)
+        await _settle(api, sides, before=True)
+        await _gathered(opt_in(api, ours.tag, case.profile) for case, ours, _ in sides)
+        await _gathered(_create(api, case.objects, side) for case, side in each)
+        await _settle(api, sides)
+        if any(case.later for case in cases):
+            await _gathered(_change(api, case.later, side) for case, side in each)
+            await _settle(api, sides)
+    finally:
+        await _gathered(remove_namespace(api, side.tag) for _, side in each)
+        await clusters.remove(api, [node["metadata"]["name"] for node in nodes])
+        await _remove_volumes(api, tag)
+    return {case.id: Played(ours, plain) for case, ours, plain in sides}
+
+
+async def _gathered(all_of_them: Iterable[Awaitable[Any]]) -> None:
+    """Some at a time: the machine is small."""
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(what: Awaitable[Any]) -> None:
+        async with room:
+            await what
+
+    await asyncio.gather(*map(one, all_of_them))
+
+
+# --- what there is of a side --------------------------------------------------------------------------------------------
+
+
+def _node(node: Json, side: Side) -> Json:
+    found: Json = json.loads(json.dumps(node))
+    metadata = found["metadata"]
+    name = f"{side.tag}-{metadata['name']}"
+    metadata["labels"] |= {HOST: name, POOL: side.tag}
+    side.labels[metadata["name"]] = metadata["labels"]
+    metadata["name"] = name
+    return found
+
+
+def _of_side(obj: Json, side: Side) -> Json:
+    """With the names of this side, and pods confined to its nodes."""
+    found: Json = _named(obj, side.tag)
+    template = found.get("spec", {}).get("template", found if found["kind"] == "Pod" else None)
+    if template:
+        template["spec"]["nodeSelector"] = {POOL: side.tag, **template["spec"].get("nodeSelector", {})}
+    return found
+
+
+def _named(value: Any, tag: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _named(each, tag) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_named(each, tag) for each in value]
+    if isinstance(value, str) and value.startswith("@"):
+        return f"{tag}-{value[1:]}"
+    return value
+
+
+def judged(case: Case, played: dict[str, Played]) -> None:
+    """The case is as it should be, or as `not_yet` says it is not."""
+    ours, plain = played[case.id]
+    wrong = [said for check in case.expect if (said := check(ours))]
+    worse = len(plain.running) - len(ours.running)
+    if worse > 0 and not case.fewer:
+        wrong.append(f"{worse} fewer run with us: {[p['metadata']['name'] for p in ours.pods]}, {ours.refused}")
+    if case.not_yet:
+        assert wrong, f"as it should be: take out not_yet ({case.not_yet})"
+    else:
+        assert not wrong, "\n".join(wrong)
+    without = [said for check in case.without if (said := check(plain))]
+    assert not without, "without us: " + "\n".join(without)
+
+
+async def _create_there(api: Api, case: Case, side: Side) -> None:
+    for obj in case.there:
+        await api.create(_of_side(obj, side), None if obj["kind"] in _CLUSTER_WIDE else side.tag)
+
+
+async def _create(api: Api, objects: Iterable[Json], side: Side) -> None:
+    for obj in objects:
+        name = obj["metadata"]["name"]
+        try:
+            answer = await api.create(_of_side(obj, side), None if obj["kind"] in _CLUSTER_WIDE else side.tag)
+            side.warnings[name] = answer.warnings
+        except ApiError as error:
+            side.refused[name] = error.message
+            side.warnings[name] = error.warnings
+
+
+async def _change(api: Api, changes: Iterable[Change | Json], side: Side) -> None:
+    for change in changes:
+        if not isinstance(change, Change):
+            if change["kind"] == "Node":
+                await clusters.apply(api, [_node(change, side)])
+            else:
+                await _create(api, [change], side)
+            continue
+        kind, name, patch, subresource = change
+        where = None if kind in _CLUSTER_WIDE else side.tag
+        name = f"{side.tag}-{name}" if kind in _CLUSTER_WIDE else name
+        if patch is None:
+            await api.delete(kind, name, where, grace=0)
+        else:
+            await api.patch(kind, name, _named(patch, side.tag), where, subresource=subresource)
+            if kind == "Node":
+                side.labels[change.name] = (await api.get("Node", name))["metadata"]["labels"]
+
+
+_CLUSTER_WIDE = frozenset(kind for kinds in CLUSTER_WIDE.values() for kind in kinds.split())
+
+
+# --- until it is settled ------------------------------------------------------------------------------------------------
+
+
+async def _settle(api: Api, sides: Sequence[_Sides], before: bool = False) -> None:
+    """Until all is as it is to be, or nothing changes any more. `before`: until all pods that are there run."""
+    started = changed = time.monotonic()
+    seen: object = None
+    there = {(side.tag, obj["metadata"]["name"]) for case, *both in sides for side in both for obj in case.there}
+    while True:
+        pods = _by_namespace(await api.list("Pod"))
+        for _, *both in sides:
+            for side in both:
+                found = [p for p in pods.get(side.tag, ()) if before or (side.tag, p["metadata"]["name"]) not in there]
+                side.pods = sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+        now = time.monotonic()
+        state = [[_state(pod) for pod in side.pods] for _, *both in sides for side in both]
+        if state != seen:
+            seen, changed = state, now
+        if before:
+            if all(why == "running" for side in state for _, why in side):
+                return
+        elif now - changed > (_QUIET if all(map(_as_wanted, sides)) else _STILL) and _tried(state):
+            return
+        if now - started > _LONGEST:
+            return
+        await asyncio.sleep(0.5)
+
+
+def _as_wanted(sides: _Sides) -> bool:
+    case, ours, plain = sides
+    wrong = any(check(ours) for check in case.expect) and not case.not_yet
+    return not wrong and not any(check(plain) for check in case.without)
+
+
+def _by_namespace(pods: Iterable[Json]) -> dict[str, list[Json]]:
+    found: dict[str, list[Json]] = {}
+    for pod in pods:
+        found.setdefault(pod["metadata"]["namespace"], []).append(pod)
+    return found
+
+
+def _state(pod: Json) -> tuple[str, str]:
+    status = pod.get("status") or {}
+    reasons = [c.get("reason", "") for c in status.get("conditions") or () if c["type"] == "PodScheduled"]
+    if pod["spec"].get("nodeName"):
+        return pod["metadata"]["name"], "running" if status.get("phase") == "Running" else "bound"
+    return pod["metadata"]["name"], reasons[0] if reasons else ""
+
+
+def _tried(state: Iterable[Iterable[tuple[str, str]]]) -> bool:
+    """Whether the scheduler looked at each of them."""
+    return all(why for side in state for _, why in side)
+
+
+async def _remove_volumes(api: Api, tag: str) -> None:
+    for volume in await api.list("PersistentVolume"):
+        if volume["metadata"]["name"].startswith(tag):
+            await api.patch("PersistentVolume", volume["metadata"]["name"], {"metadata": {"finalizers": None}})
+            await api.delete("PersistentVolume", volume["metadata"]["name"], missing_ok=True)

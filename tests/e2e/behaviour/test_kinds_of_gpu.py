@@ -1,0 +1,217 @@
+"""Several vendors and models in one cluster, and slices of GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import deployment, job, pod
+from tests.e2e.behaviour.case import Case, Json, Side, as_chosen, counts, on, recorded, runs, waits
+from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.play import Played, judged
+
+pytestmark = pytest.mark.controlplane
+
+H100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4"
+MODEL = "nvidia.com/gpu.product"
+
+
+def other(name: str, resource: str, count: int, **more: object) -> Json:
+    """A node with the GPUs of another vendor."""
+    return node(name, 0, resources={resource: str(count)}, **more)  # type: ignore[arg-type]
+
+
+def choosing(operator: str, *values: str, key: str = MODEL) -> Json:
+    """The affinity of a pod to nodes by a label."""
+    expression = {"key": key, "operator": operator, "values": list(values)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def preferring(weight: int, *values: str) -> Json:
+    expression = {"key": MODEL, "operator": "In", "values": list(values)}
+    term = {"weight": weight, "preference": {"matchExpressions": [expression]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def tolerates(name: str, key: str, wanted: bool = True) -> object:
+    def check(side: Side) -> str:
+        keys = [{each.get("key") for each in found["spec"].get("tolerations", ())} for found in side.of([name])]
+        return "" if keys and all((key in each) is wanted for each in keys) else f"tolerates {keys}"
+
+    return check
+
+
+AMD_TAINT = "amd.com/gpu=present:NoSchedule"
+MIXED = [
+    node("a", 8, taints=[GPU_TAINT]),
+    other("b", "amd.com/gpu", 8, taints=[AMD_TAINT]),
+    other("c", "gpu.intel.com/i915", 4),
+]
+CASES = [
+    Case("a pod of AMD's goes to AMD's node", MIXED, [pod("one", resource="amd.com/gpu")], [on("b"), as_chosen()]),
+    Case("a pod of NVIDIA's goes to NVIDIA's node", MIXED, [pod("one")], [on("a"), as_chosen()]),
+    Case(
+        "a pod of Intel's goes to Intel's node",
+        MIXED,
+        [pod("one", resource="gpu.intel.com/i915")],
+        [on("c"), as_chosen()],
+    ),
+    Case(
+        "a pod of NVIDIA's does not tolerate AMD's taint",
+        MIXED,
+        [pod("one")],
+        [tolerates("one", "nvidia.com/gpu"), tolerates("one", "amd.com/gpu", False)],
+        not_yet="every pod tolerates the taints of all vendors",
+    ),
+    Case(
+        "a pod of AMD's does not tolerate NVIDIA's taint",
+        MIXED,
+        [pod("one", resource="amd.com/gpu")],
+        [tolerates("one", "amd.com/gpu"), tolerates("one", "nvidia.com/gpu", False)],
+        not_yet="every pod tolerates the taints of all vendors",
+    ),
+    Case(
+        "replicas of AMD's are apart",
+        [other("a", "amd.com/gpu", 8), other("b", "amd.com/gpu", 8), node("c")],
+        [deployment("chat", 4, resource="amd.com/gpu")],
+        [counts(a=2, b=2)],
+    ),
+    Case(
+        "accelerators of Habana are filled",
+        [other("a", "habana.ai/gaudi", 8), other("b", "habana.ai/gaudi", 8)],
+        [job("train", 8, resource="habana.ai/gaudi")],
+        [runs(count=8), as_chosen()],
+    ),
+    Case(
+        "a model by selector",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", nodeSelector={MODEL: H100})],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a model by affinity",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", affinity=choosing("In", H100))],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "all models but one",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", affinity=choosing("NotIn", L4))],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "memory above so much",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", affinity=choosing("Gt", "40000", key="nvidia.com/gpu.memory"))],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a model that the pod prefers comes first",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", affinity=preferring(1, H100))],
+        [on("b")],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a model that the pod prefers and that is full is no reason to wait",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", affinity=preferring(100, H100))],
+        [on("a")],
+        there=[taken("b", 8)],
+    ),
+    Case(
+        "a model by our annotation",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", annotations={"gpu-admission.io/gpu-model": "h100"})],
+        [on("b")],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a node by our annotation",
+        [node("a"), node("b")],
+        [pod("one", annotations={"gpu-admission.io/preferred-nodes": "@b"})],
+        [on("b")],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a model that is full makes the pod wait, as without us",
+        [node("a", product=L4), node("b", product=H100)],
+        [pod("one", nodeSelector={MODEL: H100})],
+        [waits("one"), recorded("one", why="no node fits")],
+        there=[taken("b", 8)],
+        without=[waits("one")],
+    ),
+    Case(
+        "a slice goes to a node with slices",
+        [node("a"), node("b", mig={"1g.10gb": 14, "3g.40gb": 4})],
+        [pod("one", resource="nvidia.com/mig-1g.10gb")],
+        [on("b"), as_chosen()],
+    ),
+    Case(
+        "a whole GPU does not go to a node with slices",
+        [node("a", mig={"1g.10gb": 56}), node("b")],
+        [pod("one")],
+        [on("b"), as_chosen()],
+    ),
+    Case(
+        "slices of two sizes are filled",
+        [node("a", mig={"1g.10gb": 2, "3g.40gb": 2}), node("b", mig={"1g.10gb": 2, "3g.40gb": 2})],
+        [job("small", 4, resource="nvidia.com/mig-1g.10gb"), job("large", 4, resource="nvidia.com/mig-3g.40gb")],
+        [runs(count=8)],
+    ),
+    Case(
+        "two containers with a GPU each",
+        [node("a", 2), node("b", 2)],
+        [
+            pod(
+                "one",
+                containers=[
+                    {"name": name, "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}} for name in "xy"
+                ],
+            )
+        ],
+        [on("b"), as_chosen()],
+        there=[taken("a", 1)],
+    ),
+    Case(
+        "an init container uses the GPUs of the containers after it",
+        [node("a", 2)],
+        [
+            pod(
+                "one",
+                2,
+                initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}],
+            )
+        ],
+        [on("a"), as_chosen()],
+    ),
+    Case(
+        "a sidecar adds its GPU",
+        [node("a", 2), node("b", 4)],
+        [
+            pod(
+                "one",
+                2,
+                initContainers=[
+                    {
+                        "name": "i",
+                        "image": "i",
+                        "restartPolicy": "Always",
+                        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+                    }
+                ],
+            )
+        ],
+        [on("b"), as_chosen()],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)

@@ -1,0 +1,273 @@
+"""Nodes that the scheduler, or whoever runs the cluster, would rather not have used."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import deployment, job, pod
+from tests.e2e.behaviour.case import Case, Change, counts, on, recorded, runs, waits
+from tests.e2e.behaviour.made import EVERYTHING, taken
+from tests.e2e.behaviour.play import Played, judged
+
+pytestmark = pytest.mark.controlplane
+
+SOFT = "team=other:PreferNoSchedule"
+SOFT_TOO = "window=tonight:PreferNoSchedule"
+A, B, C = node("a"), node("b"), node("c")
+FULLER = [taken("a", 7)]
+"""Packing prefers `a` for one pod."""
+HALF = [taken("a", 4)]
+PRESSURE = {
+    "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "MemoryPressure", "status": "True"}]}
+}
+CASES = [
+    Case(
+        "a node with a soft taint comes after one without, though it is fuller",
+        [node("a", taints=[SOFT]), B],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a node with two soft taints comes last among several",
+        [node("a", taints=[SOFT, SOFT_TOO]), B, C],
+        [pod("one")],
+        [on("b c")],
+        there=FULLER,
+    ),
+    Case(
+        "one soft taint is better than two",
+        [node("a", taints=[SOFT, SOFT_TOO]), node("b", taints=[SOFT])],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "replicas keep off a node with a soft taint",
+        [node("a", taints=[SOFT]), B, C],
+        [deployment("chat", 2)],
+        [counts(b=1, c=1)],
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a Job keeps off a node with a soft taint",
+        [node("a", taints=[SOFT]), B],
+        [job("train", 4)],
+        [counts(b=4)],
+        there=HALF,
+    ),
+    Case(
+        "a node with a soft taint is taken where no other has room",
+        [node("a", taints=[SOFT]), B],
+        [pod("one", 8)],
+        [on("a")],
+        there=[taken("b", 1)],
+    ),
+    Case(
+        "a soft taint that the pod tolerates does not matter",
+        [node("a", taints=[SOFT]), B],
+        [pod("one", tolerations=[{"key": "team", "operator": "Exists"}])],
+        [on("a")],
+        there=FULLER,
+    ),
+    Case(
+        "where all nodes have a soft taint pods run",
+        [node("a", taints=[SOFT]), node("b", taints=[SOFT])],
+        [job("train", 10)],
+        [runs(count=10)],
+    ),
+    Case(
+        "a cordoned node takes no pod",
+        [node("a", cordoned=True), B],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a cordoned node comes last for a pod that tolerates everything",
+        [node("a", cordoned=True), B],
+        [pod("one", tolerations=EVERYTHING)],
+        [on("b")],
+        there=FULLER,
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a cordoned node is taken by a pod that tolerates everything where no other has room",
+        [node("a", cordoned=True), B],
+        [pod("one", 8, tolerations=EVERYTHING)],
+        [on("a")],
+        there=[taken("b", 1)],
+    ),
+    Case(
+        "replicas that tolerate everything keep off a cordoned node",
+        [node("a", cordoned=True), B, C],
+        [deployment("chat", 2, tolerations=EVERYTHING)],
+        [counts(b=1, c=1)],
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a node under memory pressure comes last for a pod that tolerates everything",
+        [A, B],
+        [pod("one", tolerations=EVERYTHING)],
+        [on("b")],
+        first=[Change("Node", "a", PRESSURE, "status")],
+        there=[taken("a", 7, tolerations=EVERYTHING)],
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a node under memory pressure takes no pod",
+        [A, B],
+        [pod("one", 2)],
+        [on("b")],
+        first=[Change("Node", "a", PRESSURE, "status")],
+    ),
+    Case(
+        "a node that the autoscaler is about to delete comes last",
+        [node("a", taints=["ToBeDeletedByClusterAutoscaler=1760000000:NoSchedule"]), B],
+        [pod("one", tolerations=EVERYTHING)],
+        [on("b")],
+        there=FULLER,
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a node that the autoscaler may delete comes last",
+        [node("a", taints=["DeletionCandidateOfClusterAutoscaler=1760000000:PreferNoSchedule"]), B],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a node that Karpenter disrupts comes last",
+        [node("a", taints=["karpenter.sh/disrupted:NoSchedule"]), B],
+        [pod("one", tolerations=EVERYTHING)],
+        [on("b")],
+        there=FULLER,
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a node that an older Karpenter disrupts comes last",
+        [node("a", taints=["karpenter.sh/disruption=disrupting:NoSchedule"]), B],
+        [job("train", 2, tolerations=EVERYTHING)],
+        [counts(b=2)],
+        there=HALF,
+        not_yet="soft taints, cordons and drains are not ranked by",
+    ),
+    Case(
+        "a node that Karpenter disrupts is taken where no other has room",
+        [node("a", taints=["karpenter.sh/disrupted:NoSchedule"]), B],
+        [pod("one", 8, tolerations=EVERYTHING)],
+        [on("a")],
+        there=[taken("b", 2)],
+    ),
+    Case(
+        "a taint that is not tolerated keeps pods away",
+        [node("a", taints=["team=other:NoSchedule"]), B],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a taint that evicts keeps pods away",
+        [node("a", taints=["team=other:NoExecute"]), B],
+        [pod("one")],
+        [on("b")],
+    ),
+    Case(
+        "the taint of GPU nodes is tolerated",
+        [node("a", taints=[GPU_TAINT])],
+        [pod("one")],
+        [on("a")],
+        without=[waits("one")],
+    ),
+    Case(
+        "a GPU node with a taint comes before one with a soft taint besides",
+        [node("a", taints=[GPU_TAINT, SOFT]), node("b", taints=[GPU_TAINT])],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a node that is not ready takes no pod",
+        [node("a", ready=False), B],
+        [pod("one")],
+        [on("b")],
+    ),
+    Case(
+        "a node whose driver upgrade failed is not chosen",
+        [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}), B],
+        [pod("one")],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a node whose driver upgrade failed is taken where there is no other",
+        [node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"})],
+        [pod("one")],
+        [on("a"), recorded("one", why="no node fits")],
+    ),
+    Case(
+        "a whole node is left whole, and the fuller one filled",
+        [A, B],
+        [pod("one"), pod("two")],
+        [on("a")],
+        there=[taken("a", 6)],
+    ),
+    Case(
+        "the CPU of a node counts",
+        [node("a", cpu="16"), B],
+        [pod("one", container={"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "32"}}})],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a pod with a name of a node in its selector goes there",
+        [A, B],
+        [pod("one", nodeSelector={"kubernetes.io/hostname": "@b"})],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a preferred node of the pod's own comes first",
+        [A, B],
+        [
+            pod(
+                "one",
+                affinity={
+                    "nodeAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 1,
+                                "preference": {
+                                    "matchExpressions": [
+                                        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["@b"]}
+                                    ]
+                                },
+                            }
+                        ]
+                    }
+                },
+            )
+        ],
+        [on("b")],
+        there=FULLER,
+    ),
+    Case(
+        "a taint that goes",
+        [node("a", taints=["maintenance=yes:NoSchedule"])],
+        [pod("one")],
+        [on("a")],
+        later=[Change("Node", "a", {"spec": {"taints": None}})],
+    ),
+    Case(
+        "a taint that goes, for a Deployment",
+        [node("a", taints=["maintenance=yes:NoSchedule"])],
+        [deployment("chat", 2)],
+        [runs(count=2)],
+        later=[Change("Node", "a", {"spec": {"taints": None}})],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)

@@ -1,0 +1,292 @@
+"""Pods whose nodes depend on other pods: affinity to them, spread over domains, ports of the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, job, pod
+from tests.e2e.behaviour.case import RACK, ZONE, Case, apart, as_chosen, counts, on, runs, together, waits
+from tests.e2e.behaviour.made import affinity, port, spread, taken
+from tests.e2e.behaviour.play import Played, judged
+
+pytestmark = pytest.mark.controlplane
+
+A, B, C = node("a"), node("b"), node("c")
+ZONES = [node("a"), node("b", zone="zone-b")]
+FULLER = [taken("a", 7)]
+"""Packing prefers `a` for one pod."""
+HALF = [taken("a", 4)]
+CASES = [
+    # --- required affinity
+    Case(
+        "two replicas that must share a host go where both fit",
+        [A, B],
+        [deployment("pair", 2, affinity=affinity("pair"))],
+        [on("b")],
+        there=[taken("a", 7)],
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    Case(
+        "three replicas of two GPUs that must share a host go where all fit",
+        [A, B],
+        [deployment("trio", 3, 2, affinity=affinity("trio"))],
+        [on("b")],
+        there=[taken("a", 4)],
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    Case(
+        "a Job whose pods must share a host goes where all fit",
+        [A, B],
+        [job("train", 4, 2, affinity=affinity("train"))],
+        [on("b")],
+        there=[taken("a", 2)],
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    Case(
+        "two replicas that must share a host have CPU in mind too",
+        [node("a", cpu="20"), B],
+        [
+            deployment(
+                "pair",
+                2,
+                affinity=affinity("pair"),
+                container={"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "12"}}},
+            )
+        ],
+        [on("b")],
+        there=[taken("a", 4)],
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    Case(
+        "replicas that must share a zone go to one that holds all",
+        [node("a"), node("b", zone="zone-b"), node("c", zone="zone-b"), node("d", zone="zone-b")],
+        [deployment("three", 3, 8, affinity=affinity("three", ZONE))],
+        [together(ZONE)],
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    Case(
+        "replicas that must share a rack go to one that holds all",
+        [
+            node("a", labels={RACK: "r1"}),
+            node("b", labels={RACK: "r2"}),
+            node("c", labels={RACK: "r2"}),
+        ],
+        [deployment("two", 2, 8, affinity=affinity("two", RACK))],
+        [on("b c")],
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    Case(
+        "a pod goes to the pod that it must be with, though another node is fuller",
+        [A, B],
+        [pod("one", affinity=affinity("cache"))],
+        [on("b")],
+        there=[*FULLER, taken("b", 1, "cache")],
+    ),
+    Case(
+        "a pod goes to the zone of the pod that it must be with",
+        ZONES,
+        [pod("one", affinity=affinity("cache", ZONE))],
+        [on("b")],
+        there=[*FULLER, taken("b", 1, "cache")],
+    ),
+    Case(
+        "a pod waits where the host of the pod that it must be with is full",
+        [A, B],
+        [pod("one", 4, affinity=affinity("cache"))],
+        [waits("one")],
+        there=[taken("b", 6, "cache")],
+        without=[waits("one")],
+    ),
+    Case(
+        "a pod waits for the pod that it must be with, and both run once that comes",
+        [A, B],
+        [pod("one", affinity=affinity("cache"))],
+        [runs("one", "cache"), together()],
+        later=[pod("cache", 1)],
+        there=HALF,
+    ),
+    Case(
+        "a pod that another waits for goes where both fit",
+        [A, B],
+        [pod("one", 4, affinity=affinity("cache"))],
+        [runs("one", "cache"), together()],
+        later=[pod("cache", 4)],
+        there=HALF,
+        not_yet="the pods that must share a domain are not counted together",
+    ),
+    # --- required anti-affinity
+    Case(
+        "two pods that must not share a host do not",
+        [A, B],
+        [deployment("pair", 2, affinity=affinity("pair", anti=True))],
+        [apart()],
+        there=HALF,
+    ),
+    Case(
+        "pods of a Job that must not share a host do not",
+        [A, B, C],
+        [job("train", 3, affinity=affinity("train", anti=True))],
+        [apart()],
+        there=HALF,
+    ),
+    Case(
+        "pods that must not share a zone do not",
+        ZONES,
+        [job("train", 2, affinity=affinity("train", ZONE, anti=True))],
+        [apart(ZONE)],
+        there=HALF,
+    ),
+    Case(
+        "a pod keeps off the host of a pod that it must not be with",
+        [A, B],
+        [pod("one", affinity=affinity("noisy", anti=True))],
+        [on("b")],
+        there=[taken("a", 7, "noisy")],
+    ),
+    Case(
+        "a pod keeps off the host of a pod that does not want it",
+        [A, B],
+        [pod("one")],
+        [on("b")],
+        there=[taken("a", 7, "lonely", affinity=affinity("one", anti=True))],
+    ),
+    Case(
+        "one pod more than hosts waits, as without us",
+        [A, B],
+        [deployment("three", 3, affinity=affinity("three", anti=True))],
+        [waits(count=1)],
+        without=[waits(count=1)],
+    ),
+    # --- preferences about pods
+    Case(
+        "preferred affinity to a pod is not outweighed",
+        [A, B],
+        [pod("one", affinity=affinity("cache", weight=100))],
+        [on("b")],
+        there=[*FULLER, taken("b", 1, "cache")],
+    ),
+    Case(
+        "preferred affinity to a zone is not outweighed",
+        ZONES,
+        [pod("one", affinity=affinity("cache", ZONE, weight=100))],
+        [on("b")],
+        there=[*FULLER, taken("b", 1, "cache")],
+    ),
+    Case(
+        "preferred affinity of little weight is not outweighed",
+        [A, B],
+        [pod("one", affinity=affinity("cache", weight=1))],
+        [on("b")],
+        there=[*FULLER, taken("b", 1, "cache")],
+    ),
+    Case(
+        "preferred anti-affinity is not outweighed",
+        [A, B],
+        [job("two", 2, affinity=affinity("two", anti=True, weight=100))],
+        [apart()],
+        there=HALF,
+    ),
+    Case(
+        "preferred anti-affinity to another's pod is not outweighed",
+        [A, B],
+        [pod("one", affinity=affinity("noisy", anti=True, weight=50))],
+        [on("b")],
+        there=[taken("a", 7, "noisy")],
+    ),
+    Case(
+        "pods that prefer to share a host do, where they fit",
+        [A, B],
+        [deployment("chat", 3, affinity=affinity("chat", weight=100))],
+        [together()],
+    ),
+    # --- spread
+    Case(
+        "a hard spread over hosts is kept",
+        [A, B],
+        [job("train", 4, topologySpreadConstraints=spread("train"))],
+        [counts(a=2, b=2)],
+        there=HALF,
+    ),
+    Case(
+        "a hard spread over zones is kept",
+        ZONES,
+        [deployment("chat", 4, topologySpreadConstraints=spread("chat", ZONE))],
+        [counts(a=2, b=2)],
+        there=HALF,
+    ),
+    Case(
+        "a hard spread counts pods that are there",
+        [A, B],
+        [pod("one", labels={"app": "chat"}, topologySpreadConstraints=spread("chat"))],
+        [on("b")],
+        there=[taken("a", 6), taken("a", 1, "chat")],
+    ),
+    Case(
+        "a hard spread of two pods a host and a full host wait as without us",
+        [A, B],
+        [job("train", 4, topologySpreadConstraints=spread("train"))],
+        [waits(count=1)],
+        there=[taken("a", 7)],
+        without=[waits(count=1)],
+    ),
+    Case(
+        "a spread over three domains at least is kept",
+        [A, B, C],
+        [job("train", 3, topologySpreadConstraints=spread("train", minDomains=3))],
+        [apart()],
+        there=HALF,
+    ),
+    Case(
+        "a soft spread over hosts is not outweighed",
+        [A, B],
+        [job("train", 4, topologySpreadConstraints=spread("train", hard=False))],
+        [counts(a=2, b=2)],
+    ),
+    Case(
+        "a soft spread over zones is not outweighed",
+        ZONES,
+        [job("train", 4, topologySpreadConstraints=spread("train", ZONE, hard=False))],
+        [counts(a=2, b=2)],
+    ),
+    Case(
+        "a spread with a large skew lets pods go where they are ranked",
+        [A, B],
+        [job("train", 3, topologySpreadConstraints=spread("train", skew=8))],
+        [runs(count=3), as_chosen()],
+        there=HALF,
+    ),
+    # --- ports of the host
+    Case(
+        "two pods with one port of the host are apart",
+        [A, B],
+        [job("train", 2, container=port(7070))],
+        [apart()],
+        there=HALF,
+    ),
+    Case(
+        "a pod keeps off a host whose port is taken",
+        [A, B],
+        [pod("one", container=port(7070))],
+        [on("b")],
+        there=[taken("a", 7, container=port(7070))],
+    ),
+    Case(
+        "another port of the host does not matter",
+        [A, B],
+        [pod("one", container=port(7071))],
+        [on("a")],
+        there=[taken("a", 7, container=port(7070))],
+    ),
+    Case(
+        "one pod more than hosts with its port waits, as without us",
+        [A, B],
+        [job("train", 3, container=port(7070))],
+        [waits(count=1)],
+        without=[waits(count=1)],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)

@@ -1,0 +1,168 @@
+"""Another hook changes the pod after ours, and the API server calls us again (reinvocation, IfNeeded)."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.behaviour.case import Case, Json, as_chosen, counts, on, recorded, runs
+from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.play import Played, judged
+from tests.installed import ROOT, Installed
+from tests.manifests.recorder import Recorder
+
+pytestmark = pytest.mark.controlplane
+
+A, B, C = node("a"), node("b"), node("c")
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+PINNED = "  pinned: {injectors: {nodeAffinity: {mode: required}}}\n"
+SIDECAR = "behaviour/sidecar"
+"""Label of a pod: the requests of the container that the other hook adds, as JSON in a label's letters."""
+GPU, TWO, CPU, SMALL = ({SIDECAR: name} for name in ("gpu", "two", "cpu", "small"))
+_ADDED: dict[str, Json] = {
+    "gpu": {"nvidia.com/gpu": "1"},
+    "two": {"nvidia.com/gpu": "2"},
+    "cpu": {"cpu": "100"},
+    "small": {"cpu": "100m"},
+}
+
+
+def _other_hook(path: str, body: bytes) -> bytes:
+    request = json.loads(body)["request"]
+    found = request["object"]
+    added = _ADDED.get(found["metadata"].get("labels", {}).get(SIDECAR, ""))
+    response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
+    if added and all(container["name"] != "added" for container in found["spec"]["containers"]):
+        container = {"name": "added", "image": "i", "resources": {"limits": added}}
+        patch = [{"op": "add", "path": "/spec/containers/-", "value": container}]
+        response |= {"patchType": "JSONPatch", "patch": b64encode(json.dumps(patch).encode()).decode()}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return json.dumps(review).encode()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def another_hook(control_plane: ControlPlane, installed: Installed) -> Iterator[None]:
+    """Its configuration comes after ours by name."""
+    hook = {
+        "name": "sidecar.example.com",
+        "clientConfig": {"service": {"path": "/add"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "objectSelector": {"matchExpressions": [{"key": SIDECAR, "operator": "Exists"}]},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    kind = "MutatingWebhookConfiguration"
+    installed.set_policy(SHIPPED + PINNED)
+    with Recorder(_other_hook) as other:
+        shipped = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": [hook]}
+        control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(other.configuration(shipped)))
+        yield
+        control_plane.kubectl("delete", kind, "recorder")
+    installed.set_policy(SHIPPED)
+
+
+CASES = [
+    Case(
+        "a pod that grew out of its node is ranked anew",
+        [A, B],
+        [pod("one", labels=GPU)],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a pod that grew and still fits its node keeps it",
+        [A, B],
+        [pod("one", labels=GPU)],
+        [on("a"), as_chosen()],
+        there=[taken("a", 6)],
+    ),
+    Case(
+        "a pod that grew by CPU out of its node is ranked anew",
+        [node("a", cpu="64"), B],
+        [pod("one", labels=CPU)],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "a pod that grew by a little CPU keeps its node",
+        [A, B],
+        [pod("one", labels=SMALL)],
+        [on("a"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "what was reserved for the smaller pod is free for the next",
+        [A, B],
+        [pod("one", labels=GPU), pod("two")],
+        [on("b", "one"), on("a", "two"), as_chosen()],
+        there=[taken("a", 7)],
+    ),
+    Case(
+        "what a pod grew to is reserved",
+        [A, B, C],
+        [pod("one", 4, labels=TWO), pod("two", 8)],
+        [runs(), as_chosen("two")],
+        there=[taken("a", 4)],
+    ),
+    Case(
+        "pods of a Job that grow fill two nodes",
+        [A, B],
+        [job("train", 8, labels=GPU)],
+        [counts(a=4, b=4), as_chosen()],
+    ),
+    Case(
+        "replicas that grow are apart",
+        [A, B],
+        [deployment("chat", 4, labels=GPU)],
+        [counts(a=2, b=2), as_chosen()],
+    ),
+    Case(
+        "a pinned pod that grew out of its node is pinned to another",
+        [A, B],
+        [pod("one", labels=GPU)],
+        [on("b"), as_chosen(), recorded("one", unit=("nodeAffinity", "required"))],
+        there=[taken("a", 7)],
+        profile="pinned",
+    ),
+    Case(
+        "a pinned pod that grew by CPU out of its node is pinned to another",
+        [node("a", cpu="64"), B],
+        [pod("one", labels=CPU)],
+        [on("b"), as_chosen()],
+        there=[taken("a", 7)],
+        profile="pinned",
+    ),
+    Case(
+        "a pinned pod that grew and still fits its node stays pinned to it",
+        [A, B],
+        [pod("one", labels=GPU)],
+        [on("a"), as_chosen()],
+        there=[taken("a", 6)],
+        profile="pinned",
+    ),
+    Case(
+        "pinned pods that grow fill two nodes",
+        [A, B],
+        [job("train", 8, labels=GPU)],
+        [counts(a=4, b=4), as_chosen()],
+        profile="pinned",
+    ),
+    Case(
+        "a pod that had no GPU before runs: the API server does not call us for it",
+        [A, B],
+        [pod("one", 0, labels=GPU)],
+        [on("a b")],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)

@@ -1,0 +1,152 @@
+"""Pods with volumes that are on one node, or in one zone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import job, pod, pod_spec
+from tests.e2e.behaviour.case import ZONE, Case, Json, apart, as_chosen, on, runs, waits
+from tests.e2e.behaviour.made import LATE, claim, taken, using, volume
+from tests.e2e.behaviour.play import Played, judged
+
+pytestmark = pytest.mark.controlplane
+
+A, B = node("a"), node("b")
+ZONES = [node("a"), node("b", zone="zone-b")]
+FULLER = [taken("a", 7)]
+"""Packing prefers `a` for one pod."""
+
+
+def stateful(name: str, replicas: int, gpus: int = 1) -> Json:
+    """A StatefulSet whose pods have a volume each, bound late."""
+    claimed = claim("data", late=True)
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec(gpus)},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claimed["spec"]}],
+        },
+    }
+
+
+CASES = [
+    Case(
+        "a pod goes to the node of its volume, though another is fuller",
+        [A, B],
+        [pod("one", volumes=using("data"))],
+        [on("b")],
+        there=[*FULLER, volume("disk", "@b"), claim("data", "disk")],
+    ),
+    Case(
+        "a pod goes to the zone of its volume",
+        ZONES,
+        [pod("one", volumes=using("data"))],
+        [on("b")],
+        there=[*FULLER, volume("disk", "zone-b", ZONE), claim("data", "disk")],
+    ),
+    Case(
+        "a pod goes to the zone that the label of its volume names",
+        ZONES,
+        [pod("one", volumes=using("data"))],
+        [on("b")],
+        there=[*FULLER, volume("disk", labels={ZONE: "zone-b"}), claim("data", "disk")],
+    ),
+    Case(
+        "a pod waits while the node of its volume is full, as without us",
+        [A, B],
+        [pod("one", 8, volumes=using("data"))],
+        [waits("one")],
+        there=[*FULLER, volume("disk", "@a"), claim("data", "disk")],
+        without=[waits("one")],
+    ),
+    Case(
+        "a volume that is bound late goes where there is one",
+        [A, B],
+        [pod("one", volumes=using("data"))],
+        [on("b")],
+        there=[*FULLER, LATE, volume("disk", "@b", late=True), claim("data", late=True)],
+    ),
+    Case(
+        "two pods with volumes of two nodes go to them",
+        [A, B],
+        [pod("one", volumes=using("first")), pod("two", volumes=using("second"))],
+        [on("a", "one"), on("b", "two")],
+        there=[volume("disk-a", "@a"), volume("disk-b", "@b"), claim("first", "disk-a"), claim("second", "disk-b")],
+    ),
+    Case(
+        "replicas with volumes of their own go where these are",
+        [A, B],
+        [stateful("db", 2)],
+        [runs(count=2), apart()],
+        there=[LATE, volume("disk-a", "@a", late=True), volume("disk-b", "@b", late=True)],
+    ),
+    Case(
+        "replicas with two volumes on one node go there",
+        [A, B],
+        [stateful("db", 2)],
+        [on("b"), runs(count=2)],
+        there=[*FULLER, LATE, volume("disk-a", "@b", late=True), volume("disk-b", "@b", late=True)],
+    ),
+    Case(
+        "a volume of the pod's own that is bound late goes where there is one",
+        [A, B],
+        [
+            pod(
+                "one",
+                volumes=[
+                    {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": claim("own", late=True)["spec"]}}}
+                ],
+            )
+        ],
+        [on("b")],
+        there=[*FULLER, LATE, volume("disk", "@b", late=True)],
+    ),
+    Case(
+        "a pod with a claim that nobody made waits, as without us",
+        [A, B],
+        [pod("one", volumes=using("nothing"))],
+        [waits("one")],
+        without=[waits("one")],
+    ),
+    Case(
+        "a pod whose claim comes later runs then",
+        [A, B],
+        [pod("one", volumes=using("data"))],
+        [on("b")],
+        there=[*FULLER, volume("disk", "@b")],
+        later=[claim("data", "disk")],
+    ),
+    Case(
+        "a volume that every node can use does not matter",
+        [A, B],
+        [pod("one", volumes=using("data"))],
+        [on("a"), as_chosen()],
+        there=[*FULLER, volume("disk"), claim("data", "disk")],
+    ),
+    Case(
+        "volumes that are no disks do not matter",
+        [A, B],
+        [pod("one", volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "who", "downwardAPI": {"items": []}}])],
+        [on("a"), as_chosen()],
+        there=FULLER,
+    ),
+    Case(
+        "pods of a Job that share a volume go to its node",
+        [A, B],
+        [job("train", 4, volumes=using("data"))],
+        [on("b")],
+        there=[taken("a", 4), volume("disk", "@b"), claim("data", "disk")],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)

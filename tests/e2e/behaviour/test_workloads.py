@@ -1,0 +1,136 @@
+"""Workloads whose pods work together, and of which it is known how many there are: they go to one domain that holds all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import job, pod_spec
+from tests.e2e.behaviour.case import RACK, ZONE, Case, Json, counts, runs, together
+from tests.e2e.behaviour.made import taken
+from tests.e2e.behaviour.play import Played, judged
+
+pytestmark = pytest.mark.controlplane
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def in_zones(**zones: int) -> list[Json]:
+    """So many nodes of 8 GPUs in each zone: a1, a2, b1, …"""
+    return [node(f"{zone}{n}", zone=f"zone-{zone}") for zone, count in zones.items() for n in range(1, count + 1)]
+
+
+def indexed(name: str, parallelism: int, gpus: int, **more: Any) -> Json:
+    """A Job of so many pods at once, and as many in all as `completions` says."""
+    found = job(name, parallelism, gpus)
+    found["spec"] |= {"completionMode": "Indexed", **more}
+    return found
+
+
+def replica_set(name: str, replicas: int, gpus: int, **more: Any) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod_spec(gpus, **more)},
+        },
+    }
+
+
+CASES = [
+    Case(
+        "a Job of two pods of eight goes to the zone that holds both",
+        in_zones(a=1, b=2),
+        [job("train", 2, 8)],
+        [together(ZONE)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job of two pods of eight goes to the smallest zone that holds both",
+        in_zones(a=4, b=2),
+        [job("train", 2, 8)],
+        [counts(b1=1, b2=1)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job of four pods of four goes to the zone that holds all",
+        in_zones(a=1, b=2),
+        [job("train", 4, 4)],
+        [counts(b1=2, b2=2)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job of three pods of eight, of which one zone has a node that is partly taken",
+        in_zones(a=3, b=3),
+        [job("train", 3, 8)],
+        [counts(b1=1, b2=1, b3=1)],
+        there=[taken("a1", 1)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job with more completions than pods at once",
+        in_zones(a=1, b=2),
+        [indexed("train", 2, 8, completions=10)],
+        [together(ZONE)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job with fewer completions than it may run at once",
+        in_zones(a=2, b=3),
+        [indexed("train", 5, 8, completions=2)],
+        [counts(a1=1, a2=1)],
+    ),
+    Case(
+        "a Job that no zone holds runs all the same",
+        in_zones(a=2, b=2),
+        [job("train", 3, 8)],
+        [runs(count=3)],
+    ),
+    Case(
+        "a Job in the rack that holds all",
+        [
+            node("a", labels={RACK: "r1"}),
+            node("b", labels={RACK: "r2"}),
+            node("c", labels={RACK: "r2"}),
+            node("d", labels={RACK: "r3"}),
+        ],
+        [job("train", 2, 8)],
+        [counts(b=1, c=1)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job in the clique that holds all",
+        [node("a", labels={CLIQUE: "x.1"}), *[node(name, labels={CLIQUE: "x.2"}) for name in "bc"]],
+        [job("train", 2, 8)],
+        [counts(b=1, c=1)],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "two Jobs, each in a zone of its own",
+        in_zones(a=2, b=2),
+        [job("one", 2, 8), job("two", 2, 8)],
+        [together(ZONE, "one"), together(ZONE, "two")],
+        not_yet="the size of a Job is not known",
+    ),
+    Case(
+        "a Job of one pod of eight leaves the zone whole that a larger one needs",
+        in_zones(a=1, b=2),
+        [job("small", 1, 8)],
+        [runs(count=1)],
+    ),
+    Case(
+        "pods of a ReplicaSet need no domain of their own",
+        in_zones(a=1, b=2),
+        [replica_set("chat", 3, 8)],
+        [runs(count=3)],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)
