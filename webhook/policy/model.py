@@ -43,6 +43,7 @@ from webhook.rules.gpu_fraction import GpuFraction
 from webhook.rules.gpu_limit import GpuLimit
 from webhook.rules.gpu_mixing import GpuMixing
 from webhook.rules.gpu_names import GpuNames
+from webhook.rules.gpu_parallelism import GpuParallelism
 from webhook.rules.gpu_quantity import GpuQuantity
 from webhook.rules.gpu_sharing import GpuSharing
 from webhook.rules.gpu_zero import GpuZero
@@ -109,6 +110,7 @@ class Rules(Settings):
     node_name: NodeName = NodeName()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
     """--- What runs badly"""
+    gpu_parallelism: GpuParallelism = GpuParallelism()
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
     restart_policy: RestartPolicy = RestartPolicy()
