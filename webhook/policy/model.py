@@ -25,7 +25,7 @@ from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Owner, Pod
 from webhook.placement.settings import PlacementSettings
-from webhook.policy.exemptions import Exemption
+from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
 from webhook.policy.units import completed, named
@@ -131,14 +131,7 @@ class Profile(Settings):
     """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author is told) | off.
 
     The order is the order of the findings."""
-    exempt: tuple[Exemption, ...] = (
-        Exemption(
-            namespaces=(
-                *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
-                *("inteldeviceplugins-system", "node-feature-discovery"),
-            )
-        ),
-    )
+    exempt: tuple[Exemption, ...] = (Exemption(namespaces=OPERATORS),)
     """Who is not asked to keep the rules: operators, exporters, debuggers of the platform team. An entry fits where every list
     that it has fits (name patterns).
 
