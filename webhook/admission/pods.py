@@ -135,8 +135,8 @@ def _decision(
         placement=placement,
         reservation=chosen if result == "patched" else None,
         unknown_profile=profile.unknown,
-        quiet=profile.settings.shadow,
         outgrown=grown,
+        quiet=profile.settings.shadow,
     )
 
 

@@ -86,7 +86,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
 def _with_limits(template: Template, policy: Policy) -> Edit:
     """Only what the API server would refuse: a limit without a request is right, and stays as it is."""
     edit = Edit(template.pod, template.path)
-    for container in containers(template.pod):
+    for container in containers(template.pod) if template.holds == "template" else ():
         resources = container.spec.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name in policy.gpus.among(requests):
@@ -207,4 +207,4 @@ def _defaulted(template: Pod) -> Pod:
 
 
 def _in_template(each: UnitFinding, template: Template) -> UnitFinding:
-    return each._replace(finding=each.finding._replace(path=template.field + each.finding.path))
+    return each._replace(finding=each.finding._replace(path=template.field(each.finding.path)))
