@@ -10,7 +10,7 @@ from __future__ import annotations
 from webhook.cluster.pods import demand_of, is_short
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Cluster, Placement, Rejected
+from webhook.framework.cluster_view import Cluster, Obstacle, Placement
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod
 from webhook.placement.preferences import NO_PREFERENCES, resolved
@@ -60,7 +60,7 @@ class Placer:
         by_name = () if found.nodes else preferences.by_name
         return found._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
 
-    def fits_empty(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Rejected:
+    def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
         () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
@@ -73,7 +73,7 @@ class Placer:
             return ()
         if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
             return ()
-        return self._ranker(settings, gpus).fits_empty(pod, demand)
+        return self._ranker(settings, gpus).obstacles(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker of these settings: profiles with equal ones share it."""

@@ -37,8 +37,10 @@ def cordoned(case: Case) -> Check:
 
 def taints(case: Case) -> Check:
     s, nodes = case.situation, case.situation.nodes
-    codes = nodes.columns.status[: len(s.alive)]
-    missing = [[t for t in status.taints if not case.constraints.tolerate(t)] for status in nodes.statuses]
+    distinct: dict[tuple[Taint, ...], int] = {}
+    of_status = [distinct.setdefault(status.taints, len(distinct)) for status in nodes.statuses]
+    codes = np.array(of_status)[nodes.columns.status[: len(s.alive)]]
+    missing = [[t for t in found if not case.constraints.tolerate(t)] for found in distinct]
     fails = s.alive & np.array([bool(found) for found in missing])[codes]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
