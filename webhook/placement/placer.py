@@ -54,7 +54,7 @@ class Placer:
         elif not cluster.fresh:
             found = Placement((), request.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(request, preferences)
+            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences)
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name
