@@ -18,9 +18,8 @@ from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
 from webhook.cluster.history import History
-from webhook.cluster.node_table import Columns, Demand, Strategy, View
-from webhook.cluster.replica_shares import Shares
-from webhook.placement.replica_penalty import replica_penalty
+from webhook.cluster.node_table import Demand, Strategy, View
+from webhook.cluster.replicas import share, taken_off
 from webhook.placement.strategies import STRATEGIES
 
 
@@ -40,7 +39,10 @@ class Ranking:
         self.fleet, self.count, self.every = fleet, count, every
         self.columns = fleet.views[replica]
         self.gpu = SHARE if fleet.shared else WHOLE
-        self.shares = _shares(self.columns, len(fleet.views), replica)
+        self.several = len(fleet.views) > 1
+        replicas = [f"replica-{number}" for number in range(len(fleet.views))]
+        for row, name in enumerate(self.columns.name):
+            self.columns.share[row] = share(name, replicas[replica], replicas)
         self.strategy = strategy or STRATEGIES["pack"]
         self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
         self.shapes = shapes
@@ -74,19 +76,12 @@ class Ranking:
         """Enter a pick into the ledger: one of this replica, or what is heard of another's."""
         self._take(row, number, 1)
 
-    def claimed(self, row: int, number: int, *, this: bool) -> None:
-        """The pod of such a pick is in the watch."""
-        if self.shares.several and self.shapes[number].gpus and self.shares.took(row, this=this):
-            self.log.append(row)
-
     def kept(self, row: int, number: int) -> None:
         """Take it out again. Its pod is bound at once, so that no node is empty in between."""
         self._take(row, number, -1)
 
     def changed(self, row: int) -> None:
         """A pod was bound there, or has left."""
-        if self.shares.several and self._untouched(row):
-            self.shares.emptied(row)
         self.log.append(row)
 
     def _take(self, row: int, number: int, sign: int) -> None:
@@ -95,9 +90,6 @@ class Ranking:
         self.columns.changes.add(row)
         self.log.append(row)
 
-    def _untouched(self, row: int) -> bool:
-        return bool(self.columns.free[self.gpu][row] == self.columns.capacity[self.gpu][row])
-
     def _scores(self, number: int) -> NDArray[np.float64]:
         version, read, score = self.cached.get(number, (-1, 0, np.zeros(self.fleet.count)))
         stale = version != self.view.version
@@ -105,10 +97,8 @@ class Ranking:
         if len(rows):
             demand, shape = self.demands[number], self.shapes[number]
             scored = self.strategy(self.columns, rows, demand, self.view)
-            if self.shares.several:
-                scored = scored - replica_penalty(
-                    self.shares, self.columns, rows, demand, self.gpu if shape.gpus else None
-                )
+            if self.several:
+                scored = scored - taken_off(self.columns, rows, demand, self.gpu if shape.gpus else None)
             score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)
         return score
@@ -119,15 +109,6 @@ class Ranking:
         for resource, amount in demand.requests:
             mask &= free[resource][rows] >= amount
         return mask
-
-
-def _shares(columns: Columns, replicas: int, replica: int) -> Shares:
-    names = [f"replica-{number}" for number in range(replicas)]
-    shares = Shares(names[replica], columns.size)
-    for row, name in enumerate(columns.name):
-        shares.named(row, name)
-    shares.share_among(names)
-    return shares
 
 
 class Ours:
@@ -161,7 +142,6 @@ class Ours:
                 if ranking is not where:
                     ranking.reserve(row, number)
                     ranking.seen(number)
-                ranking.claimed(row, number, this=ranking is where)
 
     def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
         self._tell(0)

@@ -88,7 +88,7 @@ def test_a_pod_that_is_bound_where_it_was_promised_changes_nothing_there(*, seen
     of.expire(100)
     assert gpus(of) == (7, 8, 8)
     of.pod_gone(pod("p", owner="o", on=A), 101)
-    assert (gpus(of), of.usage.peers, of.usage.kinds) == ((8, 8, 8), {}, [None])
+    assert (gpus(of), of.usage.peers, of.usage._kinds) == ((8, 8, 8), {}, {})
 
 
 def test_a_pod_that_asks_for_more_cpu_once_it_is_bound_holds_that() -> None:
@@ -145,7 +145,7 @@ def test_a_reservation_expires() -> None:
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.ended["expired"] == 1
-    assert not of.ledger.reserving, "nothing is kept of it"
+    assert not of.ledger._reserved, "nothing is kept of it"
     assert not of.usage.peers
 
 

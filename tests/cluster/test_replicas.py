@@ -1,7 +1,4 @@
-"""Which replicas there are, by their pods; and whose a node is to fill.
-
-Covers cluster.replica_shares.
-"""
+"""Which replicas there are, by their pods; whose a node is to fill; and that they do not choose the same nodes."""
 
 from __future__ import annotations
 
@@ -9,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.objects import admitted, node, pod, state
-from webhook.cluster.replica_shares import OTHER_REPLICA
+from tests.builders import GPUS
+from tests.cluster.objects import admitted, node, placer, pod, state
+from webhook.cluster.pods import HOSTNAME
+from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.cluster_view import Placement
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import STRATEGIES
 
 NODES = [node(f"gpu-{i:02}") for i in range(60)]
 LABELS = {"app.kubernetes.io/name": "gpu-admission"}
@@ -32,7 +33,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 def own(of: ClusterState) -> set[str]:
     """The nodes that are this replica's to fill."""
-    return {name for name, row in of.nodes.row_of.items() if of.nodes.shares.penalty[row] < OTHER_REPLICA}
+    return {name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] < OTHER_REPLICA}
 
 
 def everything() -> set[str]:
@@ -58,12 +59,12 @@ def everything() -> set[str]:
 def test_a_replica_that_is_alone_fills_all_nodes(made: dict[str, Any]) -> None:
     of = state(NODES, [made], replica="a")
     assert of.replicas.names == ("a",)
-    assert not of.nodes.shares.several
+    assert len(of.nodes.replicas) < 2
     assert own(of) == everything()
 
 
 def test_without_a_name_there_are_no_others() -> None:
-    assert not state(NODES, [replica("a"), replica("b")]).nodes.shares.several
+    assert len(state(NODES, [replica("a"), replica("b")]).nodes.replicas) < 2
 
 
 @pytest.mark.parametrize(
@@ -113,42 +114,83 @@ def test_nodes_that_come_later_are_shared_out_as_those_that_were_there() -> None
     assert own(of) & everything() == own(shared("a", "b"))
 
 
-def hold(of: ClusterState, name: str, on: str, gpus: int = 1) -> dict[str, Any]:
-    """The pod as it is stored, admitted here with a reservation on a node."""
-    made = pod(name, gpus, ranked=[on])
-    of.reserve_pod(admitted(made), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0)
-    return made
+# --- what replicas choose ---------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_for_who_put_a_pod_there_first_until_it_is_empty_again() -> None:
-    here, there = shared("a", "b"), shared("b", "a")
-    taken = min(own(there))
-    for name in ("first", "later"):
-        made = hold(here, name, taken)
-        assert (taken in own(here), taken in own(there)) == (False, True)
-        for of in (here, there):
-            of.pod_seen(made, 0)
-        assert (taken in own(here), taken in own(there)) == (True, False)
-        for of in (here, there):
-            of.pod_seen({**made, "spec": {**made["spec"], "nodeName": taken}}, 0)
-        assert (taken in own(here), taken in own(there)) == (True, False)
-        for of in (here, there):
-            of.pod_gone(made, 0)
-        assert (taken in own(here), taken in own(there)) == (False, True)
+def placed(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> Placement:
+    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
 
 
-def test_of_two_that_choose_a_node_at_once_it_is_for_the_one_whose_pod_is_first_in_the_watch() -> None:
-    here, there = shared("a", "b"), shared("b", "a")
-    one = min(own(there))
-    mine, yours = hold(here, "p", one), hold(there, "q", one)
-    for of in (here, there):
-        of.pod_seen(mine, 0)
-        of.pod_seen(yours, 0)
-    assert (one in own(here), one in own(there)) == (True, False)
+def names(placement: Placement) -> list[str]:
+    return [ranked.node for ranked in placement.nodes]
 
 
-def test_a_pod_without_gpus_takes_no_node_from_anybody() -> None:
-    here = shared("a", "b")
-    other = min(everything() - own(here))
-    here.pod_seen(hold(here, "p", other, gpus=0), 0)
-    assert other not in own(here)
+def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
+    """What each of these sees of the same cluster."""
+    found = [state(nodes, replica=name) for name in names]
+    for of in found:
+        of.nodes.share(names)
+    return found
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_replica_that_is_alone_chooses_as_one_without_a_name(strategy: str) -> None:
+    nodes, bound = [node(f"gpu-{i}", 8 - i % 3) for i in range(20)], [pod(f"x{i}", 1, on=f"gpu-{i}") for i in range(9)]
+    of = state(nodes, bound, replica="a")
+    of.nodes.share(("a", "b"))
+    of.nodes.share(("a",))
+    assert placed(of, pod("p", 2, owner="o"), strategy) == placed(state(nodes, bound), pod("p", 2, owner="o"), strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_replicas_that_have_not_heard_of_each_other_fill_different_nodes(strategy: str, gpus: int) -> None:
+    nodes = [node(f"gpu-{i}", cpu=str(96 + i / 1000)) for i in range(30)]
+    chosen: list[set[str]] = []
+    for of in replicas(nodes, "a", "b", "c"):
+        chosen.append(set())
+        for number in range(5):
+            made = admitted(pod(f"p{number}", gpus))
+            placement = placed(of, made, strategy)
+            of.reserve_pod(made, placement, 0)
+            chosen[-1].add(placement.nodes[0].node)
+    assert len(set.union(*chosen)) == sum(map(len, chosen))
+
+
+def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None:
+    nodes = [node(f"gpu-{i}") for i in range(12)]
+    (of, _) = replicas(nodes, "a", "b")
+    others = sorted(name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] >= OTHER_REPLICA)
+    others = others[:6]
+    for name in of.nodes.row_of.keys() - set(others):
+        of.pod_seen(pod(f"full-{name}", 8, on=name), 0)
+    for number, name in enumerate(others):
+        of.pod_seen(pod(f"some-{name}", 7 - number, on=name), 0)
+    assert names(placed(of, pod("p"))) == others[::-1]
+    of.nodes.share(("a",))
+    assert names(placed(of, pod("p"))) == others
+
+
+def test_of_equal_nodes_a_replica_takes_first_what_their_owner_fills_last() -> None:
+    nodes = [node(f"gpu-{i}") for i in range(12)]
+    one, other = replicas(nodes, "a", "b")
+    theirs = [name for name in names(placed(other, pod("p", 8))) if _own(other, name)]
+    for name, row in one.nodes.row_of.items():
+        if one.nodes.columns.share[row] < OTHER_REPLICA:
+            one.pod_seen(pod(f"full-{name}", 8, on=name), 0)
+    assert names(placed(one, pod("p", 8))) == theirs[::-1]
+
+
+def _own(of: ClusterState, name: str) -> bool:
+    return bool(of.nodes.columns.share[of.nodes.row_of[name]] < OTHER_REPLICA)
+
+
+def test_a_wish_and_the_fewest_peers_come_before_whose_a_node_is() -> None:
+    (of, _) = replicas([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
+    other = next(name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] >= OTHER_REPLICA)
+    term = {"weight": 1, "preference": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [other]}]}}
+    wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert names(placed(of, pod("p", affinity=wish)))[0] == other
+    for name in of.nodes.row_of.keys() - {other}:
+        of.pod_seen(pod(f"x-{name}", owner="o", on=name), 0)
+    assert names(placed(of, pod("p", owner="o"), "apart"))[0] == other

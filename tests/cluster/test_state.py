@@ -1,14 +1,13 @@
 """The state after any events equals the state after a fresh list.
 
-Covers cluster.freshness, cluster.interned, cluster.journal, cluster.labels, cluster.listing, cluster.namespaces,
-cluster.node, cluster.node_table, cluster.nodes, cluster.priorities, cluster.usage.
+Covers cluster.freshness, cluster.journal, cluster.labels, cluster.listing, cluster.node, cluster.node_table, cluster.nodes,
+cluster.usage.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,7 +118,7 @@ def test_many_nodes_and_pods_leave_no_trace_when_they_are_gone() -> None:
         of.node_gone(f"gpu-{i}")
     assert not of.nodes.row_of
     assert not of.usage.peers
-    assert all(kind is None for kind in of.usage.kinds)
+    assert not of.usage._kinds
     assert not any(array.any() for array in of.nodes.columns.free.values())
 
 
@@ -211,7 +210,7 @@ def test_gpu_metrics_that_end_are_forgotten() -> None:
     of.gpu_use_seen("gpu-a", UNKNOWN_USE)
     columns = of.nodes.columns
     assert (columns.measured[0], columns.avoid[0]) == (0, 0)
-    assert np.isnan([columns.idle[0], columns.utilisation[0]]).all()
+    assert (columns.idle[0], columns.utilisation[0]) == (0, 0)
 
 
 def test_small_changes_of_utilisation_change_nothing() -> None:
@@ -339,18 +338,7 @@ def test_the_order_of_nodes_is_by_name_however_they_came(names: list[str], data:
         of.node_gone(name)
         of.node_seen(node(name + "x"))
     left = sorted(of.nodes.row_of)
-    assert sorted(left, key=lambda n: float(of.nodes.order[of.nodes.row_of[n]])) == left
-
-
-def test_the_order_of_nodes_holds_where_no_number_is_left_between_two() -> None:
-    of = state([node("a"), node("z")])
-    names = [f"{'m' * i}a" for i in range(1, 80)]
-    for name in names:
-        of.node_seen(node(name))
-    of.node_seen(node("mm"))
-    ranked = sorted(of.nodes.row_of, key=lambda n: float(of.nodes.order[of.nodes.row_of[n]]))
-    assert ranked == sorted(ranked)
-    assert of.nodes.reordered > 0
+    assert [of.nodes.columns.name[row] for row in of.nodes.by_name()] == left
 
 
 @pytest.mark.parametrize(

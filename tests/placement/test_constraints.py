@@ -150,9 +150,9 @@ def test_values_of_nodes_long_gone_are_forgotten() -> None:
     column = of.nodes.labels.column("boot")
     assert column is not None
     assert len(column.values) < 300
-    assert len(of.nodes.taints.values) < 400
+    assert len(of.nodes.statuses) < 400
     assert matching(of, term("In", "999", key="boot")) == {"a"}
-    assert of.nodes.taints.values[of.nodes.taint[0]][0].value == "999"
+    assert of.nodes.statuses[of.nodes.columns.status[0]].taints[0].value == "999"
 
 
 # --- tolerations: the table of k8s.io/api core/v1/toleration_test.go --------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,14 +59,6 @@ def test_rows_share_a_number_where_they_have_the_same(dearer: int, spare: int, s
             _check(of)
 
 
-def test_states_that_are_mixed_up_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SALT", np.int64(0))  # only the last array counts
-    of = _columns()
-    for row in range(10):
-        _put(of, row, (row % 3, 1, 2, 3, row % 2))
-    _check(of)
-
-
 def test_numbers_are_kept_beside_the_columns_and_given_anew_when_there_is_more_to_tell() -> None:
     of = _columns()
     known, epoch = states(of), states(of).epoch
@@ -77,10 +68,9 @@ def test_numbers_are_kept_beside_the_columns_and_given_anew_when_there_is_more_t
     of.add_resource("example.com/gpu")
     of.free["example.com/gpu"][3] = 1
     assert states(of).of_row[3] != states(of).of_row[4]
-    of.observed = True
     of.idle[4], of.utilisation[5] = 3.0, 0.25
     of.changes.add(4)
     of.changes.add(5)
     _check(of)
     assert states(of) is known
-    assert known.epoch == epoch + 3
+    assert known.epoch == epoch + 2

@@ -1,7 +1,6 @@
 """The chosen nodes can take the pod, in the order of the ranked nodes, and the same input gives the same answer.
 
-Covers placement.placer, placement.eligible, placement.filters, placement.ranker, placement.refusals, placement.request,
-placement.settings.
+Covers placement.placer, placement.filters, placement.ranker, placement.refusals, placement.request, placement.settings.
 """
 
 from __future__ import annotations
@@ -296,7 +295,7 @@ def test_taints_that_are_never_the_same_twice_are_told_from_those_that_stay() ->
     assert names(placed(of, pod("p"))) == ["a", "d"]
     other_shape = pod("p", tolerations=[{"key": _KEY, "operator": "Equal", "value": "present"}])
     assert names(placed(of, other_shape)) == ["a", "b", "d"]
-    assert of.nodes.taints.epoch > 0
+    assert of.nodes.renumbered > 0
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

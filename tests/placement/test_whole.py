@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from webhook.cluster.node_table import Columns, Demand, Popular, View
-from webhook.cluster.replica_shares import OTHER_REPLICA
+from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.whole import Whole, whole_nodes
@@ -72,7 +72,7 @@ def test_what_another_replica_fills_comes_after_a_whole_node_of_one_s_own() -> N
     names = [f"gpu-{number:02}" for number in range(40)]
     of = state([node(name) for name in names], replica="a")
     of.nodes.share(("a", "b"))
-    mine = [name for name in names if of.nodes.shares.penalty[of.nodes.row_of[name]] < OTHER_REPLICA]
+    mine = [name for name in names if of.nodes.columns.share[of.nodes.row_of[name]] < OTHER_REPLICA]
     with_a_replica, whole, another_s = mine[0], mine[1], min(set(names) - set(mine))
     of.pod_seen(pod("r", 1, on=with_a_replica, owner="o"), 0)
     of.pod_seen(pod("y", 1, on=another_s), 0)
@@ -162,4 +162,4 @@ def test_what_is_counted_change_by_change_is_as_counted_afresh(made: list[list[t
             of.changes.add(row)
         left = int(np.count_nonzero(of.free[GPU] == 8))
         assert kept.scarce(of) is (left <= 2)
-        assert kept.any(of, range(40)) is (left > 0)
+        assert kept.among(of, slice(0, 40)).any() == (left > 0)

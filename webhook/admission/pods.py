@@ -18,7 +18,7 @@ from webhook.admission.context import (
     refused,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
-from webhook.admission.earlier import Earlier, as_written, earlier_choice, outgrown
+from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
@@ -72,7 +72,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         earlier = None
     context.placement = earlier.placement if earlier else _placed(edit.object, context)
     outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}
-    return replace(_decision(pod, edit, context, policy, profile, outcomes, earlier), outgrown=grown)
+    return _decision(pod, edit, context, policy, profile, outcomes, earlier, grown)
 
 
 def _place_by(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
@@ -103,8 +103,11 @@ def _decision(
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
     earlier: Earlier | None,
+    grown: Outgrown | None,
 ) -> Decision:
-    """For a pod that all injectors have seen. `earlier`: the choice of an earlier call of the hook, where it still holds."""
+    """For a pod that all injectors have seen. `earlier`: the choice of an earlier call of the hook, where it still holds;
+    `grown`: see `Decision.outgrown`.
+    """
     placement, workload = context.placement, context.workload
     chosen = reservation_request(edit.object) if placement and placement.nodes and not earlier else None
     asked = earlier.asked if earlier else chosen.demand if chosen else None
@@ -132,6 +135,7 @@ def _decision(
         placement=placement,
         reservation=chosen if result == "patched" else None,
         unknown_profile=profile.unknown,
+        outgrown=grown,
         quiet=profile.settings.shadow,
     )
 

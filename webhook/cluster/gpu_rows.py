@@ -1,6 +1,6 @@
 """The GPUs as numpy arrays, one row per GPU or MIG instance, and the registry of rows and nodes.
 
-Bounded: so many rows in all and per node, and a row costs about 200 bytes. Names come from outside (metrics): they are
+Bounded: so many rows in all and per node, and a row costs about 400 bytes. Names come from outside (metrics): they are
 only ever compared, never parsed.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 MOST_GPUS = 500_000
 MOST_PER_NODE = 256
 """16 GPUs of 7 MIG instances, their parents, and room."""
+BUCKETS: Final = 16
+Key = tuple[str, str, str]
+"""Node, GPU and instance."""
 _FIRST_SIZE = 64
 _NEVER = -np.inf
 
@@ -51,93 +54,87 @@ class Sample(NamedTuple):
     instance: str = ""
 
 
-class GpuRows:
-    """Rows 0 to `used` - 1 are in use or free to be used again. Arrays are longer; nobody keeps one across calls."""
+_ROW: Final = np.dtype(
+    [
+        ("node", np.int32),
+        ("parent", np.int32),
+        ("heard", np.float64),
+        ("measured", np.float64),
+        ("split", np.float64),
+        ("average", np.float32),
+        ("temperature", np.float32),
+        ("sick", np.bool_),
+        ("utilisation", np.uint8, BUCKETS),
+        ("memory", np.uint8, BUCKETS),
+        ("fresh", np.float32, len(Reading)),
+    ]
+)
+"""node: index of the node, -1 where the row is free. parent: of a MIG instance the row of its GPU, else -1. heard, measured:
+when anything was read last, and the utilisation, in seconds. split: when the GPU had MIG instances last. utilisation, memory:
+the highest whole percent per bucket of time, 0 where nothing was read. fresh: what was read in the round that is going on;
+NaN where nothing was."""
+_NEW: Final = np.array((-1, -1, _NEVER, _NEVER, _NEVER, 0, np.nan, False, 0, 0, np.nan), _ROW)
 
-    def __init__(self, buckets: int, most: int = MOST_GPUS) -> None:
+
+class GpuRows:
+    """Rows 0 to `used` - 1 are in use or free to be used again. The array is longer; nobody keeps it across calls."""
+
+    def __init__(self, most: int = MOST_GPUS) -> None:
         self.used = 0
+        self.table: NDArray[np.void] = np.full(_FIRST_SIZE, _NEW)
         self.nodes: dict[str, int] = {}
         """Index of a node, by name. An index is used again when the node's last row is gone."""
         self.node_names: list[str] = []
         self._most = most
-        self._node_rows: list[int] = []
+        self._rows_on: list[int] = []
         self._free_nodes: list[int] = []
-        self._row_of: dict[int, int] = {}
-        """By hash of node, GPU and instance: 64 bits with a random key, so that two GPUs meet in one row about once in
-        10**8 clusters of 500,000 GPUs. The names themselves would cost a few hundred bytes a GPU."""
+        self._row_of: dict[Key, int] = {}
+        self._keys: list[Key] = []
         self._free: list[int] = []
-        size = _FIRST_SIZE
-        self.key: NDArray[np.int64] = np.zeros(size, np.int64)
-        self.node: NDArray[np.int32] = np.full(size, -1, np.int32)
-        """-1: the row is free."""
-        self.parent: NDArray[np.int32] = np.full(size, -1, np.int32)
-        """Of a MIG instance: the row of its GPU; -1: a whole GPU."""
-        self.heard = np.full(size, _NEVER)
-        """When anything was read last, in seconds."""
-        self.measured = np.full(size, _NEVER)
-        """When the utilisation was read last."""
-        self.split = np.full(size, _NEVER)
-        """When the GPU had MIG instances last."""
-        self.average = np.zeros(size, np.float32)
-        self.temperature = np.full(size, np.nan, np.float32)
-        self.sick = np.zeros(size, np.bool_)
-        self.utilisation = np.zeros((buckets, size), np.uint8)
-        """The highest whole percent per bucket of time; 0 where nothing was read."""
-        self.memory = np.zeros((buckets, size), np.uint8)
-        self.fresh: NDArray[np.float32] = np.full((len(Reading), size), np.nan, np.float32)
-        """What was read in the round that is going on; NaN: nothing."""
-        self.cells: list[memoryview[float]] = []
-        """`fresh`, one view per reading: an item is read and written twice as fast as through numpy."""
-        self._view()
 
     @property
     def count(self) -> int:
         """Rows in use."""
         return len(self._row_of)
 
+    def column(self, name: str) -> NDArray[Any]:
+        """One column of the rows in use: see `_ROW`."""
+        found: NDArray[Any] = self.table[name][: self.used]
+        return found
+
     def row(self, node: str, gpu: str, instance: str = "") -> int:
         """The row of a GPU or MIG instance, made if there is none; -1 where there are too many."""
+        key = node, gpu, instance
+        row = self._row_of.get(key)
+        if row is not None:
+            return row
         at = self.nodes.get(node, -1)
-        if at >= 0:
-            row = self._row_of.get(hash((at, gpu, instance)))
-            if row is not None:
-                return row
-            if self._node_rows[at] >= MOST_PER_NODE:
-                return -1
-        if len(self._row_of) >= self._most:
+        if len(self._row_of) >= self._most or (at >= 0 and self._rows_on[at] >= MOST_PER_NODE):
             return -1
         parent = self.row(node, gpu) if instance else -1
         if instance and parent < 0:
             return -1
-        at = self._node(node)
-        key = hash((at, gpu, instance))
-        row = self._next()
-        self._row_of[key] = row
-        self._node_rows[at] += 1
-        self.key[row], self.node[row], self.parent[row] = key, at, parent
+        at, row = self._node(node), self._next()
+        self._row_of[key], self._keys[row] = row, key
+        self._rows_on[at] += 1
+        self.table["node"][row], self.table["parent"][row] = at, parent
         return row
 
     def release(self, rows: Iterable[int]) -> list[int]:
         """Free these rows; the indices of the nodes that have none left, which are free to be used again as well."""
         emptied = []
         for row in rows:
-            del self._row_of[int(self.key[row])]
-            at = int(self.node[row])
-            self._clear(row)
+            key = self._keys[row]
+            at = self.nodes[key[0]]
+            del self._row_of[key]
+            self.table[row] = _NEW
             self._free.append(row)
-            self._node_rows[at] -= 1
-            if not self._node_rows[at]:
-                del self.nodes[self.node_names[at]]
+            self._rows_on[at] -= 1
+            if not self._rows_on[at]:
+                del self.nodes[key[0]]
                 self._free_nodes.append(at)
                 emptied.append(at)
         return emptied
-
-    def _clear(self, row: int) -> None:
-        self.node[row] = self.parent[row] = -1
-        self.heard[row] = self.measured[row] = self.split[row] = _NEVER
-        self.average[row], self.temperature[row], self.sick[row] = 0, np.nan, False
-        self.utilisation[:, row] = self.memory[:, row] = 0
-        self.fresh[:, row] = np.nan
 
     def _node(self, name: str) -> int:
         at = self.nodes.get(name)
@@ -148,38 +145,15 @@ class GpuRows:
             else:
                 at = len(self.node_names)
                 self.node_names.append(name)
-                self._node_rows.append(0)
+                self._rows_on.append(0)
             self.nodes[name] = at
         return at
 
     def _next(self) -> int:
         if self._free:
             return self._free.pop()
-        if self.used == len(self.key):
-            self._grow()
+        if self.used == len(self.table):
+            self.table = np.concatenate([self.table, np.full(self.used, _NEW)])
         self.used += 1
+        self._keys.append(("", "", ""))
         return self.used - 1
-
-    def _grow(self) -> None:
-        self.cells.clear()
-        self.key = _doubled(self.key, 0)
-        self.node = _doubled(self.node, -1)
-        self.parent = _doubled(self.parent, -1)
-        self.heard = _doubled(self.heard, _NEVER)
-        self.measured = _doubled(self.measured, _NEVER)
-        self.split = _doubled(self.split, _NEVER)
-        self.average = _doubled(self.average, 0)
-        self.temperature = _doubled(self.temperature, np.nan)
-        self.sick = _doubled(self.sick, False)
-        self.utilisation = _doubled(self.utilisation, 0)
-        self.memory = _doubled(self.memory, 0)
-        self.fresh = _doubled(self.fresh, np.nan)
-        self._view()
-
-    def _view(self) -> None:
-        self.cells = [memoryview(reading) for reading in self.fresh]
-
-
-def _doubled(array: NDArray[Any], fill: float) -> NDArray[Any]:
-    """Twice as long, the new half filled with `fill`; the last axis is the rows."""
-    return np.concatenate([array, np.full_like(array, fill)], axis=-1)

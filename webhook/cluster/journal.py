@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 _REMEMBERED = 32768
-_FEW = 16
 
 
 class Journal:
@@ -34,16 +33,6 @@ class Journal:
         return None if position < self._start else self._rows[position - self._start :]
 
 
-def distinct(rows: array[int], size: int) -> NDArray[np.intp]:
-    """Each of `rows` once, in rising order. `size`: more than any of them."""
-    if len(rows) <= _FEW:
-        found = sorted(set(rows))
-        return np.fromiter(found, np.intp, len(found))
-    return np.flatnonzero(marked(rows, size))
-
-
-def marked(rows: array[int], size: int) -> NDArray[np.bool_]:
-    """By row, whether it is one of `rows`."""
-    mark = np.zeros(size, bool)
-    mark[np.frombuffer(rows, np.int32)] = True
-    return mark
+def distinct(rows: array[int]) -> NDArray[np.intp]:
+    """Each of `rows` once, in rising order."""
+    return np.array(sorted(set(rows)), np.intp)

@@ -25,13 +25,12 @@ waits to be bound. No review ends a reservation: it may be forged. Anybody who r
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from webhook.cluster.pods import PodKey
 from webhook.cluster.reservation_limit import ReservationLimit
 from webhook.cluster.usage import PodKind, Usage
 
-_NONE: Final[dict[str, list[_Reservation]]] = {}
 Bound = Literal["unreserved", "reserved", "counted"]
 """Of a pod that is bound: it had no reservation; it had one elsewhere; it had one on its node, which counts as the pod now."""
 
@@ -75,35 +74,25 @@ class Ledger:
         """How reservations ended."""
         self.limit = ReservationLimit()
         self._usage = usage
-        self._reserved: dict[PodKey, dict[str, list[_Reservation]]] = {}
+        self._reserved: dict[tuple[PodKey, str], list[_Reservation]] = {}
         """By pod and first node, oldest first."""
         self._seen: dict[int | str, _Reservation] = {}
         self._unseen: deque[_Reservation] = deque()
         self._waiting: deque[_Reservation] = deque()
-        self._counts = [0, 0]
 
     @property
     def counts(self) -> Counts:
-        return Counts(*self._counts)
-
-    @property
-    def reserving(self) -> bool:
-        """Whether anything is reserved."""
-        return bool(self._reserved)
+        return Counts(
+            sum([reservation.reserved for reservation in self._unseen]),
+            sum([reservation.row >= 0 for reservation in self._seen.values()]),
+        )
 
     def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
         """Admitted here, with this node ranked first."""
         reservation = self._reserve(pod, node, kind, now + self.unseen_ttl)
         reservation.reserved = True
         self._unseen.append(reservation)
-        nodes = self._reserved.get(pod)
-        if nodes is None:
-            nodes = self._reserved[pod] = {}
-        if node in nodes:
-            nodes[node].append(reservation)
-        else:
-            nodes[node] = [reservation]  # a deque takes ten times the memory, and most have one entry
-        self._counts[0] += 1
+        self._reserved.setdefault((pod, node), []).append(reservation)
         self.limit.opened(pod)
 
     def outgrown(self, pod: PodKey, node: str, kind: PodKind) -> bool:
@@ -114,22 +103,18 @@ class Ledger:
             self._give_back(reservation)
         return reservation is not None
 
-    def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> bool:
-        """The pod exists and is not bound. False where that was known, or is what was reserved for."""
+    def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
+        """The pod exists and is not bound. Nothing where that was known."""
         if uid in self._seen:
-            return False
+            return
         reservation = self._take(pod, nodes[0], kind)
-        new = reservation is None
         if reservation is None:
             reservation = self._reserve(pod, nodes[0], kind, now)
         else:
             self._becomes(reservation, kind)
-        self._usage.reserved_pod_seen(reservation.row, kind, this=not new)
         reservation.nodes, reservation.until = nodes, now + self.ttl
         self._waiting.append(reservation)
-        self._counts[1] += 1
         self._seen[uid] = reservation
-        return new
 
     def waits(self, uid: int | str) -> bool:
         """Whether the pod was seen, and not yet bound."""
@@ -139,7 +124,6 @@ class Ledger:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
         reservation = self._seen.get(uid)
         if reservation is not None and reservation.row >= 0:
-            self._counts[1] -= 1
             self.ended["unschedulable"] += 1
             self._give_back(reservation)
 
@@ -148,8 +132,6 @@ class Ledger:
         reservation = self._seen.pop(uid, None)
         if reservation is not None:
             nodes = reservation.nodes
-            if reservation.row >= 0:
-                self._counts[1] -= 1
         else:
             reservation = self._take(pod, nodes[0], kind) if nodes else None
             if reservation is None:
@@ -168,7 +150,6 @@ class Ledger:
         """The pod was deleted, or finished, before it was bound."""
         reservation = self._seen.pop(uid, None)
         if reservation is not None and reservation.row >= 0:
-            self._counts[1] -= 1
             self.ended["gone"] += 1
             self._give_back(reservation)
 
@@ -184,7 +165,6 @@ class Ledger:
         while self._waiting and self._waiting[0].until <= now:
             reservation = self._waiting.popleft()
             if reservation.row >= 0:
-                self._counts[1] -= 1
                 self.ended["expired"] += 1
                 self._give_back(reservation)
 
@@ -218,7 +198,7 @@ class Ledger:
 
     def _take(self, pod: PodKey, node: str, kind: PodKind) -> _Reservation | None:
         """The oldest reservation for such a pod on this node, taken out of the reserved ones."""
-        for reservation in self._reserved.get(pod, _NONE).get(node, ()):
+        for reservation in self._reserved.get((pod, node), ()):
             if reservation.kind.gpus == kind.gpus:
                 self._forget(reservation)
                 return reservation
@@ -226,12 +206,8 @@ class Ledger:
 
     def _forget(self, reservation: _Reservation) -> None:
         reservation.reserved = False
-        nodes = self._reserved[reservation.pod]
-        equal = nodes[reservation.node]
-        equal.remove(reservation)
-        if not equal:
-            del nodes[reservation.node]
-            if not nodes:
-                del self._reserved[reservation.pod]
-        self._counts[0] -= 1
+        key = reservation.pod, reservation.node
+        self._reserved[key].remove(reservation)
+        if not self._reserved[key]:
+            del self._reserved[key]
         self.limit.closed(reservation.pod)

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.errors import QuantityError
+from webhook.framework.cluster_view import Taint
 from webhook.kube.quantity import milli, whole
 
 SHARING_LABEL = "nvidia.com/gpu.replicas"
 _MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
+
+
+class Status(NamedTuple):
+    """What keeps pods away from a node, or healthy. Most nodes of a cluster have one of a few."""
+
+    taints: tuple[Taint, ...] = ()
+    conditions: frozenset[tuple[str, str]] = frozenset()
+    """Type and status of each."""
+    cordoned: bool = False
+
+
+def status_of(node: Mapping[str, Any]) -> Status:
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    taints = [
+        Taint(str(t.get("key", "")), str(t.get("value") or ""), str(t.get("effect", "")))
+        for t in spec.get("taints") or ()
+    ]
+    conditions = [(str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ()]
+    return Status(tuple(sorted(taints)), frozenset(conditions), bool(spec.get("unschedulable")))
 
 
 def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:

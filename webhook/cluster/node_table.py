@@ -94,63 +94,59 @@ class Columns:
     A row may exist for a node that is not (or no longer) there but has pods: it is not alive.
     """
 
-    __slots__ = (
-        *("alive", "avoid", "capacity", "changes", "free", "free_at", "idle", "measured", "model", "models"),
-        *("name", "observed", "rows", "sharing", "size", "spare", "utilisation"),
-    )
-
     def __init__(self) -> None:
         self.changes = Journal()
         """The rows in which anything changed."""
         self.spare: dict[str, Any] = {}
-        """Where strategies keep what they derive from the columns alone, brought up to date by `changes`."""
+        """Where placement keeps what it derives from the columns alone, brought up to date by `changes`."""
         self.rows = 0
         """Rows 0 to `rows` - 1 are in use or free to be used again; arrays are longer."""
         self.size = _FIRST_SIZE
         self.alive: NDArray[np.bool_] = np.zeros(self.size, bool)
         self.name: list[str] = []
         """By row; "" where the row is free."""
+        self.status: NDArray[np.int32] = np.zeros(self.size, np.int32)
+        """Index into `Nodes.statuses`."""
         self.capacity: dict[str, Integers] = {}
         """Allocatable by resource: "cpu" in thousandths, "memory" and "ephemeral-storage" in bytes, "pods", and every
         resource that some node has by its full name. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
         """Allocatable less what pods request that are bound to the node or have a reservation there. May be negative."""
-        self.free_at: dict[str, memoryview] = {}
-        """The same numbers, one at a time: that takes half as long so."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """The GPU product as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
-        self.observed = False
-        """Whether there ever was a node with shared GPUs or with metrics: else `sharing` is 1, and nothing is measured."""
         self.sharing: Floats = np.ones(self.size)
         """Pods that share one GPU of the node by time-slicing or MPS; 1 where each has its own."""
         self.measured: Floats = np.zeros(self.size)
-        """GPUs that there are metrics of; 0 where there are none."""
-        self.idle: Floats = np.full(self.size, np.nan)
-        """Idle ones among the measured GPUs, allocated or not; NaN where none is measured."""
+        """GPUs that there are metrics of; 0 where there are none: then `idle` and `utilisation` are 0 too."""
+        self.idle: Floats = np.zeros(self.size)
+        """Idle ones among the measured GPUs, allocated or not."""
         self.avoid: Floats = np.zeros(self.size)
         """GPUs that the policy wants avoided (hot, sick). The caller puts such nodes last: scores need not."""
-        self.utilisation: Floats = np.full(self.size, np.nan)
-        """Mean GPU utilisation of the node, 0 to 1; NaN where there are no metrics."""
+        self.utilisation: Floats = np.zeros(self.size)
+        """Mean utilisation of the measured GPUs, 0 to 1."""
+        self.share: Floats = np.zeros(self.size)
+        """Where several replicas of this program run: see `replicas.share`."""
 
     def add_resource(self, resource: str) -> None:
         """A new resource, of which no node has any yet."""
         self.capacity[resource] = np.zeros(self.size, np.int64)
         self.free[resource] = np.zeros(self.size, np.int64)
-        self.free_at[resource] = self.free[resource].data
 
     def grow(self) -> None:
         """Twice as many rows."""
-        more = self.size
         self.size *= 2
-        self.alive = np.concatenate([self.alive, np.zeros(more, bool)])
-        self.model = np.concatenate([self.model, np.zeros(more, np.int32)])
-        self.sharing = np.concatenate([self.sharing, np.ones(more)])
-        self.measured = np.concatenate([self.measured, np.zeros(more)])
-        self.avoid = np.concatenate([self.avoid, np.zeros(more)])
-        self.idle = np.concatenate([self.idle, np.full(more, np.nan)])
-        self.utilisation = np.concatenate([self.utilisation, np.full(more, np.nan)])
+        self.alive = longer(self.alive, self.size)
+        self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
+        self.sharing, self.share = longer(self.sharing, self.size, 1), longer(self.share, self.size)
+        self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
+        self.utilisation, self.avoid = longer(self.utilisation, self.size), longer(self.avoid, self.size)
         for arrays in (self.capacity, self.free):
             for resource, array in arrays.items():
-                arrays[resource] = np.concatenate([array, np.zeros(more, np.int64)])
-        self.free_at = {resource: array.data for resource, array in self.free.items()}
+                arrays[resource] = longer(array, self.size)
+
+
+def longer(array: NDArray[Any], size: int, fill: float = 0) -> NDArray[Any]:
+    """The array with so many items, the new ones `fill`; itself where it has them."""
+    more = size - len(array)
+    return array if more <= 0 else np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.interned import Interned
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.node import allocatable_of, pods_to_a_gpu
+from webhook.cluster.node import Status, allocatable_of, pods_to_a_gpu, status_of
 from webhook.cluster.node_table import Columns
-from webhook.cluster.replica_shares import Shares
+from webhook.cluster.replicas import share
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
-from webhook.framework.cluster_view import Taint
 from webhook.kube.gpus import MODEL_LABELS
-
-Conditions = frozenset[tuple[str, str]]
 
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
 """Resources that every node has."""
@@ -35,21 +30,13 @@ class Nodes:
         for resource in GENERAL:
             self.columns.add_resource(resource)
         self.labels = Labels()
-        self.taints: Interned[tuple[Taint, ...]] = Interned(())
-        self.conditions: Interned[Conditions] = Interned(frozenset())
-        size = self.columns.size
-        self.taint: NDArray[np.int32] = np.zeros(size, np.int32)
-        """Index into `taints` by row."""
-        self.condition: NDArray[np.int32] = np.zeros(size, np.int32)
-        """Index into `conditions` by row: the type and status of each condition."""
-        self.cordoned: NDArray[np.bool_] = np.zeros(size, bool)
-        self.order: NDArray[np.float64] = np.zeros(size, np.float64)
-        """Who goes first among equals: by name."""
+        self.statuses: list[Status] = [Status()]
+        """Each that some node has, or had. `columns.status` has the index."""
+        self.renumbered = 0
+        """Rises when `statuses` are numbered anew."""
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are listed in ResourceSlices."""
-        self.reordered = 0
-        """Rises when rows that did not change got another place in `order`, or another owner."""
         self.avoided = 0
         """Nodes that GPU metrics advise against."""
         self.count = 0
@@ -60,9 +47,13 @@ class Nodes:
         self.most_beside: dict[str, dict[str, int]] = {}
         """Extended resource to the most of each general resource that a node with it ever had."""
         self.changes = Journal()
-        self.shares = Shares(replica, size)
+        self.replicas: tuple[str, ...] = ()
+        """Those of this program that share the nodes."""
+        self._replica = replica
+        self._status_number = {Status(): 0}
         self._free_rows: list[int] = []
-        self._names: list[str] = []
+        self._unordered = False
+        self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
         self._uses: dict[str, NodeUse] = {}
 
     def row(self, name: str) -> int:
@@ -72,18 +63,7 @@ class Nodes:
 
     def seen(self, node: Mapping[str, Any]) -> int:
         """A node was added or changed. Gives its row."""
-        metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-        for interned, codes in ((self.taints, self.taint), (self.conditions, self.condition)):
-            if len(interned.values) > 2 * self.columns.rows + _SPARE:
-                interned.compact(codes)
-        columns = self.columns
-        taints = tuple(
-            sorted(
-                Taint(str(t.get("key", "")), str(t.get("value") or ""), str(t.get("effect", "")))
-                for t in spec.get("taints") or ()
-            )
-        )
-        conditions = frozenset((str(c.get("type")), str(c.get("status"))) for c in status.get("conditions") or ())
+        metadata, columns, status = node["metadata"], self.columns, status_of(node)
         labels = metadata.get("labels") or {}
         allocatable = allocatable_of(node)
         row = self.row(metadata["name"])  # from here on nothing fails: an object that we cannot read changes nothing
@@ -91,11 +71,9 @@ class Nodes:
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model(model)
-        columns.sharing[row] = sharing = pods_to_a_gpu(labels)
-        columns.observed = columns.observed or sharing != 1
-        now = (self.taints.id(taints), self.conditions.id(conditions), bool(spec.get("unschedulable")))
-        if now != (self.taint[row], self.condition[row], self.cordoned[row]):
-            self.taint[row], self.condition[row], self.cordoned[row] = now
+        columns.sharing[row] = pods_to_a_gpu(labels)
+        if status != self.statuses[columns.status[row]]:
+            columns.status[row] = self._number_of(status)
             changed = True
         self.count += not columns.alive[row]
         columns.alive[row] = True
@@ -104,10 +82,6 @@ class Nodes:
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
             self.use_seen(metadata["name"], use)
         return row
-
-    def taints_of(self, row: int) -> tuple[Taint, ...]:
-        """Of a node."""
-        return self.taints.values[int(self.taint[row])]
 
     def gone(self, name: str) -> None:
         """A node was deleted. Its row stays while pods are on it."""
@@ -118,8 +92,7 @@ class Nodes:
         self.columns.alive[row] = False
         self.count -= 1
         self.labels.put(row, {})
-        self.taint[row] = self.condition[row] = self.columns.model[row] = 0
-        self.cordoned[row] = False
+        self.columns.status[row] = self.columns.model[row] = 0
         self.columns.sharing[row] = 1
         self._allocatable(row, {})
         self._changed(row)
@@ -133,7 +106,6 @@ class Nodes:
         name = columns.name[row]
         columns.name[row] = ""
         del self.row_of[name]
-        del self._names[bisect_left(self._names, name)]
         self._free_rows.append(row)
 
     def use_seen(self, name: str, use: NodeUse) -> None:
@@ -145,21 +117,26 @@ class Nodes:
                 self._uses[name] = use
             return
         columns = self.columns
-        idle = float(use.idle) if use.measured else np.nan
-        steps = use.utilisation if np.isnan(use.utilisation) else round(use.utilisation * _STEPS) / _STEPS
-        now = (float(use.measured), idle, steps, float(use.avoid))
+        now = (0.0, 0.0, 0.0, float(use.avoid))
+        if use.measured:
+            now = (float(use.measured), float(use.idle), round(use.utilisation * _STEPS) / _STEPS, float(use.avoid))
         self.avoided += (use.avoid > 0) - int(columns.avoid[row] > 0)
-        before = (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row])
-        if not np.array_equal(before, now, equal_nan=True):
+        if now != (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row]):
             columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now
-            columns.observed = True
             columns.changes.add(row)
 
     def share(self, replicas: Sequence[str]) -> None:
-        """Other replicas than before share the nodes: all rows are to be looked at anew."""
-        self.shares.share_among(replicas)
-        self.reordered += 1
-        self.columns.changes.add(0)
+        """These replicas share the nodes from now on."""
+        self.replicas = tuple(replicas)
+        for name, row in self.row_of.items():
+            self.columns.share[row] = share(name, self._replica, self.replicas)
+
+    def by_name(self) -> NDArray[np.intp]:
+        """All rows that have a node or pods, in the order of names: who comes first goes first among equals."""
+        if self._unordered:
+            self._unordered = False
+            self._by_name = np.array([self.row_of[name] for name in sorted(self.row_of)], np.intp)
+        return self._by_name
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -171,38 +148,13 @@ class Nodes:
         else:
             row = columns.rows
             if row == columns.size:
-                self._grow()
+                columns.grow()
             columns.rows += 1
             columns.name.append(name)
         self.row_of[name] = row
-        self._rank(row, name)
-        self.shares.named(row, name)
+        self._unordered = True
+        columns.share[row] = share(name, self._replica, self.replicas)
         return row
-
-    def _grow(self) -> None:
-        more = self.columns.size
-        self.columns.grow()
-        self.taint = np.concatenate([self.taint, np.zeros(more, np.int32)])
-        self.condition = np.concatenate([self.condition, np.zeros(more, np.int32)])
-        self.cordoned = np.concatenate([self.cordoned, np.zeros(more, bool)])
-        self.order = np.concatenate([self.order, np.zeros(more)])
-        self.shares.grow(more)
-
-    def _rank(self, row: int, name: str) -> None:
-        """Give a new row its place in `order`: between its neighbours by name, so that nobody else moves."""
-        names, at = self._names, bisect_left(self._names, name)
-        below = self.order[self.row_of[names[at - 1]]] if at else None
-        above = self.order[self.row_of[names[at]]] if at < len(names) else None
-        names.insert(at, name)
-        if below is None:
-            middle = 0.0 if above is None else above - 1.0
-        else:
-            middle = below + 1.0 if above is None else (below + above) / 2
-        if middle in (below, above):  # no number is left between the two
-            self.order[[self.row_of[n] for n in names]] = np.arange(len(names))
-            self.reordered += 1
-        else:
-            self.order[row] = middle
 
     # --- values -------------------------------------------------------------------------------------------------------
 
@@ -211,6 +163,20 @@ class Nodes:
         if model not in models:
             models.append(model)
         return models.index(model)
+
+    def _number_of(self, status: Status) -> int:
+        if (
+            len(self.statuses) > 2 * self.columns.rows + _SPARE
+        ):  # forget those of the past: a taint's value may be a time
+            used = sorted({0, *self.columns.status.tolist()})
+            self.columns.status[:] = np.searchsorted(used, self.columns.status)
+            self.statuses = [self.statuses[number] for number in used]
+            self._status_number = {known: number for number, known in enumerate(self.statuses)}
+            self.renumbered += 1
+        number = self._status_number.setdefault(status, len(self.statuses))
+        if number == len(self.statuses):
+            self.statuses.append(status)
+        return number
 
     def _allocatable(self, row: int, amounts: Mapping[str, int]) -> bool:
         columns = self.columns

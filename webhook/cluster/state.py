@@ -11,11 +11,11 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
+from webhook.cluster.by_name import ByName, handler, labels, priority_class
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
-from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
@@ -30,9 +30,7 @@ from webhook.cluster.pods import (
     ranked_nodes,
     reservation_request,
 )
-from webhook.cluster.priorities import PriorityClasses
 from webhook.cluster.replicas import Replicas
-from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import PodKind, Usage
@@ -44,7 +42,7 @@ Object = Mapping[str, Any]
 
 __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
-_FINISHED, _ROW_BITS = frozenset(("Succeeded", "Failed")), 32
+_FINISHED = frozenset(("Succeeded", "Failed"))
 
 
 class ClusterState:
@@ -69,9 +67,9 @@ class ClusterState:
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
-        self.priority_classes = PriorityClasses()
-        self.runtime_classes = RuntimeClasses()
-        self.namespaces = Namespaces()
+        self.priority_classes = ByName(priority_class)
+        self.runtime_classes = ByName(handler)
+        self.namespaces = ByName(labels)
         self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
@@ -84,7 +82,8 @@ class ClusterState:
             "horizontalpodautoscalers": self.autoscalers,
         }
         self.answers = Answers()
-        self._pods: dict[int | str, int] = {}  # uid -> row and number of the kind, packed into one int
+        self._pods: dict[int | str, tuple[int, PodKind]] = {}
+        """Bound pods: row and kind, by uid."""
 
     def node_seen(self, node: Object) -> None:
         known = len(self.nodes.columns.capacity)
@@ -134,35 +133,24 @@ class ClusterState:
         self._forget(pod_id(pod["metadata"]))
 
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:
-        before = self._pods.get(uid)
-        row = self.nodes.row(node)
+        before, row = self._pods.get(uid), self.nodes.row(node)
         if before is not None:
-            if before == row << _ROW_BITS | kind.number:
+            if before == (row, kind):
                 return
-            self._lift(before)
+            self.usage.give_back(*before)
             row = self.nodes.row(node)
-        kind = kind if counted else self.usage.take(row, kind)
-        self._pods[uid] = row << _ROW_BITS | kind.number
+        self._pods[uid] = row, kind if counted else self.usage.take(row, kind)
 
     def _forget(self, uid: int | str) -> None:
         before = self._pods.pop(uid, None)
         if before is not None:
-            self._lift(before)
+            self.usage.give_back(*before)
         else:
             self.ledger.gone(uid)
         self.replicas.gone(uid)
 
-    def _lift(self, packed: int) -> None:
-        self.usage.give_back(packed >> _ROW_BITS, self._kind(packed))
-
-    def _kind(self, packed: int) -> PodKind:
-        kind = self.usage.kinds[packed & (1 << _ROW_BITS) - 1]
-        assert kind is not None
-        return kind
-
     def _holders(self) -> Iterator[tuple[int, PodKind]]:
-        for packed in self._pods.values():
-            yield packed >> _ROW_BITS, self._kind(packed)
+        yield from self._pods.values()
         yield from self.ledger.holders()
 
     # --- reservations -------------------------------------------------------------------------------------------------

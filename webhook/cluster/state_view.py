@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
+from webhook.cluster.by_name import ByName
 from webhook.cluster.freshness import Freshness
-from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.priorities import PriorityClasses
-from webhook.cluster.runtimes import RuntimeClasses
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, PriorityClass, Taint
 from webhook.kube.gpus import Gpus
@@ -53,9 +51,9 @@ class State(Protocol):
     """What is read of the state of the cluster."""
 
     nodes: Nodes
-    priority_classes: PriorityClasses
-    runtime_classes: RuntimeClasses
-    namespaces: Namespaces
+    priority_classes: ByName[PriorityClass]
+    runtime_classes: ByName[str]
+    namespaces: ByName[Mapping[str, str]]
     slices: Slices
     budgets: Budgets
     autoscalers: Autoscalers
@@ -99,8 +97,8 @@ class StateView:
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
             nodes = self._state.nodes
-            present = np.flatnonzero(np.bincount(nodes.taint[: nodes.columns.rows][self._with_gpus(gpus)]))
-            return tuple(sorted({taint for number in present for taint in nodes.taints.values[number]}))
+            present = {*nodes.columns.status[: nodes.columns.rows][self._with_gpus(gpus)].tolist()}
+            return tuple(sorted({taint for number in present for taint in nodes.statuses[number].taints}))
 
         return self._kept(("taints", gpus), answer)
 

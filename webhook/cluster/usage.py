@@ -9,19 +9,18 @@ from webhook.cluster.nodes import Nodes
 
 
 class PodKind:
-    """What equal pods share: demand and owner. Kept once, so that a pod costs two small numbers."""
+    """What equal pods share: demand and owner. One object for all of them, so that a pod costs little memory."""
 
-    __slots__ = ("demand", "gpus", "held", "number", "owner")
+    __slots__ = ("demand", "gpus", "held", "owner")
 
-    def __init__(self, demand: Demand, owner: str, number: int) -> None:
+    def __init__(self, demand: Demand, owner: str) -> None:
         self.demand = demand
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
         """What is asked for of extended resources."""
         self.owner = owner
         """Who its peers belong to; "" where that does not matter."""
-        self.number = number
         self.held = 0
-        """How many pods, claims and reservations are of this kind."""
+        """How many pods and reservations are of this kind."""
 
 
 class Usage:
@@ -32,35 +31,25 @@ class Usage:
         self.changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
         """Pods by owner and row; only where there are some."""
-        self.kinds: list[PodKind | None] = []
-        self._kind_of: dict[tuple[Demand, str], PodKind] = {}
-        self._free_numbers: list[int] = []
+        self._kinds: dict[tuple[Demand, str], PodKind] = {}
 
     def kind(self, demand: Demand, owner: str) -> PodKind:
-        """The one kind with this demand and owner. It lives while something is taken with it."""
-        found = self._kind_of.get((demand, owner))
-        return PodKind(demand, owner, -1) if found is None else found
+        """The one kind with this demand and owner. It is known while something is taken with it."""
+        return self._kinds.get((demand, owner)) or PodKind(demand, owner)
 
     def take(self, row: int, kind: PodKind) -> PodKind:
         """One more pod of this kind on a row (bound or reserved). Returns the kind as it is kept."""
-        kind = self._keep(kind) if kind.number < 0 else kind
+        kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
         kind.held += 1
-        free = self.nodes.columns.free_at
-        for resource, amount in kind.demand.requests:
-            if resource in free:
-                free[resource][row] -= amount
+        self._add(row, kind, -1)
         if kind.owner:
             rows = self.peers.setdefault(kind.owner, {})
             rows[row] = rows.get(row, 0) + 1
-        self.changes.add(row)
         return kind
 
     def give_back(self, row: int, kind: PodKind) -> None:
         """One pod less."""
-        free = self.nodes.columns.free_at
-        for resource, amount in kind.demand.requests:
-            if resource in free:
-                free[resource][row] += amount
+        self._add(row, kind, 1)
         if kind.owner:
             rows = self.peers[kind.owner]
             rows[row] -= 1
@@ -68,21 +57,10 @@ class Usage:
                 del rows[row]
                 if not rows:
                     del self.peers[kind.owner]
-        if self.nodes.shares.several and self._untouched(row, kind):
-            self.nodes.shares.emptied(row)
-        self.changes.add(row)
         kind.held -= 1
         if not kind.held:
-            self.kinds[kind.number] = None
-            del self._kind_of[kind.demand, kind.owner]
-            self._free_numbers.append(kind.number)
-            kind.number = -1
+            del self._kinds[kind.demand, kind.owner]
         self.nodes.drop_if_unused(row)
-
-    def reserved_pod_seen(self, row: int, kind: PodKind, *, this: bool) -> None:
-        """A pod of this kind is in the watch, and its row was reserved by this replica or by another."""
-        if self.nodes.shares.several and row >= 0 and kind.gpus and self.nodes.shares.took(row, this=this):
-            self.changes.add(row)
 
     def recount(self, resource: str, holders: Iterable[tuple[int, PodKind]]) -> None:
         """Some node has a resource for the first time: take off what pods hold of it already."""
@@ -93,25 +71,9 @@ class Usage:
                 free[row] -= amount
                 self.changes.add(row)
 
-    def _untouched(self, row: int, kind: PodKind) -> bool:
-        """Whether nobody has anything of the GPUs that this kind asks for."""
-        columns = self.nodes.columns
-        return bool(kind.gpus) and all(
-            [
-                columns.free[name].item(row) >= columns.capacity[name].item(row)
-                for name, _ in kind.gpus
-                if name in columns.free
-            ]
-        )
-
-    def _keep(self, kind: PodKind) -> PodKind:
-        known = self._kind_of.get((kind.demand, kind.owner))
-        if known is not None:
-            return known
-        kind.number = self._free_numbers.pop() if self._free_numbers else len(self.kinds)
-        if kind.number == len(self.kinds):
-            self.kinds.append(kind)
-        else:
-            self.kinds[kind.number] = kind
-        self._kind_of[kind.demand, kind.owner] = kind
-        return kind
+    def _add(self, row: int, kind: PodKind, sign: int) -> None:
+        free = self.nodes.columns.free
+        for resource, amount in kind.demand.requests:
+            if resource in free:
+                free[resource][row] += sign * amount
+        self.changes.add(row)

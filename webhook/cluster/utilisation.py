@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.gpu_rows import MOST_GPUS, RANGES, GpuRows, Reading, Sample
+from webhook.cluster.gpu_rows import BUCKETS, MOST_GPUS, RANGES, GpuRows, Reading, Sample
 
 __all__ = ["UNKNOWN", "GpuMetricsSettings", "NodeUse", "Reading", "Sample", "Status", "Utilisation", "idle_gpus"]
 
-_BUCKETS = 16
 OFF = "GPU metrics are off"
 NONE_YET = "no GPU metrics yet"
 STALE = "GPU metrics are stale"
@@ -75,7 +74,7 @@ class Utilisation:
 
     def __init__(self, settings: GpuMetricsSettings, most: int = MOST_GPUS) -> None:
         self._settings = settings
-        self._rows = GpuRows(_BUCKETS, most)
+        self._rows = GpuRows(most)
         self._bucket = 0
         self._newest: float | None = None
         self._table = np.empty((0, len(UNKNOWN)), np.float32)
@@ -92,11 +91,11 @@ class Utilisation:
     def configure(self, settings: GpuMetricsSettings) -> None:
         """The settings of a new policy. Another source forgets everything, another window the history."""
         if settings.source != self._settings.source:
-            self._forget(np.flatnonzero(self._rows.node[: self._rows.used] >= 0))
+            self._forget(np.flatnonzero(self._rows.column("node") >= 0))
             self._newest = None
             self._table = self._aggregate(np.inf)
         if settings.window != self._settings.window:
-            self._rows.utilisation[:] = self._rows.memory[:] = 0
+            self._rows.table["utilisation"] = self._rows.table["memory"] = 0
             self._bucket = 0
         self._settings = settings
 
@@ -110,29 +109,29 @@ class Utilisation:
         if row < 0:
             self.ignored["too many GPUs"] += 1
             return
-        cell = self._rows.cells[reading]
-        before = cell[row]
+        fresh = self._rows.table["fresh"][row]
+        before = fresh[reading]
         if before == before:  # noqa: PLR0124 - not NaN
             self.ignored["duplicate"] += 1
             if (value >= before) == (reading is Reading.MEMORY_FREE):
                 return
-        cell[row] = value
+        fresh[reading] = value
 
     def discard(self) -> None:
         """Forget the round."""
-        self._rows.fresh[:, : self._rows.used] = np.nan
+        self._rows.table["fresh"] = np.nan
 
     def commit(self, now: float) -> None:
         """The round is complete."""
-        rows, n = self._rows, self._rows.used
-        fresh, parent = rows.fresh[:, :n], rows.parent[:n]
+        column = self._rows.column
+        fresh, parent = column("fresh").T, column("parent")
         instance = parent >= 0
         heard = ~np.isnan(fresh).all(axis=0)
-        rows.heard[:n][heard] = now
+        column("heard")[heard] = now
         parents = parent[heard & instance]
-        rows.heard[parents] = rows.split[parents] = now
-        rows.temperature[:n][heard] = fresh[Reading.TEMPERATURE][heard]
-        rows.sick[:n][heard] = fresh[Reading.SICK][heard] > 0
+        column("heard")[parents] = column("split")[parents] = now
+        column("temperature")[heard] = fresh[Reading.TEMPERATURE][heard]
+        column("sick")[heard] = fresh[Reading.SICK][heard] > 0
 
         engine = np.minimum(fresh[Reading.ENGINE], 1) * 100
         percent = fresh[Reading.UTILISATION]
@@ -143,12 +142,14 @@ class Utilisation:
         if seen.any():
             self._advance(now)
             self._newest = now
-        at = self._bucket % _BUCKETS
-        for history, value in ((rows.utilisation, percent), (rows.memory, memory)):
-            np.maximum(history[at, :n], value, out=history[at, :n], where=seen, casting="unsafe")
-        keep = np.exp((rows.measured[:n] - now) / self._settings.window).astype(np.float32)
-        np.copyto(rows.average[:n], rows.average[:n] * keep + percent * (1 - keep), where=seen)
-        rows.measured[:n][seen] = now
+        at = self._bucket % BUCKETS
+        for name, value in (("utilisation", percent), ("memory", memory)):
+            history = column(name)[:, at]
+            np.maximum(history, value, out=history, where=seen, casting="unsafe")
+        keep = np.exp((column("measured") - now) / self._settings.window).astype(np.float32)
+        average = column("average")
+        np.copyto(average, average * keep + percent * (1 - keep), where=seen)
+        column("measured")[seen] = now
         self.discard()
         self.refresh(now)
 
@@ -161,8 +162,8 @@ class Utilisation:
     def refresh(self, now: float) -> None:
         """Let time pass: samples grow stale also while no poll succeeds."""
         self._advance(now)
-        rows, oldest = self._rows, now - self._settings.stale_after
-        self._forget(np.flatnonzero((rows.node[: rows.used] >= 0) & (rows.heard[: rows.used] < oldest)))
+        column, oldest = self._rows.column, now - self._settings.stale_after
+        self._forget(np.flatnonzero((column("node") >= 0) & (column("heard") < oldest)))
         self._table = self._aggregate(oldest)
 
     def node(self, name: str) -> NodeUse:
@@ -200,29 +201,30 @@ class Utilisation:
 
     def _advance(self, now: float) -> None:
         """Empty the stretches of time that have passed since. One more than the window has: it is covered whole."""
-        bucket = int(now // (self._settings.window / (_BUCKETS - 1)))
-        for passed in range(max(self._bucket + 1, bucket - _BUCKETS + 1), bucket + 1):
-            self._rows.utilisation[passed % _BUCKETS] = self._rows.memory[passed % _BUCKETS] = 0
+        bucket = int(now // (self._settings.window / (BUCKETS - 1)))
+        for passed in range(max(self._bucket + 1, bucket - BUCKETS + 1), bucket + 1):
+            for name in ("utilisation", "memory"):
+                self._rows.table[name][:, passed % BUCKETS] = 0
         self._bucket = bucket
 
     def _aggregate(self, oldest: float) -> NDArray[np.float32]:
-        rows, n, settings = self._rows, self._rows.used, self._settings
-        count = len(rows.node_names)
-        leaf = np.flatnonzero((rows.heard[:n] >= oldest) & (rows.split[:n] < oldest))
-        whole = np.where(rows.parent[leaf] >= 0, rows.parent[leaf], leaf)
-        temperature = np.fmax(rows.temperature[leaf], rows.temperature[whole])
+        column, settings, count = self._rows.column, self._settings, len(self._rows.node_names)
+        leaf = np.flatnonzero((column("heard") >= oldest) & (column("split") < oldest))
+        gpus, parent = self._rows.table[leaf], column("parent")[leaf]
+        whole = self._rows.table[np.where(parent >= 0, parent, leaf)]
+        temperature = np.fmax(gpus["temperature"], whole["temperature"])
         hot = temperature >= settings.hot.temperature
-        sick = rows.sick[leaf] | rows.sick[whole]  # a GPU that is lost has no utilisation any more, but an Xid
-        measured = rows.measured[leaf] >= oldest
-        idle = measured & (rows.utilisation[:, leaf].max(axis=0) < settings.idle.utilisation)
-        idle &= rows.memory[:, leaf].max(axis=0) < settings.idle.memory
+        sick = gpus["sick"] | whole["sick"]  # a GPU that is lost has no utilisation any more, but an Xid
+        measured = gpus["measured"] >= oldest
+        idle = measured & (gpus["utilisation"].max(axis=1, initial=0) < settings.idle.utilisation)
+        idle &= gpus["memory"].max(axis=1, initial=0) < settings.idle.memory
         avoid = (hot & settings.hot.avoid) | (sick & settings.sick.avoid)
 
         table = np.full((count, len(UNKNOWN)), UNKNOWN, np.float32)
-        node = rows.node[leaf]
-        for column, which in ((0, measured), (1, idle), (4, hot), (5, sick), (6, avoid)):
-            table[:, column] = np.bincount(node[which], minlength=count)
-        total = np.bincount(node[measured], weights=rows.average[leaf][measured], minlength=count)
+        node = gpus["node"]
+        for place, which in ((0, measured), (1, idle), (4, hot), (5, sick), (6, avoid)):
+            table[:, place] = np.bincount(node[which], minlength=count)
+        total = np.bincount(node[measured], weights=gpus["average"][measured], minlength=count)
         some = table[:, 0] > 0
         table[some, 2] = np.round(total[some] / table[some, 0]) / 100
         np.fmax.at(table[:, 3], node, temperature)

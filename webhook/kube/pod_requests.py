@@ -1,21 +1,18 @@
-"""What a whole pod requests, as the scheduler counts it: worked out once for pods of one shape."""
+"""What a whole pod requests, as the scheduler counts it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from math import ceil
-from typing import Any
-
-import orjson
+from typing import Any, Final
 
 from webhook.errors import QuantityError
-from webhook.kube import bounds
 from webhook.kube.pod import Pod, requests_of
 from webhook.kube.quantity import Number, parse_quantity, thousandths
 
-_LONGEST = 2048
-"""Bytes of what a pod states. Tenants write them: what is longer is not remembered."""
+_MAX_REQUESTS: Final = 4096
+"""Containers, and names of resources that they request, in all of a pod. With more a quantity is refused like one that is none:
+pods that were stored without us are added up too."""
 
 
 def total_requests(pod: Pod) -> Mapping[str, int]:
@@ -24,44 +21,28 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     Containers and sidecars add up; an init container needs what it asks for beside the sidecars started before it; the
     pod needs the larger of the two, and its overhead on top. Pod-level resources replace the sum for what they name.
     Added up exactly, rounded up at the end. Follows k8s.io/component-helpers resource/helpers.go (PodRequests).
-    Raises QuantityError, also for a pod that is past the bounds. Pods of one shape share the answer.
+    Raises QuantityError.
     """
-    stated = _stated(pod)
-    if len(stated) <= _LONGEST:
-        return _totalled(stated)
-    if bounds.of_pod(pod):
-        raise QuantityError("the pod states more than is added up")
-    return _totalled.__wrapped__(stated)
-
-
-def _stated(pod: Pod) -> bytes:
-    """All that `total_requests` depends on, as bytes: equal ones have the same total."""
     spec = pod["spec"]
-    every = [c.get("resources") for c in spec.get("containers") or ()]
-    first = [(c.get("resources"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()]
-    return orjson.dumps((every, first, spec.get("resources"), spec.get("overhead")), default=str)
-
-
-@lru_cache(maxsize=1024)
-def _totalled(stated: bytes) -> Mapping[str, int]:
-    every, first, pod_level, overhead = orjson.loads(stated)
+    every = [requests_of(container) for container in spec.get("containers") or ()]
+    first = [(requests_of(each), each.get("restartPolicy")) for each in spec.get("initContainers") or ()]
+    if sum([1 + len(asked) for asked in (*every, *[asked for asked, _ in first])]) > _MAX_REQUESTS:
+        raise QuantityError("the pod states more than is added up")
     total: dict[str, Number] = {}
-    for resources in every:
-        _add(total, requests_of({"resources": resources}))
+    for asked in every:
+        _add(total, asked)
     peak: dict[str, Number] = {}
     sidecars: dict[str, Number] = {}
-    for resources, restart_policy in first:
-        asked = requests_of({"resources": resources})
+    for asked, restart_policy in first:
         if restart_policy == "Always":
             _add(total, asked)
-            _add(sidecars, asked)
-            _raise(peak, sidecars)
+            _raise(peak, _add(sidecars, asked))
         else:
             _raise(peak, _add(dict(sidecars), asked))
     _raise(total, peak)
-    if pod_level:
+    if pod_level := spec.get("resources"):
         _replace(total, pod_level)
-    if overhead:
+    if overhead := spec.get("overhead"):
         _add(total, overhead)
     return {name: amount if type(amount) is int else ceil(amount) for name, amount in total.items()}
 

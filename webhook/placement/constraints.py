@@ -27,6 +27,7 @@ _MOST_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_LABEL_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 Term = tuple[Expression, ...]
@@ -118,7 +119,7 @@ def _valid(operator: str, values: tuple[str, ...], field: bool) -> bool:
 
 def matches(term: Term, nodes: Nodes, rows: Rows) -> Mask:
     """Which of `rows` match every expression of a term."""
-    mask = np.ones(nodes.order[rows].shape, bool)
+    mask = np.ones(nodes.columns.alive[rows].shape, bool)
     for expression in term:
         mask &= _matches(expression, nodes, rows)
     return mask
@@ -132,7 +133,7 @@ def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
         named: Mask = codes == row
         return named if operator == "In" else ~named
     column = nodes.labels.column(key)
-    shape = nodes.order[rows].shape
+    shape = nodes.columns.alive[rows].shape
     if column is None:
         return np.full(shape, operator in ("NotIn", "DoesNotExist"))
     table = np.zeros(len(column.values), bool)  # the answer for each value of the label; 0 stands for no label
@@ -141,8 +142,8 @@ def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
     elif operator in ("Exists", "DoesNotExist"):
         table[1:] = True
     else:
-        numbers = column.numbers()
-        table = numbers > int(values[0]) if operator == "Gt" else numbers < int(values[0])
+        numbers = np.array([float(v) if _LABEL_INTEGER.fullmatch(v) else np.nan for v in column.values])
+        table = numbers > int(values[0]) if operator == "Gt" else numbers < int(values[0])  # exact up to 2**53
     if operator in ("NotIn", "DoesNotExist"):
         table = ~table
     found: Mask = table[column.padded(nodes.columns.size)[rows]]

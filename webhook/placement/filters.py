@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from webhook.cluster.interned import Interned
+from webhook.cluster.node import Status
 from webhook.cluster.node_table import Rows
-from webhook.cluster.nodes import Conditions, Nodes
-from webhook.framework.cluster_view import Taint
+from webhook.cluster.nodes import Nodes
 from webhook.placement.constraints import Constraints, Mask, matches
 from webhook.placement.settings import Health
 
-T = TypeVar("T")
-_UNTOLERATED = "taint not tolerated"
 Check = tuple[str, Mask]
 """A reason, and the rows that it does not apply to."""
 
+_REASONS: Final = ("", "not ready", "cordoned", "taint not tolerated", "GPUs are not healthy")
+"""Why a pod may not go to a node of some status; "" where it may."""
 PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
@@ -26,25 +26,22 @@ PASSING = (
 """Taints that come and go with the state of a node begin with one of these."""
 
 
-class _Answers(Generic[T]):
-    """Yes or no for each of the interned values, asked once per value: nodes share few sets of taints and conditions, and each
-    costs 3 µs to look at."""
+class _ByStatus:
+    """A number for each status, worked out once: nodes share few of them, and each takes 3 µs."""
 
-    __slots__ = ("_ask", "_epoch", "_table")
+    def __init__(self, number_of: Callable[[Status], int]) -> None:
+        self._number_of = number_of
+        self._renumbered = 0
+        self._table: NDArray[np.int8] = np.zeros(0, np.int8)
 
-    def __init__(self, ask: Callable[[T], bool]) -> None:
-        self._ask = ask
-        self._epoch = -1
-        self._table: Mask = np.zeros(0, bool)
-
-    def of(self, interned: Interned[T]) -> Mask:
-        if self._epoch != interned.epoch:
-            self._epoch, self._table = interned.epoch, np.zeros(0, bool)
-        known = len(self._table)
-        if known < len(interned.values):
-            more = np.array([self._ask(value) for value in interned.values[known:]], bool)
-            self._table = np.concatenate([self._table, more])
-        return self._table
+    def of(self, nodes: Nodes, rows: Rows) -> NDArray[np.int8]:
+        if self._renumbered != nodes.renumbered:
+            self._renumbered, self._table = nodes.renumbered, np.zeros(0, np.int8)
+        if len(self._table) < len(nodes.statuses):
+            more = [self._number_of(status) for status in nodes.statuses[len(self._table) :]]
+            self._table = np.append(self._table, np.array(more, np.int8))
+        found: NDArray[np.int8] = self._table[nodes.columns.status[rows]]
+        return found
 
 
 class Filter:
@@ -53,53 +50,54 @@ class Filter:
     def __init__(self, constraints: Constraints, health: Health) -> None:
         self.constraints = constraints
         self._health = health
-        bad = set(health.conditions.items())
-        self._tolerated: _Answers[tuple[Taint, ...]] = _Answers(
-            lambda taints: all(constraints.tolerate(taint) for taint in taints)
-        )
-        self._tolerated_in_the_end: _Answers[tuple[Taint, ...]] = _Answers(
-            lambda taints: all(t.key.startswith(PASSING) or constraints.tolerate(t) for t in taints)
-        )
-        self._ready: _Answers[Conditions] = _Answers(
-            lambda found: not any(kind == "Ready" and status != "True" for kind, status in found)
-        )
-        self._healthy: _Answers[Conditions] = _Answers(bad.isdisjoint)
-        self._tolerate_cordon = constraints.tolerate_cordon
+        self._now = _ByStatus(self._reason)
+        self._in_the_end = _ByStatus(self._lasting_reason)
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` the pod may go to."""
-        mask = nodes.columns.alive[rows].copy()
-        for _, passes in self.checks(nodes, rows):
+        mask: Mask = nodes.columns.alive[rows] & (self._now.of(nodes, rows) == 0)
+        for _, passes in self._selects(nodes, rows):
             mask &= passes
         return mask
 
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """Each reason with the rows that it does not apply to. Node pressure is read from taints, as the scheduler does."""
-        yield "not ready", self._ready.of(nodes.conditions)[nodes.condition[rows]]
-        if not self._tolerate_cordon:
-            yield "cordoned", ~nodes.cordoned[rows]
-        yield _UNTOLERATED, self._tolerated.of(nodes.taints)[nodes.taint[rows]]
+        numbers = self._now.of(nodes, rows)
+        for number, reason in enumerate(_REASONS[1:], 1):
+            yield reason, numbers != number
         yield from self._selects(nodes, rows)
-        healthy = self._healthy.of(nodes.conditions)[nodes.condition[rows]]
-        yield "GPUs are not healthy", healthy & self._labelled(nodes, rows)
 
     def lasting_checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """As `checks`, without what may pass by itself: a node that is down, cordoned or repaired now."""
-        yield _UNTOLERATED, self._tolerated_in_the_end.of(nodes.taints)[nodes.taint[rows]]
-        yield from self._selects(nodes, rows)
+        yield _REASONS[3], self._in_the_end.of(nodes, rows) == 0
+        yield from self._selects(nodes, rows, lasting=True)
 
-    def _selects(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
+    def _reason(self, status: Status) -> int:
+        if any([kind == "Ready" and found != "True" for kind, found in status.conditions]):
+            return 1
+        if status.cordoned and not self.constraints.tolerate_cordon:
+            return 2
+        if not all([self.constraints.tolerate(taint) for taint in status.taints]):
+            return 3
+        return 0 if status.conditions.isdisjoint(self._health.conditions.items()) else 4
+
+    def _lasting_reason(self, status: Status) -> int:
+        return 0 if all([t.key.startswith(PASSING) or self.constraints.tolerate(t) for t in status.taints]) else 3
+
+    def _selects(self, nodes: Nodes, rows: Rows, *, lasting: bool = False) -> Iterator[Check]:
         if self.constraints.selector:
             yield "node selector does not match", matches(self.constraints.selector, nodes, rows)
         if self.constraints.required is not None:
-            mask = np.zeros(nodes.order[rows].shape, bool)
+            mask = np.zeros(nodes.columns.alive[rows].shape, bool)
             for term in self.constraints.required:
                 mask |= matches(term, nodes, rows)
             yield "node affinity does not match", mask
+        if not lasting:
+            yield _REASONS[4], self._labelled(nodes, rows)
 
     def _labelled(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which rows no label calls unhealthy."""
-        mask = np.ones(nodes.order[rows].shape, bool)
+        mask = np.ones(nodes.columns.alive[rows].shape, bool)
         for key, values in self._health.labels.items():
             column = nodes.labels.column(key)
             if column is not None:

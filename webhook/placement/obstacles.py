@@ -128,8 +128,7 @@ class _Search:
         if name not in columns.capacity:
             return np.zeros(columns.rows, np.int64)
         amounts = columns.capacity[name][self._rows]
-        shared = self._gpus.kind(name) == "whole" and columns.observed
-        return amounts // columns.sharing[self._rows].astype(np.int64) if shared else amounts
+        return amounts // columns.sharing[self._rows].astype(np.int64) if self._gpus.kind(name) == "whole" else amounts
 
     def _most_ever(self, name: str) -> int:
         """The most that one node had at any time since this program started."""
@@ -195,7 +194,8 @@ class _Search:
         return Obstacle("label", path, label, wanted, fix, False)
 
     def _tainted(self, among: Mask) -> Obstacle:
-        found = {taint for row in np.flatnonzero(among)[:_MANY].tolist() for taint in self._nodes.taints_of(row)}
+        statuses = np.unique(self._nodes.columns.status[self._rows][among])
+        found = {taint for number in statuses[:_MANY].tolist() for taint in self._nodes.statuses[number].taints}
         tolerate = self._static.constraints.tolerate
         taints = [taint for taint in found if not (taint.key.startswith(PASSING) or tolerate(taint))]
         shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in taints)

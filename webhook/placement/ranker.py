@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Demand, View
+from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.placement.constraints import Mask, compiled
+from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
-from webhook.placement.node_scores import AVOIDED, NodeScores
+from webhook.placement.node_scores import NEVER, NodeScores, smallest
 from webhook.placement.obstacles import obstacles
-from webhook.placement.peers import SEVERAL, PeerOrder, best_apart
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
-from webhook.placement.whole import Whole, whole_nodes
+from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
 """Bytes for scores: tenants write the shapes of pods."""
@@ -32,9 +32,10 @@ _BYTES_PER_CHARACTER: Final = 16
 _LONGEST: Final = 32 << 10
 """Of what a pod states about nodes, to be ranked by. Affinity to 500 nodes by name has 20 kB."""
 _SHAPES: Final = 512
-_OWNERS: Final = 16
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 Peers = dict[int, int]
+Tier = NDArray[Any]
+"""A number for each of the rows that pass: lower ones go first, whatever the score."""
 _NO_PEERS: Peers = {}
 
 
@@ -48,8 +49,6 @@ class Ranker:
         self._scores: dict[bytes, NodeScores] = {}
         """By shape of pod, the least recently used first. They save a choice the filters and scores of all nodes: 0.5 ms at
         1,213 nodes, 4 ms at 65,000."""
-        self._orders: dict[tuple[bytes, str], PeerOrder] = {}
-        """By shape and owner, likewise. See there what they save."""
         self._refusals = Refusals(state, gpus)
         self._obstacles: dict[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]] = {}
         """By shape of pod, and when they were there. Controllers try again and again: this saves 0.2 ms at 1,213 nodes."""
@@ -65,11 +64,11 @@ class Ranker:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view())
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
-        rows = self._choose(key, request, scores, peers)
-        if not rows:
+        best = self._choose(request, scores, peers)
+        if not len(best):
             rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
             return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
-        return Placement(self._ranked(scores, rows, peers), request.strategy, "", WEIGHTS, nodes.count)
+        return Placement(self._ranked(scores, best, peers), request.strategy, "", WEIGHTS, nodes.count)
 
     def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:
         """Why no node could take the pod if all were up and empty."""
@@ -119,66 +118,61 @@ class Ranker:
 
     # --- choose -------------------------------------------------------------------------------------------------------
 
-    def _choose(self, key: bytes, request: PlacementRequest, scores: NodeScores, peers: Peers) -> list[int]:
-        """The best rows. What the pod's author prefers comes first, then what the policy prefers, then the domain of the pod's
-        gang, then nodes that GPU metrics do not advise against, then whole nodes last where few are left, and fewest peers
-        first, where the strategy says so, then the score."""
-        nodes, count = self._state.nodes, self._settings.nodes
-        near: list[Mask] = []
+    def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
+        """The best of `scores.rows`, as indices into them. What the pod's author prefers comes first, then what the policy
+        prefers, then the domain of the pod's gang, then nodes that GPU metrics do not advise against, then whole nodes last
+        where few are left, and fewest peers first, where the strategy says so, then the score, then the name."""
+        nodes, rows = self._state.nodes, scores.rows
+        tiers: list[Tier] = []
+        if scores.preference is not None:
+            tiers.append(-scores.preference)
         if request.gang:
-            keys = self._settings.gangs.keys
-            near = gang_domains(nodes, scores.score, request.demand, peers, request.gang, keys)
-        if not scores.strategy.peers_first:
-            peers = _NO_PEERS
-        whole = self._scarce(scores) if peers else []
-        if not near and len(peers) > SEVERAL:
-            return self._order_of(key, request.owner).best(nodes, scores, peers, whole, count)
-        found: list[int] = []
-        for among in _groups(scores, near):
-            # Where a group did not fill the list, all of its rows are in `found`: the next group need only skip those.
-            if peers:
-                found += best_apart(nodes, scores, peers, whole, count - len(found), set(found), among)
-            else:
-                found += scores.best(nodes, count - len(found), set(found), among)
-            if len(found) >= count:
-                break
-        return found
+            tiers += self._domains(request, scores, peers)
+        if nodes.avoided:
+            tiers.append(nodes.columns.avoid[rows] > 0)
+        if not scores.strategy.peers_first or not peers:
+            return self._best(scores, tiers)
+        counts = np.zeros(nodes.columns.size, np.int32)
+        counts[list(peers)] = list(peers.values())
+        found = self._best(scores, [*tiers, counts[rows]])
+        whole = self._scarce_among(scores, found)
+        return found if whole is None else self._best(scores, [*tiers, whole, counts[rows]])
 
-    def _scarce(self, scores: NodeScores) -> list[Whole]:
-        """The kinds of whole nodes of which few are left, where that matters."""
+    def _best(self, scores: NodeScores, tiers: list[Tier]) -> NDArray[np.intp]:
+        fits = (scores.score > NEVER).nonzero()[0] if tiers else None
+        found = smallest(self._settings.nodes, [*tiers, -scores.score], fits)
+        return found if tiers else found[scores.score[found] > NEVER]
+
+    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> list[Tier]:
+        """How near the domain of the gang each node is: the closest first."""
+        nodes = self._state.nodes
+        by_row = np.full(nodes.columns.size, NEVER)
+        by_row[scores.rows] = scores.score
+        near = gang_domains(nodes, by_row, request.demand, peers, request.gang, self._settings.gangs.keys)
+        return [~domain[scores.rows] for domain in near]
+
+    def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:
+        """Which nodes are whole ones of a kind of which few are left, where `found` has one and it matters."""
         columns = self._state.nodes.columns
         kinds = whole_nodes(columns, self._view, scores.demand) if scores.strategy.spares_whole else []
-        return [whole for whole in kinds if whole.scarce(columns)]
+        few = [whole.among(columns, scores.rows) for whole in kinds if whole.scarce(columns)]
+        spared = [whole for whole in few if whole[found].any()]
+        if not spared:
+            return None
+        whole: Tier = np.logical_or.reduce(spared)
+        if len(self._state.nodes.replicas) > 1:  # another replica fills its own at this moment
+            whole = whole + 2 * (columns.share[scores.rows] >= OTHER_REPLICA)
+        return whole
 
-    def _order_of(self, key: bytes, owner: str) -> PeerOrder:
-        order = self._orders.pop((key, owner), None) or PeerOrder()
-        if len(self._orders) >= _OWNERS:
-            del self._orders[next(iter(self._orders))]
-        self._orders[key, owner] = order  # as the one used last
-        return order
-
-    def _ranked(self, scores: NodeScores, rows: list[int], peers: Peers) -> tuple[Ranked, ...]:
+    def _ranked(self, scores: NodeScores, best: NDArray[np.intp], peers: Peers) -> tuple[Ranked, ...]:
         """What is said of the chosen rows."""
-        columns, score_of = self._state.nodes.columns, scores.score.item
-        free = columns.free_at[scores.gpu] if scores.gpu is not None else bytes(columns.size)
-        found = [Ranked(columns.name[row], free[row], peers.get(row, 0), score_of(row)) for row in rows]
-        if self._state.nodes.avoided:
-            found = [r._replace(score=r.score + AVOIDED) if r.score < -AVOIDED / 2 else r for r in found]
-        return tuple(found)
-
-
-def _groups(scores: NodeScores, near: list[Mask]) -> Iterator[Mask | None]:
-    """The nodes in groups, the best first. None: all of them."""
-    if near and scores.preference is not None:
-        left = scores.score > -np.inf
-        while left.any():  # preferences come before the domains of a gang
-            level = left & (scores.preference == scores.preference[left].max())
-            yield from (level & domain for domain in near)
-            yield level
-            left &= ~level
-    else:
-        yield from near
-        yield None
+        columns = self._state.nodes.columns
+        free = columns.free[scores.gpu] if scores.gpu is not None else np.zeros(columns.size, np.int64)
+        rows = scores.rows[best].tolist()
+        return tuple(
+            Ranked(columns.name[row], free.item(row), peers.get(row, 0), score)
+            for row, score in zip(rows, scores.score[best].tolist(), strict=True)
+        )
 
 
 def _required(spec: Spec) -> Spec:

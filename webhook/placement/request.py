@@ -1,4 +1,4 @@
-"""What placement needs to know of a pod, apart from the cluster."""
+"""What placement needs to know of a pod, apart from the cluster; and whether its node is ours to choose."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.cluster.node_table import Demand
-from webhook.placement.preferences import Preferences
+from webhook.cluster.pods import demand_of, is_short, owner_key
+from webhook.errors import QuantityError
+from webhook.framework.cluster_view import Placement
+from webhook.kube.gpus import Gpus
+from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
+from webhook.placement.gangs import gang_size
+from webhook.placement.preferences import Preferences, preferences_of
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import STRATEGIES
 
 Spec = Mapping[str, Any]
+KUEUE = "kueue.x-k8s.io/queue-name"
+_SCHEDULER = "default-scheduler"
 _LONGEST = 512
 
 
@@ -43,3 +53,51 @@ def spec_of(stated: bytes) -> Spec:
     """The spec that `shape_key` was made from, as far as it says where the pod may go."""
     selector, affinity, tolerations = orjson.loads(stated)
     return {"nodeSelector": selector, "affinity": {"nodeAffinity": affinity}, "tolerations": tolerations}
+
+
+def placement_request(
+    pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
+) -> PlacementRequest | Placement:
+    """What `answer` needs of a pod, whatever the state of the cluster; a Placement where no node is to be chosen.
+
+    It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal requests.
+    `workload`: the class of the pod, for the preferences of the policy.
+    """
+    preferences = preferences_of(pod, settings.preferences, workload)
+    if strategy not in STRATEGIES and preferences is None:
+        return Placement((), strategy, "the policy leaves it to the scheduler")
+    if reason := ineligible(pod):
+        return Placement((), strategy, reason)
+    try:
+        demand = demand_of(pod)
+    except QuantityError:
+        return Placement((), strategy, "a request is not a quantity")
+    if not gpus.among([name for name, _ in demand.requests]):
+        if claims_devices(pod):
+            return Placement((), strategy, "GPUs only through DRA")
+        if not settings.every_pod:
+            return Placement((), strategy, "no GPU is asked for")
+    if not is_short(demand):
+        return Placement((), strategy, "too many resources are asked for")
+    stated, shape = shape_key(pod["spec"])
+    key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
+    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
+
+
+def ineligible(pod: Pod) -> str:
+    """Why no node is to be chosen for this pod; "" where one may be."""
+    spec = pod["spec"]
+    controller = owner(pod)
+    if controller is not None and controller.kind == "DaemonSet":
+        return "pod of a DaemonSet"
+    if MIRROR in annotations_of(pod) or (controller is not None and controller.kind == "Node"):
+        return "static pod"
+    if spec.get("nodeName"):
+        return "nodeName is set"
+    if spec.get("schedulingGates"):
+        return "scheduling gates"
+    if KUEUE in labels_of(pod):
+        return "managed by Kueue"
+    if (spec.get("schedulerName") or _SCHEDULER) != _SCHEDULER:
+        return "another scheduler"
+    return ""

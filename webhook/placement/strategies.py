@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.node_table import Columns, Demand, Floats, Integers, Rows, Strategy, View
+from webhook.cluster.node_table import Columns, Demand, Floats, Rows, Strategy, View
 from webhook.placement.fragmentation import outlook
 from webhook.placement.whole import whole_nodes
 
@@ -37,20 +37,18 @@ class Spread:
     spares_whole = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
-        free, capacity = _gpus(columns, rows, demand, view)
-        if not columns.observed:
-            return free - (1 - free / np.maximum(capacity, 1)) / 2
-        free = free / columns.sharing[rows]  # a slot of a GPU that four pods share is a quarter of one
-        capacity = capacity / columns.sharing[rows]
-        allocated = 1 - free / np.maximum(capacity, 1)
+        free = np.zeros(columns.alive[rows].shape)
+        capacity = np.zeros_like(free)
+        for name, _ in demand.requests:
+            if name in view.gpus and name in columns.free:
+                free += (
+                    columns.free[name][rows] / columns.sharing[rows]
+                )  # a slot of a GPU that four share is a quarter of it
+                capacity += columns.capacity[name][rows] / columns.sharing[rows]
         measured = columns.measured[rows]
-        if not measured.any():
-            idle, load = free, allocated
-        else:  # as `utilisation.idle_gpus`, of those that are free
-            unknown = np.maximum(np.minimum(free, capacity - measured), 0)
-            idle, load = columns.idle[rows], columns.utilisation[rows]
-            idle = np.where(np.isnan(idle), free, np.minimum(idle + unknown, free))
-            load = np.where(np.isnan(load), allocated, load)
+        unknown = np.maximum(np.minimum(free, capacity - measured), 0)
+        idle = np.minimum(columns.idle[rows] + unknown, free)  # as `utilisation.idle_gpus`, of those that are free
+        load = np.where(measured > 0, columns.utilisation[rows], 1 - free / np.maximum(capacity, 1))
         # Idle GPUs are whole numbers, so half a point for the utilisation never outweighs one.
         return idle - np.minimum(np.maximum(load, 0), 1) / 2
 
@@ -105,20 +103,3 @@ STRATEGIES: Final[dict[str, Strategy]] = {
 def keeps_apart(name: str) -> bool:
     """Whether a strategy, or `off`, keeps the pods of one owner apart."""
     return name in STRATEGIES and STRATEGIES[name].peers_first
-
-
-def _gpus(columns: Columns, rows: Rows, demand: Demand, view: View) -> tuple[Floats | Integers, Floats | Integers]:
-    """Free and allocatable GPUs of the resources that the demand asks for."""
-    names = _counted(columns, demand, view)
-    if len(names) == 1:
-        return columns.free[names[0]][rows], columns.capacity[names[0]][rows]
-    free = np.zeros(columns.free["cpu"][rows].shape)
-    capacity = np.zeros_like(free)
-    for name in names:
-        free += columns.free[name][rows]
-        capacity += columns.capacity[name][rows]
-    return free, capacity
-
-
-def _counted(columns: Columns, demand: Demand, view: View) -> list[str]:
-    return [name for name, _ in demand.requests if name in view.gpus and name in columns.free]

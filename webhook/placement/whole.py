@@ -6,7 +6,6 @@ large pods were seen at all (they may still come), and how many whole nodes are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -46,11 +45,6 @@ class Whole:
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes."""
         return columns.free[self.gpu][rows] >= self.size
-
-    def any(self, columns: Columns, rows: Iterable[int]) -> bool:
-        """Whether one of `rows` is a whole node."""
-        free = columns.free_at[self.gpu]
-        return any([free[row] >= self.size for row in rows])
 
     def scarce(self, columns: Columns) -> bool:
         """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""

@@ -25,7 +25,7 @@ _CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"
 
 def cordoned(case: Case) -> Check:
     nodes, s = case.situation.nodes, case.situation
-    fails = s.alive & nodes.cordoned[: len(s.alive)]
+    fails = s.alive & np.array([status.cordoned for status in nodes.statuses])[nodes.columns.status[: len(s.alive)]]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
@@ -37,8 +37,10 @@ def cordoned(case: Case) -> Check:
 
 def taints(case: Case) -> Check:
     s, nodes = case.situation, case.situation.nodes
-    codes = nodes.taint[: len(s.alive)]
-    missing = [[t for t in found if not case.constraints.tolerate(t)] for found in nodes.taints.values]
+    distinct: dict[tuple[Taint, ...], int] = {}
+    of_status = [distinct.setdefault(status.taints, len(distinct)) for status in nodes.statuses]
+    codes = np.array(of_status)[nodes.columns.status[: len(s.alive)]]
+    missing = [[t for t in found if not case.constraints.tolerate(t)] for found in distinct]
     fails = s.alive & np.array([bool(found) for found in missing])[codes]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:

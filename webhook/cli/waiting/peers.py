@@ -60,9 +60,7 @@ def anti_affinity(case: Case) -> Check:
 def existing_anti_affinity(case: Case) -> Check:
     s = case.situation
     fails, who = np.zeros(len(s.alive), bool), Counter[str]()
-    for row, pod in s.bound:
-        if "affinity" not in pod["spec"]:
-            continue
+    for row, pod in s.keeping_away:
         for term in _terms(pod, "podAntiAffinity"):
             domains = _domains(s, term["topologyKey"])
             if domains[row] and _picks(s, term, pod, case.pod):
@@ -86,6 +84,8 @@ def spread(case: Case) -> Check:
     ]
     keys = [_domains(s, c["topologyKey"]) for c in constraints]
     fails, told = np.zeros(len(s.alive), bool), []
+    if not constraints:
+        return Check(fails, _nothing)
     counted = s.alive & np.array([all(domain[row] for domain in keys) for row in range(len(s.alive))], bool)
     for constraint, domains in zip(constraints, keys, strict=True):
         counts = _counts(case, constraint, domains, counted)
@@ -106,6 +106,10 @@ def spread(case: Case) -> Check:
     return Check(s.alive & fails, explain)
 
 
+def _nothing(mask: Mask, alone: Mask) -> Iterator[Cause]:
+    return iter(())
+
+
 def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], counted: Mask) -> Counter[str]:
     """Pods that the selector picks, by domain: of the nodes that count under the constraint's policies."""
     s, rows = case.situation, slice(0, len(case.situation.alive))
@@ -116,8 +120,8 @@ def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], count
                 [matches(t, s.nodes, rows) for t in case.constraints.required] or [~s.alive], axis=0
             )
     if constraint.get("nodeTaintsPolicy") == "Honor":
-        fine = [all(case.constraints.tolerate(taint) for taint in found) for found in s.nodes.taints.values]
-        counted = counted & np.array(fine)[s.nodes.taint[rows]]
+        fine = [all(case.constraints.tolerate(taint) for taint in status.taints) for status in s.nodes.statuses]
+        counted = counted & np.array(fine)[s.nodes.columns.status[rows]]
     found = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
