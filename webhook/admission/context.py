@@ -69,9 +69,11 @@ def context_of(
     request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
 ) -> Context:
     """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
-    controller, fits_empty = owner(pod), None
+    controller, fits_empty, only_shared = owner(pod), None, None
     if placer is not None:
-        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=profile.settings.placement, gpus=policy.gpus)
+        settings = profile.settings.placement
+        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=settings, gpus=policy.gpus)
+        only_shared = partial(placer.only_shared, cluster=cluster, settings=settings, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -82,6 +84,7 @@ def context_of(
         groups=request.groups,
         operation=request.operation,
         fits_empty=fits_empty,
+        only_shared=only_shared,
     )
 
 
