@@ -90,11 +90,8 @@ LACKING = {
     ),
     "labels of nodes": (
         "profiles: {default: {}, racks: {injectors: {topologySpread: {constraints: [{key: example.com/rack}]}},"
-        " placement: {gangs: {keys: [example.com/row]}, preferences: [{nodes: [{key: example.com/pool, values: [a]}]}]},"
-        " rules: {gpuNames: {modelLabels: [example.com/model]}}}}",
-        [
-            "profile racks: no GPU node has the label example.com/model, example.com/pool, example.com/rack, example.com/row"
-        ],
+        " placement: {gangs: {keys: [example.com/row]}, preferences: [{nodes: [{key: example.com/pool, values: [a]}]}]}}}",
+        ["profile racks: no GPU node has the label example.com/pool, example.com/rack, example.com/row"],
     ),
 }
 

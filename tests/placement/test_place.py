@@ -298,50 +298,6 @@ def test_taints_that_are_never_the_same_twice_are_told_from_those_that_stay() ->
     assert of.nodes.renumbered > 0
 
 
-@pytest.mark.parametrize(
-    ("nodes", "made", "rejected"),
-    [
-        pytest.param([node("a")], pod("p", 8), (), id="a pod that some node could take"),
-        pytest.param([node("a", cordoned=True)], pod("p"), (), id="a node that is cordoned for now"),
-        pytest.param([node("a", conditions={"Ready": "False"})], pod("p"), (), id="a node that is down for now"),
-        pytest.param(
-            [node("a", labels={_UPGRADE: "upgrade-failed"})], pod("p"), (), id="a node that is being repaired"
-        ),
-        pytest.param(
-            [node("a", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}])],
-            pod("p"),
-            (),
-            id="a taint that passes",
-        ),
-        pytest.param([node("a")], pod("p", 9, schedulerName="volcano"), (), id="a pod of another scheduler"),
-        pytest.param([node("a")], pod("p", 9), (("too few GPUs", 1),), id="more GPUs than any node has"),
-        pytest.param(
-            [node("a", taints=[_TAINT]), node("b", cpu="2")],
-            pod("p"),
-            (("taint not tolerated", 1), ("too little CPU", 1)),
-            id="what it needs is on no one node",
-        ),
-        pytest.param(
-            [node("a")], pod("p", nodeSelector={"x": "y"}), (("node selector does not match", 1),), id="no such node"
-        ),
-    ],
-)
-def test_whether_a_pod_could_ever_run_does_not_depend_on_what_passes(
-    nodes: list[dict[str, Any]], made: dict[str, Any], rejected: tuple[tuple[str, int], ...]
-) -> None:
-    of = state(nodes, [pod("x", 8, on="a")])
-    assert placer(of).fits_empty(made, of.view(0), DEFAULTS, GPUS) == rejected
-    assert placer(of).fits_empty(made, of.view(0), DEFAULTS, GPUS) == rejected
-
-
-def test_a_pod_that_could_never_run_can_when_a_larger_node_comes() -> None:
-    of = state([node("a")])
-    assert placer(of).fits_empty(pod("p", 9), of.view(0), DEFAULTS, GPUS)
-    of.node_seen(node("b", 16))
-    assert not placer(of).fits_empty(pod("p", 9), of.view(0), DEFAULTS, GPUS)
-    assert not placer(of).fits_empty(pod("p", 99), of.view(999), DEFAULTS, GPUS)
-
-
 # --- order ------------------------------------------------------------------------------------------------------------
 
 

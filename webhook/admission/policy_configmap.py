@@ -94,12 +94,11 @@ def _labels(profile: Profile) -> set[str]:
     labels = {constraint.key for constraint in spread.constraints if spread.enabled}
     labels |= set(gangs.keys) if gangs.enabled else set()
     labels |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
-    return (labels | set(profile.rules.gpu_names.model_labels)) - _SHIPPED
+    return labels - _SHIPPED
 
 
 _DEFAULT = Profile()
 _SHIPPED = {
     *(constraint.key for constraint in _DEFAULT.injectors.topology_spread.constraints),
     *_DEFAULT.placement.gangs.keys,
-    *_DEFAULT.rules.gpu_names.model_labels,
 }

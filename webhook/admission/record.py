@@ -12,6 +12,7 @@ CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
@@ -20,13 +21,17 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
+from webhook.text import listed, plural
 
 LARGEST_RECORD = 2048
 """Bytes. Annotations are copied into every list and watch of pods, so it is kept small."""
 MOST_WARNINGS = 5
-LONGEST_WARNING = 120
-"""The API server drops warnings with control characters and cuts all of them once they are many (warning.go)."""
+LONGEST_WARNING = 256
+"""The API server drops warnings with control characters, and cuts each to so many characters once all together have more than
+4096 (apiserver/pkg/endpoints/filters/warning.go)."""
 _MOST_FINDINGS = 20
+_LONGEST_NAME = 32
+"""Of a unit."""
 _MOST_ASKED = 12
 """Resources."""
 _LARGEST_SCORE = 1e9
@@ -115,15 +120,17 @@ def _count(number: Any) -> int:
 
 
 def warnings(texts: Iterable[str | None]) -> list[str]:
-    """As the caller gets them: one line each, no control characters, at most five, each at most 120 characters."""
-    lines: list[str] = []
-    for text in texts:
-        if text and len(lines) < MOST_WARNINGS:
-            line = text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
-            line = line if len(line) <= LONGEST_WARNING else line[: LONGEST_WARNING - 1] + "…"
-            if line not in lines:
-                lines.append(line)
-    return lines
+    """As the caller gets them: one line each, no control characters, none cut. What is too long, or too much, is left out as a
+    whole, and the last line says so."""
+    lines = dict.fromkeys("".join([c if c.isprintable() else " " for c in text]) for text in texts if text)
+    shown = [line for line in lines if len(line) <= LONGEST_WARNING][:MOST_WARNINGS]
+    left_out = Counter([line.partition(":")[0][:_LONGEST_NAME] for line in lines if line not in shown])
+    if left_out:
+        units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
+        shown.append(
+            f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"
+        )
+    return shown
 
 
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:

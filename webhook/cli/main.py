@@ -26,10 +26,9 @@ COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
 app = typer.Typer(
     name="gpu-admission",
     help="GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why.",
-    epilog="Exit status: 0 fine, 1 a pod was refused (or a policy does not parse), 2 it could not be done.",
+    epilog="Exit status: 0 fine, 1 a pod was refused (or a policy does not parse), 2 it could not be done. docs/cli.md has more.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

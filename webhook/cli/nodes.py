@@ -16,7 +16,7 @@ from webhook.cli.options import Format
 from webhook.cli.printing import bar, document, table
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.selecting import selector
-from webhook.cli.terminal import out
+from webhook.cli.terminal import out, say
 from webhook.errors import BadInput
 from webhook.text import listed, nearest, quoted
 
@@ -72,7 +72,7 @@ def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
         extra = [[listed(each["taints"]), _pods(each)] for each in found for _ in _rows(each)]
         rows = [[*row, *more] for row, more in zip(rows, extra, strict=True)]
     if not rows:
-        return table(["no node has GPUs"], [])
+        return say("no node has GPUs")
     table(titles, rows)
     out("")
     return table(["POOL", "NODES", *titles[4:10]], _sums(found))

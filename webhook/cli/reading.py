@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def snapshot_of(
     namespace: str | None = None,
 ) -> Snapshot:
     """The cluster of a file, or of a kubeconfig. What could not be read is said on stderr. Raises BadInput."""
+    gc.disable()  # a million small objects that all stay: to look for garbage among them takes longer than to read them
     if cluster is not None:
         if kubeconfig or context:
             raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")

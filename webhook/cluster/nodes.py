@@ -42,6 +42,10 @@ class Nodes:
         self.count = 0
         """Nodes that are there."""
         self.version = 0
+        self.most: dict[str, dict[int, int]] = {}
+        """Resource to the most that one node ever had since this program started, by how many pods share a GPU of that node."""
+        self.most_beside: dict[str, dict[str, int]] = {}
+        """Extended resource to the most of each general resource that a node with it ever had."""
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
         """Those of this program that share the nodes."""
@@ -177,9 +181,15 @@ class Nodes:
     def _allocatable(self, row: int, amounts: Mapping[str, int]) -> bool:
         columns = self.columns
         changed = False
-        for resource in amounts:
+        sharing = int(columns.sharing[row])
+        for resource, amount in amounts.items():
             if resource not in columns.capacity:
                 columns.add_resource(resource)
+            had = self.most.setdefault(resource, {})
+            had[sharing] = max(amount, had.get(sharing, 0))
+            if amount and "/" in resource:
+                beside = self.most_beside.setdefault(resource, {})
+                beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})
         for resource, capacity in columns.capacity.items():
             more = amounts.get(resource, 0) - int(capacity[row])
             if more:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from webhook.kube.gpus import Gpus
+from webhook.text import Hint
 
 
 class Workload(NamedTuple):
@@ -104,6 +105,21 @@ class Ranked(NamedTuple):
 
 Rejected = tuple[tuple[str, int], ...]
 """Why nodes do not fit: a constant reason and the number of nodes, most first."""
+
+
+class Obstacle(NamedTuple):
+    """Why no node could take a pod even if all nodes were up and empty: one cause."""
+
+    cause: str
+    """`gpus`, `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource that is short."""
+    about: str
+    """The resource, or the field of the pod."""
+    seen: str
+    wanted: str
+    fix: str | Hint
+    lasting: bool
+    """No node of this cluster ever could. Otherwise it may become possible without a change of the pod: a label, a taint, a node
+    that comes back."""
 
 
 class Expression(NamedTuple):

@@ -11,7 +11,7 @@ from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_short
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
-from webhook.framework.cluster_view import Cluster, Placement, Rejected
+from webhook.framework.cluster_view import Cluster, Obstacle, Placement
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod
 from webhook.placement.preferences import NO_PREFERENCES, resolved
@@ -63,13 +63,13 @@ class Placer:
         by_name = () if found.nodes else preferences.by_name
         return found._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
 
-    def fits_empty(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Rejected:
+    def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
         () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
         """
         demand = _judged(pod, cluster, gpus)
-        return () if demand is None else self._ranker(settings, gpus).fits_empty(pod, demand)
+        return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
 
     def only_shared(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> bool:
         """Whether `pod` goes to slots of GPUs that several pods share, or nowhere. False where nobody can tell."""

@@ -11,7 +11,7 @@ from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Placement, Ranked, Rejected
+from webhook.framework.cluster_view import Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.placement.company import ALONE
@@ -20,6 +20,7 @@ from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
 from webhook.placement.node_scores import NEVER, NodeScores, smallest
+from webhook.placement.obstacles import obstacles
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
@@ -52,6 +53,8 @@ class Ranker:
         """By shape of pod, the least recently used first. They save a choice the filters and scores of all nodes: 0.5 ms at
         1,213 nodes, 4 ms at 65,000."""
         self._refusals = Refusals(state, gpus)
+        self._obstacles: dict[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]] = {}
+        """By shape of pod, and when they were there. Controllers try again and again: this saves 0.2 ms at 1,213 nodes."""
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
@@ -70,10 +73,18 @@ class Ranker:
             return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
         return Placement(self._ranked(scores, best, peers), request.strategy, "", WEIGHTS, nodes.count)
 
-    def fits_empty(self, pod: Pod, demand: Demand) -> Rejected:
-        """Why no node could take the pod if all were up and empty; () where one could, or nobody can tell."""
+    def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:
+        """Why no node could take the pod if all were up and empty."""
         stated, key = shape_key(_required(pod["spec"]))
-        return self._refusals.reasons(key, lambda: self._filter(stated, NO_PREFERENCES), demand, empty=True)
+        nodes = self._state.nodes
+        known = self._obstacles.get((key, demand))
+        if known is None or known[0] != nodes.version:
+            static = self._filter(stated, NO_PREFERENCES)
+            found = () if static is None else tuple(obstacles(demand, static, nodes, self._gpus))
+            if len(self._obstacles) >= _SHAPES:
+                self._obstacles.clear()
+            known = self._obstacles[key, demand] = nodes.version, found
+        return known[1]
 
     def only_shared(self, pod: Pod, demand: Demand) -> bool:
         """Whether a pod goes to slots of shared GPUs or nowhere: all nodes that could take it if they were empty have such."""

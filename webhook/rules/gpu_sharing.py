@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod
-from webhook.text import bare, quoted
+from webhook.text import quoted
 
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 _SHARED = ("time-slicing", "mps")
@@ -42,7 +42,7 @@ class GpuSharing(Rule):
                 strategy = self._strategy(name, pod, context)
                 if strategy:
                     yield Finding(
-                        path=f"{container.field}.resources.limits[{bare(name)}]",
+                        path=context.field_of(container, name),
                         seen=f"{count} {_SHARES.get(strategy, 'shares of GPUs')} in container {quoted(container.name)}",
                         wanted="1: a second share is no second GPU",
                         fix="Ask for 1, or for whole GPUs",

@@ -36,7 +36,7 @@ MAX_BAD_REVIEW_LINES: Final = 10
 
 
 class Recorder:
-    """What becomes of a decision: metrics, and one log line unless it was ignored."""
+    """Counts a decision, and logs it unless the request was ignored."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
@@ -77,7 +77,7 @@ class Process:
         self._measure()
 
     def missing(self) -> list[str]:
-        """What a ready server has and this one has not, yet or any more."""
+        """What keeps the server from being ready; empty when it is."""
         missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.news.listed]
         if self.policies.current is None:
             missing.append(f"there is no policy: {self.policies.error}")
@@ -126,7 +126,7 @@ class Process:
             raise BadInput(f"cannot listen on {address}: {reason}. Give another {option}") from None
 
     async def stop(self, drain: float) -> None:
-        """Say that we go, answer for `drain` seconds more, then close everything."""
+        """Be not ready, answer for `drain` seconds more, then close everything."""
         self.edge.draining = True
         self.log.info("terminating", drain=drain, connections=self.listener.connections)
         await asyncio.sleep(drain)

@@ -71,7 +71,8 @@ class _Hashes:
 
     def learn(self, kind: str, obj: Object) -> None:
         metadata = obj["metadata"]
-        names = [metadata.get("namespace"), *_values(metadata.get("labels"))]
+        names = [metadata.get("namespace"), metadata.get("uid"), *_values(metadata.get("labels"))]
+        names += [reference.get("uid") for reference in metadata.get("ownerReferences") or ()]
         if kind not in _PUBLIC:
             names += [metadata.get("name"), (metadata.get("generateName") or "").rstrip("-")]
         template = ((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}

@@ -141,5 +141,5 @@ def _unhealthy(snapshot: Snapshot, policy: Policy) -> frozenset[str]:
     checks = Filter(constraints, policy.profile(DEFAULT_PROFILE)[1].placement.health).checks(
         nodes, slice(0, nodes.columns.rows)
     )
-    sick = next(~passes for reason, passes in checks if reason == "GPUs are not healthy")
+    sick = np.any([~passes for reason, passes in checks if reason == "GPUs are not healthy"], axis=0)
     return frozenset([nodes.columns.name[row] for row in np.flatnonzero(sick)])

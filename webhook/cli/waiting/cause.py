@@ -30,7 +30,7 @@ class Check(NamedTuple):
 
 CAUSES: Final = (
     # what the pod itself waits for: no node is looked at
-    *("bound", "schedulingGate", "queued", "unknownScheduler", "notTried"),
+    *("bound", "schedulingGate", "queued", "unknownScheduler"),
     *("refused", "quotaExceeded", "limitRange", "notCreated"),
     *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
     *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),

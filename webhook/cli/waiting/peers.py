@@ -60,9 +60,7 @@ def anti_affinity(case: Case) -> Check:
 def existing_anti_affinity(case: Case) -> Check:
     s = case.situation
     fails, who = np.zeros(len(s.alive), bool), Counter[str]()
-    for row, pod in s.bound:
-        if "affinity" not in pod["spec"]:
-            continue
+    for row, pod in s.keeping_away:
         for term in _terms(pod, "podAntiAffinity"):
             domains = _domains(s, term["topologyKey"])
             if domains[row] and _picks(s, term, pod, case.pod):
@@ -86,6 +84,8 @@ def spread(case: Case) -> Check:
     ]
     keys = [_domains(s, c["topologyKey"]) for c in constraints]
     fails, told = np.zeros(len(s.alive), bool), []
+    if not constraints:
+        return Check(fails, _nothing)
     counted = s.alive & np.array([all(domain[row] for domain in keys) for row in range(len(s.alive))], bool)
     for constraint, domains in zip(constraints, keys, strict=True):
         counts = _counts(case, constraint, domains, counted)
@@ -104,6 +104,10 @@ def spread(case: Case) -> Check:
         yield Cause("topologySpread", text, fix, s.named(mask), _count(mask & alone))
 
     return Check(s.alive & fails, explain)
+
+
+def _nothing(mask: Mask, alone: Mask) -> Iterator[Cause]:
+    return iter(())
 
 
 def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], counted: Mask) -> Counter[str]:

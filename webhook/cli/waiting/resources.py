@@ -5,15 +5,14 @@ k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import gpus_of, has_gpu_labels
+from webhook.cli.cluster.report import gpus_of
 from webhook.cli.waiting.cause import Cause, Check
-from webhook.cli.waiting.situation import Case, amount_text, holder
+from webhook.cli.waiting.situation import Case, amount_text
 from webhook.cluster.node_table import Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.gpus import vendor
@@ -111,10 +110,7 @@ def _or_wait(case: Case, name: str, amount: int, off: Mask) -> str:
     near = rows[np.argsort(-s.free[name][rows], kind="stable")][:_LOOKED_AT]
     best: tuple[int, int, str] | None = None
     for row in near.tolist():
-        held: Counter[str] = Counter()
-        for pod in s.snapshot.pods_on.get(s.names[row], ()):
-            held[f"{holder(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(name)
-        for who, has in held.items():
+        for who, has in s.held(row, name).items():
             if has and int(s.free[name][row]) + has >= amount:
                 kind = 0 if who.startswith("job/") else 1
                 best = min(
@@ -129,7 +125,7 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
     """No node offers any of it."""
     s = case.situation
     offered = sorted(n for n, capacity in s.capacity.items() if "/" in n and capacity[s.alive].any())
-    silent = [n for n, node in sorted(s.snapshot.nodes.items()) if has_gpu_labels(node) and not _offers(case, n)]
+    silent = sorted([s.names[row] for row, kind in enumerate(s.gpus_at) if kind is None])
     if silent and s.policy.gpus.kind(name) is not None:
         text = f"{listed(silent, 3)} {'have' if len(silent) > 1 else 'has'} GPUs by the labels, but the device plugin offers none"
         fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={silent[0]}"
@@ -147,14 +143,13 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
 def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
     """Nodes that offer none of this GPU: silent ones, those that offer another kind, and those without."""
     s = case.situation
-    kinds: dict[tuple[str, ...], Mask] = {}
+    rows_of: dict[tuple[str, ...] | None, list[int]] = {}
     for row in np.flatnonzero(mask).tolist():
-        node = s.snapshot.nodes.get(s.names[row])
-        others = tuple(sorted(other for other in s.policy.gpus.among(s.capacity) if s.capacity[other][row] > 0))
-        kind = others or (("?",) if node is not None and has_gpu_labels(node) else ())
-        kinds.setdefault(kind, np.zeros(len(mask), bool))[row] = True
-    for kind, rows in sorted(kinds.items(), reverse=True):
-        if kind == ("?",):
+        rows_of.setdefault(s.gpus_at[row], []).append(row)
+    for kind, at in rows_of.items():
+        rows = np.zeros(len(mask), bool)
+        rows[at] = True
+        if kind is None:
             text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
             fix = f"look at the device plugin there: kubectl describe node {s.named(rows)[0]}"
             yield Cause("devicePluginMissing", text, fix, s.named(rows), _count(rows & alone))
@@ -167,12 +162,6 @@ def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
             yield Cause(
                 "noGpus", f"{s.where(rows)}: no {bare(name)}", "nothing: they are for other pods", s.named(rows)
             )
-
-
-def _offers(case: Case, node: str) -> bool:
-    s = case.situation
-    row = s.nodes.row_of[node]
-    return any(s.capacity[resource][row] > 0 for resource in s.policy.gpus.among(s.capacity))
 
 
 def preemption(case: Case) -> Iterator[Cause]:

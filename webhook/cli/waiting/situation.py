@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from webhook.cli.cluster.report import pool_of
+from webhook.cli.cluster.report import has_gpu_labels, pool_of
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, seconds
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
@@ -37,6 +37,9 @@ class Situation:
         """As the scheduler counts: our promises are not its."""
         self.domains: dict[str, list[str]] = {}
         """The values of labels by row, for those that were asked for."""
+        self._named: dict[bytes, tuple[str, ...]] = {}
+        self._where: dict[bytes, str] = {}
+        self._held: dict[tuple[int, str], Counter[str]] = {}
         self.served: frozenset[str] | None = None
         """The schedulers that are at work, once somebody asked."""
         for row, kind in snapshot.state.ledger.holders():
@@ -49,6 +52,22 @@ class Situation:
         """Every pod that is on a node, with its row."""
         row_of = self.nodes.row_of
         return [(row_of[name], pod) for name, pods in self.snapshot.pods_on.items() if name in row_of for pod in pods]
+
+    @cached_property
+    def keeping_away(self) -> list[tuple[int, Pod]]:
+        """Those of them that say which pods they do not want near them."""
+        return [(row, pod) for row, pod in self.bound if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")]
+
+    @cached_property
+    def gpus_at(self) -> list[tuple[str, ...] | None]:
+        """By row: the GPU resources that a node offers; None where it has GPUs by its labels, and offers none."""
+        offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
+        found: list[tuple[str, ...] | None] = []
+        for row, name in enumerate(self.names):
+            names = tuple([resource for resource, amounts in sorted(offered.items()) if amounts[row]])
+            node = self.snapshot.nodes.get(name)
+            found.append(None if not names and node is not None and has_gpu_labels(node) else names)
+        return found
 
     @cached_property
     def waiting(self) -> list[Pod]:
@@ -86,18 +105,37 @@ class Situation:
         return self.nodes.labels.get(row)
 
     def named(self, mask: Mask) -> tuple[str, ...]:
-        return tuple(sorted([self.names[row] for row in np.flatnonzero(mask)]))
+        """The names of these nodes, sorted. Kept, and the same for equal masks: most shapes of pods meet the same nodes."""
+        key = mask.tobytes()
+        found = self._named.get(key)
+        if found is None:
+            found = self._named[key] = tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
+        return found
 
     def where(self, mask: Mask) -> str:
         """These nodes in words: "node gpu-a", "5 nodes (training 3, spot 2)"."""
-        names = self.named(mask)
+        key = mask.tobytes()
+        found = self._where.get(key)
+        if found is None:
+            found = self._where[key] = self._told(self.named(mask))
+        return found
+
+    def _told(self, names: tuple[str, ...]) -> str:
         if 0 < len(names) <= _NAMED:
             return f"node{'s' if len(names) > 1 else ''} {', '.join(names)}"
-        pools = Counter(
-            filter(None, [pool_of(self.snapshot.nodes[name]) for name in names if name in self.snapshot.nodes])
-        )
+        nodes = self.snapshot.nodes
+        pools = Counter(filter(None, [pool_of(nodes[name]) for name in names if name in nodes]))
         told = ", ".join(f"{bare(pool)} {count}" for pool, count in pools.most_common(_NAMED))
         return plural(len(names), "node") + (f" ({told}{', …' if len(pools) > _NAMED else ''})" if told else "")
+
+    def held(self, row: int, resource: str) -> Mapping[str, int]:
+        """How much of a resource the workloads on a node have: «job/train in team-a»."""
+        found = self._held.get((row, resource))
+        if found is None:
+            found = self._held[row, resource] = Counter()
+            for pod in self.snapshot.pods_on.get(self.names[row], ()):
+                found[f"{holder(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
+        return found
 
     def priority(self, pod: Pod) -> int:
         return int(pod["spec"].get("priority") or 0)

@@ -1,0 +1,98 @@
+"""Snapshots: what is written is read again, and the same is decided by it; without names too.
+
+Covers cli.cluster.anonymous, cli.cluster.snapshot, cli.snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.objects import CLUSTER, TAKEN, call, placed, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from webhook.cli.cluster.files import read_snapshot, write_snapshot
+from webhook.cli.cluster.snapshot import Snapshot, seconds
+from webhook.errors import BadInput
+from webhook.kube.pod import DECISION
+
+SECRET = re.compile(r"trainer|gpu-[abc]\b|team|acme|s3cr3t")
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    before = read_snapshot(write(tmp_path, *CLUSTER))
+    before.missing["Event"] = "no right to list events"
+    write_snapshot(before, tmp_path / "again.json")
+    after = read_snapshot(tmp_path / "again.json")
+    assert (after.objects, after.missing, after.taken) == (before.objects, before.missing, TAKEN)
+    assert (tmp_path / "again.json").stat().st_mode & 0o077 == 0, "for its owner alone"
+
+
+def test_it_is_a_cluster_for_the_other_commands(tmp_path: Path) -> None:
+    file = write(
+        tmp_path, *CLUSTER, {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "team"}}
+    )
+    pods = tmp_path / "pod.json"
+    pods.write_text(json.dumps(pod("new", 2)))
+    printed = json.loads(call("mutate", pods, "--cluster", file, "-o", "json").stdout)
+    record = json.loads(printed["metadata"]["annotations"][DECISION])
+    assert record["nodes"][0][0] in ("gpu-a", "gpu-b")
+
+
+def test_without_names_nothing_tells_whose_it_is_and_the_answers_are_the_same(tmp_path: Path) -> None:
+    labels = {"project": "acme", "nvidia.com/gpu.product": "NVIDIA-L4"}
+    env = {"name": "main", "image": "acme/app", "env": [{"name": "KEY", "value": "s3cr3t"}], "command": ["s3cr3t"]}
+    owned = placed(pod("trainer", 6, labels={"project": "acme"}, container=env), "gpu-a")
+    record = {"class": "training", "nodes": [["gpu-a", 8, 0, 1.0]]}
+    owned["metadata"]["annotations"] = {DECISION: json.dumps(record), "note": "s3cr3t"}
+    waits = placed(pod("waits", 4, nodeSelector={"project": "acme"}), None)
+    file = write(tmp_path, node("gpu-a", labels=labels), *CLUSTER[1:4], owned, waits)
+    done = call("snapshot", tmp_path / "out.json", "--anonymous", "--cluster", file)
+    assert done.stdout == f"{tmp_path / 'out.json'}: 4 nodes, 2 pods, 6 objects in all\n"
+    text = (tmp_path / "out.json").read_text()
+    assert SECRET.findall(text) == []
+    assert "NVIDIA-L4" in text
+    plain, hashed = (
+        json.loads(call("pending", "--cluster", f, "-o", "json").stdout) for f in (file, tmp_path / "out.json")
+    )
+    assert [c["cause"] for c in hashed[0]["causes"]] == [c["cause"] for c in plain[0]["causes"]]
+    found = json.loads(call("nodes", "--cluster", tmp_path / "out.json", "-o", "json").stdout)
+    assert sum(each["gpus"]["nvidia.com/gpu"]["allocated"] for each in found) == 6
+
+
+@pytest.mark.parametrize(
+    ("created", "promised"),
+    [
+        pytest.param("2026-11-18T11:06:30Z", 2, id="a pod that came a moment ago"),
+        pytest.param("2026-11-18T10:00:00Z", 0, id="one that waits for an hour"),
+    ],
+)
+def test_promises_are_as_old_as_their_pods(tmp_path: Path, created: str, promised: int) -> None:
+    assert seconds("2026-11-18T11:06:40Z") == TAKEN
+    preferred = [
+        {
+            "weight": 100,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-a"]}]},
+        }
+    ]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    fresh = placed(pod("fresh", 2, affinity=affinity), None)
+    fresh["metadata"] |= {"creationTimestamp": created, "annotations": {DECISION: '{"nodes":[["gpu-a",8,0,1.0]]}'}}
+    found = json.loads(call("nodes", "gpu-a", "--cluster", write(tmp_path, node("gpu-a"), fresh), "-o", "json").stdout)
+    assert found[0]["gpus"]["nvidia.com/gpu"] == {
+        "total": 8,
+        "allocated": 0,
+        "promised": promised,
+        "free": 8 - promised,
+    }
+
+
+def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-a"}, "status": {"allocatable": 7}}
+    with pytest.raises(BadInput, match=r'^Node "gpu-a": AttributeError: .* Give it as kubectl prints it$'):
+        assert read_snapshot(write(tmp_path, broken)).state
+    with pytest.raises(BadInput, match="cannot be written: No such file"):
+        write_snapshot(Snapshot({}), tmp_path / "no" / "file")

@@ -1,0 +1,131 @@
+"""A cluster read with a kubeconfig: pages, rights that are missing, servers that are not there.
+
+Covers cli.cluster.kinds, cli.reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.feeds.fake_api import FakeApi, fake_api
+from webhook.cli.cluster.kinds import KINDS
+from webhook.cli.cluster.load import load
+from webhook.cli.reading import namespace_of, snapshot_of
+from webhook.errors import BadInput
+from webhook.feeds import file
+
+NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
+
+
+def kubeconfig(folder: Path, url: str, namespace: str = "team") -> Path:
+    path = folder / "config"
+    context = {"cluster": "c", "user": "u", "namespace": namespace}
+    content: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "one", "context": context}, {"name": "two", "context": context | {"namespace": "other"}}],
+        "current-context": "one",
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def fill(fake: FakeApi) -> None:
+    for number in range(3):
+        fake.put(NODES, f"n-{number}")
+        fake.put(PODS, f"p-{number}", metadata={"namespace": "team"}, spec={}, status={})
+
+
+async def test_it_is_read_in_pages_and_objects_have_their_kind(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fill(fake)
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"))
+    assert [obj["kind"] for obj in found.of("Node")] == ["Node"] * 3
+    assert set(found.nodes) == {"n-0", "n-1", "n-2"}
+    assert fake.asked("list", NODES)[0]["limit"] == "500"
+    assert found.namespace == "team"
+    assert found.taken > 1e9
+    assert found.missing == {}
+
+
+async def test_another_context_is_taken_by_name(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), "two", ("Node",))
+    assert found.namespace == "other"
+
+
+async def test_a_right_that_is_missing_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fill(fake)
+        fake.refuse["list", EVENTS] = (403, "no")
+        fake.refuse["list", "/apis/scheduling.k8s.io/v1beta1/podgroups"] = (404, "not served")
+        found = await asyncio.to_thread(
+            load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod", "Event", "PodGroup")
+        )
+    assert found.missing == {"Event": "no right to list events of all namespaces"}
+    assert len(found.of("Pod")) == 3
+    assert found.of("PodGroup") == [], "what is not served is not there"
+
+
+async def test_with_rights_in_one_namespace_that_one_is_read(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fill(fake)
+        fake.refuse["list", PODS] = (403, "no")
+        fake.put("/api/v1/namespaces/team/pods", "mine", metadata={"namespace": "team"})
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"), "team")
+    assert [obj["metadata"]["name"] for obj in found.of("Pod")] == ["mine"]
+    assert found.missing == {"Pod": "no right to list pods of all namespaces; only those of team are known"}
+
+
+async def test_without_what_is_needed_it_says_which_right_to_ask_for(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fake.refuse["list", NODES] = (403, "no")
+        with pytest.raises(
+            BadInput, match=r"^no right to list nodes, and nothing can be said without\. Ask for it .*--verb=list"
+        ):
+            await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^the API server cannot be asked: .*Is it the right --context") as caught:
+        load(kubeconfig(tmp_path, "http://127.0.0.1:9"), None, ("Node",))
+    assert "\n" not in str(caught.value)
+
+
+def test_contexts_and_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = kubeconfig(tmp_path, "http://127.0.0.1:9")
+    with pytest.raises(BadInput, match=r"^--context three: .* has no such context: it has one, two$"):
+        load(config, "three", ("Node",))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(
+        BadInput, match=r"no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot"
+    ):
+        load(None, None, ("Node",))
+
+
+def test_a_file_and_a_cluster_are_not_given_together(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^saw --cluster with --kubeconfig or --context, wanted one"):
+        snapshot_of(tmp_path, tmp_path, None, ())
+
+
+async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
+    assert [namespace_of(None, False, found), namespace_of("a", False, found), namespace_of(None, True, found)] == [
+        "team",
+        "a",
+        None,
+    ]
+    with pytest.raises(BadInput, match="saw -n and -A"):
+        namespace_of("a", True, found)
+
+
+def test_a_file_may_have_every_kind_that_is_read() -> None:
+    assert set(KINDS) == set(file.KINDS) | file.UNUSED

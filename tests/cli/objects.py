@@ -1,0 +1,65 @@
+"""Small clusters for the commands, as files and as snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from webhook.cli.cluster.files import read_snapshot
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.main import app
+
+Json = dict[str, Any]
+TAKEN = 1_795_000_000.0
+
+
+def placed(made: Json, on: str | None, **status: Any) -> Json:
+    """A pod of the namespace `team`: bound and running on a node, or waiting."""
+    metadata = {"namespace": "team", "uid": f"uid-{made['metadata']['name']}", **made["metadata"]}
+    phase = {"phase": "Running" if on else "Pending"}
+    return {
+        **made,
+        "metadata": metadata,
+        "spec": made["spec"] | ({"nodeName": on} if on else {}),
+        "status": phase | status,
+    }
+
+
+def unschedulable(message: str) -> Json:
+    """The status of a pod that the scheduler found no node for."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {"conditions": [condition]}
+
+
+CLUSTER: list[Json] = [
+    node("gpu-a", labels={"node-pool": "training"}),
+    node("gpu-b", 4, "NVIDIA-L4", labels={"node-pool": "inference"}, taints=["nvidia.com/gpu=present:NoSchedule"]),
+    node("gpu-c", 8, ready=False, labels={"node-pool": "training"}),
+    node("cpu-a", 0, labels={"node-pool": "general"}),
+    placed(pod("trainer", 6), "gpu-a"),
+    placed(pod("waits", 4), None, **unschedulable("0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …")),
+]
+
+
+def write(folder: Path, *objects: Json, taken: float = TAKEN) -> Path:
+    """A snapshot of these objects."""
+    path = folder / "cluster.json"
+    mark = {"taken": taken, "missing": {}}
+    path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "snapshot": mark, "items": objects}))
+    return path
+
+
+def snapshot(folder: Path, *objects: Json) -> Snapshot:
+    return read_snapshot(write(folder, *objects))
+
+
+def call(*arguments: Any) -> Result:
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert "Traceback" not in result.output
+    return result

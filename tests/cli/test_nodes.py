@@ -1,0 +1,110 @@
+"""`gpu-admission nodes`: the table that people read, and the document that scripts do.
+
+Covers cli.cluster.report, cli.printing.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+
+TABLE = """\
+NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
+gpu-a   training    NVIDIA-A100-SXM4-80GB   healthy    nvidia.com/gpu       8           6          0      2   ██████░░
+gpu-b   inference   NVIDIA-L4               healthy    nvidia.com/gpu       4           0          0      4   ░░░░░░░░
+gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8           0          0      8   ░░░░░░░░
+
+POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
+inference       1   nvidia.com/gpu       4           0          0      4   ░░░░░░░░
+training        2   nvidia.com/gpu      16           6          0     10   ███░░░░░
+all             3   nvidia.com/gpu      20           6          0     14   ██░░░░░░
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return write(tmp_path, *CLUSTER)
+
+
+def test_the_table(cluster: Path) -> None:
+    result = call("nodes", "--cluster", cluster)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == TABLE
+
+
+def test_the_document(cluster: Path) -> None:
+    found = json.loads(call("nodes", "-l", "node-pool in (training)", "--cluster", cluster, "-o", "json").stdout)
+    assert [each["name"] for each in found] == ["gpu-a", "gpu-c"]
+    assert found[0] == {
+        "name": "gpu-a",
+        "pool": "training",
+        "model": "NVIDIA-A100-SXM4-80GB",
+        "ready": True,
+        "health": "healthy",
+        "taints": [],
+        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "promised": 0, "free": 2}},
+        "pods": [{"namespace": "team", "name": "trainer", "class": "development", "gpus": {"nvidia.com/gpu": 6}}],
+    }
+    assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found
+
+
+@pytest.mark.parametrize(
+    ("made", "health"),
+    [
+        pytest.param(node("n"), "healthy", id="as it should be"),
+        pytest.param(node("n", cordoned=True), "cordoned", id="cordoned"),
+        pytest.param(node("n", ready=False), "notReady", id="down"),
+        pytest.param(
+            node("n", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}),
+            "unhealthy",
+            id="a failed driver",
+        ),
+        pytest.param(
+            node("n", resources={"nvidia.com/gpu": "0"}), "offersNoGpus", id="a device plugin that offers nothing"
+        ),
+        pytest.param(node("n", mig={"1g.10gb": 7}), "healthy", id="MIG instances"),
+    ],
+)
+def test_health(tmp_path: Path, made: dict[str, object], health: str) -> None:
+    found = json.loads(call("nodes", "--cluster", write(tmp_path, made), "-o", "json").stdout)
+    assert [each["health"] for each in found] == [health]
+
+
+def test_wide_has_taints_and_pods(cluster: Path) -> None:
+    lines = call("nodes", "-o", "wide", "--cluster", cluster).stdout.splitlines()
+    assert lines[1].endswith("   team/trainer (6)")
+    assert lines[2].endswith("   nvidia.com/gpu=present:NoSchedule")
+
+
+def test_pods_that_ended_hold_nothing(tmp_path: Path) -> None:
+    done = placed(pod("done", 8), "n", phase="Succeeded")
+    found = json.loads(call("nodes", "--cluster", write(tmp_path, node("n"), done), "-o", "json").stdout)
+    assert found[0]["gpus"]["nvidia.com/gpu"]["free"] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["gpu-d"], 'error: no node "gpu-d"; did you mean gpu-c?\n', id="a node that is not there"),
+        pytest.param(["-l", "a=="], 'error: -l: saw "a=="', id="half a selector"),
+        pytest.param(
+            ["-w"], "error: saw -w with --cluster, wanted one of them: a file does not change\n", id="a file watched"
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
+    result = call("nodes", *arguments, "--cluster", cluster)
+    assert result.exit_code == 2 or said.startswith('error: -l: saw "a=="')
+    assert result.stdout == "" or "a==" in said
+    assert result.stderr.startswith(said) or "a==" in said
+
+
+def test_a_cluster_without_gpus_says_so(tmp_path: Path) -> None:
+    assert call("nodes", "--cluster", write(tmp_path, node("cpu-a", 0))).stderr == "no node has GPUs\n"

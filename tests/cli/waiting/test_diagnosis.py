@@ -1,0 +1,284 @@
+"""Why pods wait: the causes that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are told.
+
+Covers cli.pending, cli.waiting.before, cli.waiting.cause, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
+cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.objects import CLUSTER, Json, call, placed, snapshot, unschedulable, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from webhook.cli.offline import load_policy
+from webhook.cli.pending import answers
+from webhook.cli.waiting.cause import CAUSES, Cause, ordered
+from webhook.cli.waiting.situation import amount_text, nearest
+
+GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
+GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
+NEVER = {"priority": 10, "preemptionPolicy": "Never", "priorityClassName": "polite"}
+FULL = placed(pod("other", 8), "n")
+
+
+def obj(kind: str, name: str, spec: Json | None = None, status: Json | None = None, **more: Any) -> Json:
+    metadata = {"name": name, "namespace": "team", **more.pop("metadata", {})}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec or {}, "status": status or {}, **more}
+
+
+def waiting(gpus: int = 1, status: Json | None = None, **spec: Any) -> Json:
+    return placed(pod("waits", gpus, **spec), None, **(status or {}))
+
+
+def claiming(**entry: str) -> Json:
+    return waiting(0, resourceClaims=[{"name": "gpu", **entry}])
+
+
+def mounting(claim: str) -> Json:
+    return waiting(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
+
+
+def leaving(name: str, on: str) -> Json:
+    made = placed(pod(name, 8), on)
+    made["metadata"]["deletionTimestamp"] = "2026-11-18T11:00:00Z"
+    return made
+
+
+def event(kind: str, name: str, message: str) -> Json:
+    about = {"kind": kind, "namespace": "team", "name": name}
+    return obj("Event", f"e-{name}", involvedObject=about, reason="FailedCreate", message=message)
+
+
+REFUSAL = (
+    'admission webhook "pods.gpu-admission.io" denied the request: pod generateName "chat-": spec.hostPID: saw true'
+)
+CASES = [
+    pytest.param("schedulingGate", "scheduling gates a.b/c:", [node("n"), waiting(schedulingGates=[{"name": "a.b/c"}])], id="a gate"),
+    pytest.param(
+        "queued",
+        'Kueue has not admitted it from queue "q"',
+        [node("n"), waiting(labels={"kueue.x-k8s.io/queue-name": "q"}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])],
+        id="a queue",
+    ),
+    pytest.param("podGroupMissing", 'PodGroup "ring" does not exist', [node("n"), waiting(**GROUP)], id="no group"),
+    pytest.param(
+        "gangIncomplete",
+        'gang "ring" wants 4 pods, and 1 pod of it exist',
+        [node("n"), obj("PodGroup", "ring", **GANG), waiting(**GROUP)],
+        id="a gang that lacks pods",
+    ),
+    pytest.param(
+        "gangIncomplete",
+        'gang "ring" wants 2 pods, and 1 pod of it exist',
+        [
+            node("n"),
+            waiting(
+                labels={
+                    "pod-group.scheduling.sigs.k8s.io": "ring",
+                    "pod-group.scheduling.sigs.k8s.io/min-available": "2",
+                }
+            ),
+        ],
+        id="a gang by labels",
+    ),
+    pytest.param(
+        "preempting",
+        "it preempts 1 pod on n (team/victim), which have not ended yet",
+        [node("n"), leaving("victim", "n"), waiting(8, {"nominatedNodeName": "n"})],
+        id="victims that have not ended",
+    ),
+    pytest.param(
+        "nominated",
+        "node n has room, which the scheduler keeps for pod team/first: it preempted others there",
+        [node("n"), placed(pod("first", 8), None, nominatedNodeName="n"), waiting(8)],
+        id="room for a pod that preempted",
+    ),
+    pytest.param(
+        "preemptionNever",
+        "pods of lower priority hold enough on node n, but priority class polite never preempts",
+        [node("n"), FULL, waiting(8, **NEVER)],
+        id="a class that never preempts",
+    ),
+    pytest.param("claimTemplateMissing", 'ResourceClaimTemplate "t" does', [node("n"), claiming(resourceClaimTemplateName="t")], id="no template"),
+    pytest.param("claimMissing", 'ResourceClaim "c" does not exist in team; nearest: cc', [node("n"), obj("ResourceClaim", "cc"), claiming(resourceClaimName="c")], id="no claim"),
+    pytest.param(
+        "claimInUse",
+        "ResourceClaim c is used by 256 pods",
+        [node("n"), obj("ResourceClaim", "c", status={"reservedFor": [{}] * 256}), claiming(resourceClaimName="c")],
+        id="a claim of many",
+    ),
+    pytest.param(
+        "volumeClaimLost",
+        'PersistentVolumeClaim d: its volume pv is gone',
+        [node("n"), obj("PersistentVolumeClaim", "d", {"volumeName": "pv"}, {"phase": "Lost"}), mounting("d")],
+        id="a volume that is gone",
+    ),
+    pytest.param(
+        "volumeClaimDeleting",
+        "PersistentVolumeClaim d is being deleted",
+        [node("n"), obj("PersistentVolumeClaim", "d", metadata={"deletionTimestamp": "x"}), mounting("d")],
+        id="a claim on its way out",
+    ),
+    pytest.param(
+        "refused",
+        '2 pods could not be created: pod generateName "chat-": spec.hostPID: saw true',
+        [obj("ReplicaSet", "chat", {"replicas": 2}), event("ReplicaSet", "chat", f"Error creating: {REFUSAL}")],
+        id="a refusal of ours",
+    ),
+    pytest.param(
+        "notCreated",
+        "1 pod could not be created: no ServiceAccount",
+        [obj("Job", "train", {"parallelism": 1}), event("Job", "train", "no ServiceAccount")],
+        id="what else a controller says",
+    ),
+    pytest.param("noNodes", "the cluster has no node", [waiting()], id="no node"),
+    pytest.param("fitsNow", "node n could take it now", [node("n"), waiting()], id="room after all"),
+    pytest.param(
+        "schedulerOther",
+        "the scheduler also says: node(s) had strange hats",
+        [node("n"), waiting(status=unschedulable("0/1 nodes are available: 1 node(s) had strange hats."))],
+        id="what only a plugin knows",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "text", "objects"), CASES)
+def test_a_cause(tmp_path: Path, word: str, text: str, objects: list[Json]) -> None:
+    found = answers(snapshot(tmp_path, *objects), load_policy(), None)
+    said = {cause.cause: cause for answer in found for cause in answer.causes if answer.name != "first"}
+    assert word in said, said
+    assert said[word].text.startswith(text)
+    assert said[word].fix
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([node("n"), placed(pod("runs"), "n")], id="a pod that runs"),
+        pytest.param([obj("ReplicaSet", "chat", {"replicas": 2}, {"replicas": 2}), event("ReplicaSet", "chat", "once")], id="a workload that has its pods"),
+        pytest.param([obj("Job", "train", {"parallelism": 1}, {"conditions": [{"type": "Complete", "status": "True"}]}), event("Job", "train", "once")], id="a Job that is done"),
+        pytest.param([obj("StatefulSet", "db", {"replicas": 1})], id="a workload that nothing was said of"),
+    ],
+)  # fmt: skip
+def test_nothing_is_said_of_what_does_not_wait(tmp_path: Path, objects: list[Json]) -> None:
+    assert answers(snapshot(tmp_path, *objects), load_policy(), None) == []
+
+
+def test_what_is_not_known_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, node("n"), mounting("d"), obj("PersistentVolumeClaim", "other"))
+    found.missing["PersistentVolumeClaim"] = "no right"
+    assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow"]
+
+
+def test_a_node_counts_for_the_first_reason_that_the_scheduler_finds(tmp_path: Path) -> None:
+    nodes = [node("a", taints=["x=y:NoSchedule"], cordoned=True), node("b", taints=["x=y:NoSchedule"]), node("c", 4)]
+    (found,) = answers(snapshot(tmp_path, *nodes, waiting(8)), load_policy(), None)
+    assert {cause.cause: cause.nodes for cause in found.causes} == {
+        "cordoned": ("a",),
+        "untoleratedTaint": ("b",),
+        "nodesTooSmall": ("c",),
+    }
+    assert {cause.cause: cause.helps for cause in found.causes} == {
+        "cordoned": 0,
+        "untoleratedTaint": 1,
+        "nodesTooSmall": 1,
+    }
+
+
+def test_what_helps_alone_comes_first() -> None:
+    causes = [
+        Cause("noGpus", "", "", ("a",)),
+        Cause("cordoned", "", "", ("b",), 1),
+        Cause("nodeSelector", "", "", ("c",), 0),
+        Cause("queued", "", ""),
+    ]
+    assert [cause.cause for cause in ordered(causes)] == ["queued", "cordoned", "nodeSelector", "noGpus"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [("cpu", 12000, "12"), ("cpu", 500, "500m"), ("memory", 64 << 30, "64Gi"), ("memory", 1 << 29, "512Mi"), ("nvidia.com/gpu", 8, "8"), ("memory", 1000, "1000")],
+)  # fmt: skip
+def test_amounts_are_written_as_in_a_manifest(resource: str, amount: int, text: str) -> None:
+    assert amount_text(resource, amount) == text
+
+
+def test_the_nearest_of_labels_begins_alike_or_holds_the_word() -> None:
+    products = ["NVIDIA-L4", "NVIDIA-A100-SXM4-80GB"]
+    assert [nearest(word, products) for word in ("NVIDIA-A100", "a100", "NVIDIA-L44", "zzz")] == [
+        products[1],
+        products[1],
+        products[0],
+        None,
+    ]
+
+
+GOLDEN = """\
+team/waits
+! gpusTaken: all GPUs are taken: 4 nvidia.com/gpu asked for; free on node gpu-a: 2 in all, at most 2 on one
+    → ask for 2 in place of 4, or wait for pod/trainer in team (6 nvidia.com/gpu on gpu-a) to end, or add a node
+! untoleratedTaint: node gpu-b: tainted nvidia.com/gpu=present:NoSchedule, which the pod does not tolerate
+    → if the pod may run there, add to spec.tolerations: {key: nvidia.com/gpu, operator: Equal, value: "present", effect: NoSchedule}
+! notReady: node gpu-c: not-ready
+    → see what is wrong there: kubectl describe node gpu-c; the taint goes when it is mended
+  noGpus: node cpu-a: no nvidia.com/gpu
+    → nothing: they are for other pods
+  scheduler: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu, …
+"""
+
+
+def test_it_is_told_in_order(tmp_path: Path) -> None:
+    lines = call("pending", "--cluster", write(tmp_path, *CLUSTER)).stdout.splitlines()
+    assert sorted(lines) == sorted(GOLDEN.splitlines())
+    assert lines[0] == "team/waits"
+
+
+def test_the_document(tmp_path: Path) -> None:
+    (found,) = json.loads(
+        call("pending", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER), "-o", "json").stdout
+    )
+    assert list(found) == ["namespace", "name", "causes", "schedulerSays"]
+    assert {tuple(cause) for cause in found["causes"]} == {("cause", "nodes", "text", "fix")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["wait", "-n", "team"], 'error: no pod "wait" in namespace team; did you mean waits?\n', id="a pod that is not there"),
+        pytest.param(["trainer", "-n", "team"], 'error: pod "trainer" in namespace team does not wait: it is Running\n', id="one that runs"),
+        pytest.param(["-n", "team", "-A"], "error: saw -n and -A, wanted one of them\n", id="a namespace, and all"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+    result = call("pending", *arguments, "--cluster", write(tmp_path, *CLUSTER))
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+
+
+def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:
+    result = call("pending", "-n", "quiet", "--cluster", write(tmp_path, *CLUSTER))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod waits in quiet\n")
+
+
+def test_a_pod_that_has_its_node_is_the_kubelets(tmp_path: Path) -> None:
+    pulling = placed(
+        pod("pulls"),
+        "gpu-a",
+        phase="Pending",
+        containerStatuses=[{"state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+    )
+    (found,) = json.loads(
+        call("pending", "pulls", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, pulling), "-o", "json").stdout
+    )
+    assert found["causes"][0]["cause"] == "bound"
+    assert "ImagePullBackOff" in found["causes"][0]["text"]
+
+
+def test_every_word_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    assert [word for word in CAUSES if not re.search(rf"^\| `{word}` \|", page, re.MULTILINE)] == []
