@@ -381,7 +381,7 @@ def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) 
     assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
     of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9, known=8))
     assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
-    assert names(placed(of, pod("p", 2), "spread")) == ["c", "b", "a"]
+    assert names(placed(of, pod("p", 2), "spread")) == ["c", "a", "b"], "slots of shared GPUs come after whole ones"
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
+from webhook.placement.company import ALONE
+from webhook.placement.company import tiers as company_tiers
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
@@ -88,6 +91,22 @@ class Ranker:
             known = self._obstacles[key, demand] = nodes.version, found
         return known[1]
 
+    def only_shared(self, pod: Pod, demand: Demand) -> bool:
+        """Whether a pod goes to slots of shared GPUs or nowhere: all nodes that could take it if they were empty have such."""
+        nodes, sharing = self._state.nodes, self._state.nodes.columns.sharing
+        if not demand.amount(SHARED) or not (sharing > 1).any():
+            return False
+        static = self._filter(shape_key(_required(pod["spec"]))[0], NO_PREFERENCES)
+        if static is None:
+            return False
+        rows = slice(0, nodes.columns.rows)
+        takes = nodes.columns.alive[rows].copy()
+        for _, passes in static.lasting_checks(nodes, rows):
+            takes &= passes
+        for resource, amount in demand.requests:
+            takes &= nodes.columns.capacity[resource][rows] >= amount if resource in nodes.columns.capacity else False
+        return bool(takes.any() and (sharing[rows][takes] > 1).all())
+
     # --- filter and score ---------------------------------------------------------------------------------------------
 
     def _scores_of(self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences) -> NodeScores | None:
@@ -125,14 +144,21 @@ class Ranker:
 
     def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
         """The best of `scores.rows`, as indices into them. What the pod's author prefers comes first, then what the policy
-        prefers, then the domain of the pod's gang, then nodes whose free GPUs are fit for use, then whole nodes last where few
-        are left, and fewest peers first, where the strategy says so, then the score, the load, the heat, and the name."""
+        prefers, then whole GPUs before slots of shared ones, then what the pod says of its peers, then the domain of its gang,
+        then nodes whose free GPUs are fit for use, then whole nodes last where few are left, and fewest peers first, where the
+        strategy says so, then the score, the load, the heat, and the name."""
         nodes, rows = self._state.nodes, scores.rows
         tiers: list[Tier] = []
         if scores.preference is not None:
             tiers.append(-scores.preference)
+        if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
+            tiers.append(nodes.columns.sharing[rows] > 1)
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner) or 1
+        if request.company is not ALONE:
+            fits = scores.score > NEVER
+            tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
-            tiers += self._domains(request, scores, peers)
+            tiers += self._domains(request, scores, peers, pods)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
         if not scores.strategy.peers_first or not peers:
@@ -154,12 +180,12 @@ class Ranker:
         found = smallest(self._settings.nodes, keys, fits)
         return found if tiers else found[scores.score[found] > NEVER]
 
-    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> list[Tier]:
+    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers, pods: int) -> list[Tier]:
         """How near the domain of the gang each node is: the closest first."""
         nodes = self._state.nodes
         by_row = np.full(nodes.columns.size, NEVER)
         by_row[scores.rows] = scores.score
-        near = gang_domains(nodes, by_row, request.demand, peers, request.gang, self._settings.gangs.keys)
+        near = gang_domains(nodes, by_row, request.demand, peers, pods, self._settings.gangs.keys)
         return [~domain[scores.rows] for domain in near]
 
     def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:
