@@ -257,7 +257,7 @@ def test_the_reasons_are_counted_most_first() -> None:
     assert placement.total == 4
 
 
-def test_a_promise_counts_as_taken() -> None:
+def test_a_reservation_counts_as_used() -> None:
     of = state([node("a", gpus=1)])
     first = placed(of, pod("p"))
     of.reserve_pod(admitted(pod("p")), first, 0)
