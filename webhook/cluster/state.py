@@ -138,6 +138,10 @@ class ClusterState:
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
 
+    def is_bound(self, pod: Object) -> bool:
+        """Whether it is known to be on a node, and not finished."""
+        return pod_id(pod["metadata"]) in self._pods
+
     def pod_gone(self, pod: Object, now: float) -> None:
         self._forget(pod_id(pod["metadata"]))
 
