@@ -35,11 +35,15 @@ class PriorityClassName(Injector):
     override_global_default: bool = True
     """The cluster's globalDefault class counts as not chosen."""
 
+    @property
+    def claims(self) -> bool:
+        return True
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
         wanted = self.classes.get(context.workload.name)
         spec = edit.object["spec"]
         chosen = spec.get("priorityClassName")
-        if not wanted:
+        if not wanted or not (context.gpu_names or context.other_gpus):
             return Outcome("none")
         if chosen == wanted:
             return Outcome("kept", wanted)
