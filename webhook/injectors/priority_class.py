@@ -27,7 +27,9 @@ class PriorityClassName(Injector):
     """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
 
     classes: dict[str, str] = {
+        "inference-critical": "gpu-inference-critical",
         "inference": "gpu-inference",
+        "service": "gpu-service",
         "training": "gpu-training",
         "development": "gpu-development",
     }
