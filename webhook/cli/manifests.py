@@ -48,6 +48,9 @@ def _in(document: Document, namespace: str | None) -> Document:
 def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
     request = document.request
     if request.resource == "pods":
+        if document.plain and isinstance((request.object or {}).get("spec"), dict):
+            body = _created(request.object or {}, request.namespace)
+            document = document._replace(request=request._replace(object=body), original=orjson.dumps(body))
         yield Planned(document, f"pod/{request.name or request.generated}", 1)
         return
     obj = request.object or {}
