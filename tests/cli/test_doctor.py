@@ -1,4 +1,7 @@
-"""`gpu-admission doctor`: every check, as it should be and as it should not."""
+"""`gpu-admission doctor`: every check, as it should be and as it should not.
+
+Covers cli.checks.
+"""
 
 from __future__ import annotations
 
