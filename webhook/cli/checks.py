@@ -94,11 +94,9 @@ def _others(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if c["metadata"]["name"] != _NAME and _takes_pods(c)
     ]
     after = sorted(name for name in names if name > _NAME)
-    if after:
-        text = f"called after us for pods: {listed(after)}; we are asked again when they change something (reinvocationPolicy)"
-        yield Result("otherWebhooks", "ok", text)
-    else:
-        yield Result("otherWebhooks", "ok", f"none after us{f'; before us: {listed(sorted(names))}' if names else ''}")
+    again = f"; after us: {listed(after)}, and we are asked again (reinvocationPolicy)" if after else ""
+    before = sorted(set(names) - set(after))
+    yield Result("otherWebhooks", "ok", f"before us: {listed(before) or 'none'}{again}")
 
 
 def _takes_pods(configuration: Object) -> bool:
@@ -112,23 +110,20 @@ def _takes_pods(configuration: Object) -> bool:
 def _guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     bound = {b["spec"].get("policyName") for b in snapshot.of("ValidatingAdmissionPolicyBinding")}
     guards = sorted(name for name in bound if isinstance(name, str) and name.startswith(_NAME))
-    if guards:
-        yield Result("guards", "ok", listed(guards))
-    else:
-        text = "no guard: whoever takes over a replica may widen its webhooks, and anybody who may label a namespace opts it out"
-        yield Result("guards", "warn", text, "kubectl apply -f manifests/70-guards.yaml")
+    text = "no guard: whoever takes over a replica may widen its webhooks, and whoever labels a namespace opts it out"
+    yield Result("guards", "ok", listed(guards)) if guards else _lacking("guards", text, "70-guards.yaml")
 
 
 def _network(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     ours = [
         n["metadata"]["name"] for n in snapshot.of("NetworkPolicy") if n["metadata"].get("namespace") == OUR_NAMESPACE
     ]
-    if ours:
-        yield Result("networkPolicy", "ok", listed(ours))
-    else:
-        yield Result(
-            "networkPolicy", "warn", "none: every pod may reach the webhook", "see manifests/components, networkPolicy"
-        )
+    text = "none: every pod may reach the webhook"
+    yield Result("networkPolicy", "ok", listed(ours)) if ours else _lacking("networkPolicy", text, "components")
+
+
+def _lacking(check: str, text: str, where: str) -> Result:
+    return Result(check, "warn", text, f"kubectl apply what manifests/{where} has")
 
 
 def _namespaces(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
