@@ -1,4 +1,4 @@
-# Two stages: pip, the C compiler and the packages that only the build needs stay in the first. Every package is checked
+# Two stages: pip and the packages that only the build needs stay in the first. Every package is checked
 # against the hash in its requirements file.
 FROM python:3.13 AS build
 WORKDIR /src
@@ -6,10 +6,10 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY requirements.txt requirements-dev.txt ./
 RUN python -m venv /build && /build/bin/pip install --require-hashes --only-binary=:all: -r requirements-dev.txt
 RUN python -m venv /app && /app/bin/pip install --require-hashes --only-binary=:all: -r requirements.txt
-COPY pyproject.toml setup.py README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY manifests/policy.yaml manifests/
 COPY webhook webhook
-RUN GPU_ADMISSION_COMPILED=1 /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
+RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
  && /app/bin/pip install --no-deps --no-index /wheel/*.whl \
  && /app/bin/pip uninstall -q -y pip
 

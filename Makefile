@@ -1,6 +1,6 @@
 # Plain `make` prints what there is. Every target sets up what it needs by itself and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit up check format certs manifests rendered compiled bench requirements clean
+.PHONY: help demo test test-unit up check format certs manifests rendered bench requirements clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -10,9 +10,6 @@ export K8S
 
 BIN := .venv/bin
 READY := .venv/.ready
-COMPILED := build/compiled
-# Before a command: it, and every program that it starts, has the compiled modules.
-AS_BUILT = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(COMPILED):$(CURDIR)
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,10 +17,10 @@ help: ## Print this help
 demo: $(READY) ## Show what the webhook does to example pods; no cluster needed
 	@$(BIN)/python -m webhook.cli.demo
 
-test: check compiled ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
+test: check ## Run every test; builds a real Kubernetes control plane on first use (K8S=1.34 for the oldest)
 	$(BIN)/python -m tests.controlplane build --k8s $(K8S)
 	$(MAKE) -s test-unit PROFILE=unhurried
-	GPU_ADMISSION_COMPILED=1 $(AS_BUILT) $(BIN)/pytest --override-ini="pythonpath=$(COMPILED) ." -m "controlplane or compiled"
+	$(BIN)/pytest -m controlplane
 
 PROFILE ?= quick
 UNIT = $(BIN)/pytest -q -m "not controlplane" --hypothesis-profile=$(PROFILE)
@@ -57,10 +54,8 @@ manifests: $(READY) ## Write manifests/policy.yaml and docs/rules.md, from the s
 rendered: $(READY) ## Print everything that `kubectl apply -k manifests/` installs
 	@$(BIN)/python -c "from tests.controlplane.programs import find; from subprocess import run; run([find().path(\"kubectl\"), \"kustomize\", \"manifests\"], check=True)"
 
-compiled: $(COMPILED)/.ready ## Build the package as the image has it, its innermost modules compiled, into build/compiled
-
-bench: $(COMPILED)/.ready ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
-	@$(AS_BUILT) $(BIN)/python -m bench $(NAMES)
+bench: $(READY) ## Measure: cost per review, choice of a node, quality of placement (NAMES="creates cluster" for more)
+	@$(BIN)/python -m bench $(NAMES)
 
 requirements: $(READY) ## Pin the newest allowed versions of all dependencies, with hashes
 	$(BIN)/pip install -q uv
@@ -71,14 +66,6 @@ requirements: $(READY) ## Pin the newest allowed versions of all dependencies, w
 
 clean: ## Remove the virtual environment and everything built here (the control plane's cache stays)
 	rm -rf .venv build *.egg-info bench/out .mypy_cache .ruff_cache .hypothesis
-
-$(COMPILED)/.ready: $(READY) setup.py $(shell find webhook -name '*.py')
-	@command -v cc >/dev/null || { echo "a C compiler is needed, and there is no cc. Try: apt-get install gcc"; exit 1; }
-	@echo "compiling into $(COMPILED) (about a minute and a half, after each change of the code)" >&2
-	@rm -rf build
-	@GPU_ADMISSION_COMPILED=1 $(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation \
-	  --target $(COMPILED) .
-	@touch $@
 
 $(READY): requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -339,9 +339,9 @@ _add("8 MB of spaces", lambda: b" " * 8_000_000)
 
 
 def _changed(make: Callable[[], Json], word: str) -> Json:
-    found = make()
-    found["metadata"]["annotations"] = {"a": word}
-    return found
+    body = make()
+    body["metadata"]["annotations"] = {"a": word}
+    return body
 
 
 _updated(

@@ -130,15 +130,15 @@ async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int,
             await opt_in(api, side)
         for hook in hooks:
             await api.create(hook)
-        found: dict[str, list[Times]] = {part: [] for part in PARTS}
+        measured: dict[str, list[Times]] = {part: [] for part in PARTS}
         for number in range(rounds + 1):
             for part, run in PARTS.items():
                 console.print(f"round {number} of {rounds}: {part}")
                 times = await run(api, count if number else min(count, WIDTH // 2))
                 await cleared(api)
                 if number:  # the first one warms connections, caches and the Python of all sides
-                    found[part].append(times)
-        return found
+                    measured[part].append(times)
+        return measured
 
 
 def percentile(times: list[float], share: float) -> float:
@@ -149,7 +149,7 @@ def percentile(times: list[float], share: float) -> float:
 def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
     """p50 and p99 in milliseconds: of each side, and of what each side takes more than the plain one."""
     each = [{s: {p: percentile(times[s], share) for p, share in SHARES.items()} for s in SIDES} for times in rounds]
-    found = {title: {p: statistics.median(r[s][p] for r in each) for p in SHARES} for s, title in SIDES.items()}
+    rows = {title: {p: statistics.median(r[s][p] for r in each) for p in SHARES} for s, title in SIDES.items()}
     added = {
         AGAIN: "noise: the second less the first",
         LEAST: "added by any webhooks",
@@ -157,8 +157,8 @@ def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
         REFUSED: "a refusal less a plain creation",
     }
     for side, title in added.items():
-        found[title] = {p: statistics.median(r[side][p] - r[PLAIN][p] for r in each) for p in SHARES}
-    return found
+        rows[title] = {p: statistics.median(r[side][p] - r[PLAIN][p] for r in each) for p in SHARES}
+    return rows
 
 
 def times_any(rows: dict[str, dict[str, float]], share: str) -> float:
@@ -177,9 +177,9 @@ def main() -> None:
     with ControlPlane(find()) as plane, Installed(plane), tempfile.TemporaryDirectory() as folder:
         ca, cert, key = write_certificates(Path(folder), ["127.0.0.1"])
         with started(command(cert, key)) as (port, _):
-            found = asyncio.run(measure(plane, configurations(port, ca, LEAST), args.rounds, args.count))
+            measured = asyncio.run(measure(plane, configurations(port, ca, LEAST), args.rounds, args.count))
     table = Table("pods are created", "", "p50 ms", "p99 ms", title=f"medians of {args.rounds} rounds")
-    summaries = {part: summary(rounds) for part, rounds in found.items()}
+    summaries = {part: summary(rounds) for part, rounds in measured.items()}
     for part, rows in summaries.items():
         for title, row in rows.items():
             table.add_row(part, title, *(f"{row[p]:.2f}" for p in SHARES))
@@ -188,7 +188,7 @@ def main() -> None:
     stdout().print(table)
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "creates.json").write_text(json.dumps({"summary": summaries, "rounds": found}, indent=1))
+        (args.out / "creates.json").write_text(json.dumps({"summary": summaries, "rounds": measured}, indent=1))
 
 
 if __name__ == "__main__":

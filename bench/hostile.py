@@ -108,8 +108,8 @@ def costs(nodes: int, names: list[str], patience: int) -> Iterator[tuple[str, Co
                 os._exit(0)
         os.close(write)
         os.waitpid(child, 0)
-        with os.fdopen(read, "rb") as found:
-            text = found.read()
+        with os.fdopen(read, "rb") as pipe:
+            text = pipe.read()
         yield name, Cost(*orjson.loads(text)) if text else None
 
 
@@ -125,8 +125,8 @@ def main() -> int:
     out = stdout()
     table = Table("body", "CPU s", "MiB at its peak", "MiB left", "answer", title="Bodies that were made to cost much")
     bad = 0
-    found = dict(costs(options.nodes, names, options.patience))
-    for name, cost in found.items():
+    measured = dict(costs(options.nodes, names, options.patience))
+    for name, cost in measured.items():
         if cost is None:
             table.add_row(name, f"over {options.patience}", "", "", "")
             bad += 1
@@ -137,7 +137,7 @@ def main() -> int:
     out.print(f"{len(names)} bodies, {bad} cost more than {_MOST_SECONDS:.0f} s or {_MOST_MEMORY:.0f} MiB")
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
-        plain = {name: cost and cost._asdict() for name, cost in found.items()}
+        plain = {name: cost and cost._asdict() for name, cost in measured.items()}
         (options.out / "hostile.json").write_bytes(orjson.dumps(plain, option=orjson.OPT_INDENT_2))
     return min(bad, 1)
 

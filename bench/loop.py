@@ -89,9 +89,9 @@ class Program:
         if not items:
             return []
         started = process_time_ns()
-        found = [do(item) for item in items]
+        results = [do(item) for item in items]
         self.taken.setdefault(step, []).append((process_time_ns() - started) / len(items) / 1e3)
-        return found
+        return results
 
 
 def burst(nodes: int, replicas: int, nowhere: BinaryIO) -> list[float]:
@@ -127,12 +127,12 @@ def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str,
 
 def show(programs: dict[str, Program]) -> None:
     table = Table("µs for a pod, median of all rounds", *programs, title="What the program does for a pod")
-    found = {name: {step: median(all_) for step, all_ in each.taken.items()} for name, each in programs.items()}
+    medians = {name: {step: median(all_) for step, all_ in each.taken.items()} for name, each in programs.items()}
     for step in (*_STEPS, _AGAIN):
         if step == _AGAIN:
-            table.add_row("all", *(f"{sum(each.get(one, 0) for one in _STEPS):.1f}" for each in found.values()))
+            table.add_row("all", *(f"{sum(each.get(one, 0) for one in _STEPS):.1f}" for each in medians.values()))
             table.add_section()
-        table.add_row(step, *(f"{each[step]:.1f}" if step in each else "" for each in found.values()))
+        table.add_row(step, *(f"{each[step]:.1f}" if step in each else "" for each in medians.values()))
     stdout().print(table)
 
 

@@ -97,7 +97,7 @@ def manifest(owner: str) -> dict[str, Any]:
 
 def record(version: str) -> dict[str, bytes]:
     """The first review of each owner's pod for each hook, by file name."""
-    found: dict[str, bytes] = {}
+    bodies: dict[str, bytes] = {}
     state_of = cluster(8)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "cluster.json")
@@ -123,13 +123,13 @@ def record(version: str) -> dict[str, bytes]:
             ask = ("apply", "--server-side") if owner == "apply" else ("create",)
             plane.kubectl(*ask, "-f", "-", input=json.dumps(manifest(owner)))
         deadline = time.monotonic() + 60
-        while len(found) < len(OWNERS) * len(HOOKS):
-            assert time.monotonic() < deadline, f"60 s, and only {', '.join(sorted(found))} came"
+        while len(bodies) < len(OWNERS) * len(HOOKS):
+            assert time.monotonic() < deadline, f"60 s, and only {', '.join(sorted(bodies))} came"
             time.sleep(0.5)
             for path, body in list(recorder.bodies):
                 if owner := _owner(orjson.loads(body)["request"]):
-                    found.setdefault(f"{owner}-{path[1:].split('-')[0]}.json", body)
-    return found
+                    bodies.setdefault(f"{owner}-{path[1:].split('-')[0]}.json", body)
+    return bodies
 
 
 def _owner(request: dict[str, Any]) -> str | None:

@@ -59,16 +59,16 @@ def replica(body: bytes, number: int, workload: int) -> bytes:
 def _differences(body: bytes, number: int, workload: int) -> dict[str, str]:
     uid, pod, token, owner = _identity(body)
     at = f"2026-01-01T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z"
-    found = {uid: f"{number:08x}{uid[8:]}", token: f"{_TOKEN}{number:05d}"}
+    changes = {uid: f"{number:08x}{uid[8:]}", token: f"{_TOKEN}{number:05d}"}
     if owner is not None:
-        found[owner] = f"{workload:08x}{owner[8:]}"
+        changes[owner] = f"{workload:08x}{owner[8:]}"
     for field in ("time", "creationTimestamp"):
-        found |= {f'"{field}":"{seen}"': f'"{field}":"{at}"' for seen in _times(body, field)}
+        changes |= {f'"{field}":"{seen}"': f'"{field}":"{at}"' for seen in _times(body, field)}
     if own := pod.get("uid"):
-        found[own] = f"{number:08x}{own[8:]}"
+        changes[own] = f"{number:08x}{own[8:]}"
         if len(pod["name"]) == len(pod.get("generateName") or pod["name"]) + 5:  # others have names of their own
-            found[f'"{pod["name"]}"'] = f'"{pod["generateName"]}{number:05d}"'
-    return found | {NAME: f"llama-{workload:04d}"}  # last: names of pods begin with it
+            changes[f'"{pod["name"]}"'] = f'"{pod["generateName"]}{number:05d}"'
+    return changes | {NAME: f"llama-{workload:04d}"}  # last: names of pods begin with it
 
 
 @cache

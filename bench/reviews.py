@@ -5,8 +5,8 @@ The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yar
 the CPU time of the server for one review in terms of what `fixed patch` takes in the same round: machines differ, and are shared.
 
 The bodies were recorded from real API servers (`bench.recorded`), and the server sees each pod in its watch as soon as it is
-admitted (`bench.watched`). 1,000 nodes of 8 GPUs. `make bench` measures the compiled server, as the image has it; `as Python` is
-the same without. Of a Deployment each round has a new one: its pods come at once, and wait for the scheduler.
+admitted (`bench.watched`). 1,000 nodes of 8 GPUs. Of a Deployment each round has a new one: its pods come at once, and wait for
+the scheduler.
 """
 
 from __future__ import annotations
@@ -31,13 +31,10 @@ from bench import recorded, samples, watched
 from bench.least import command, started
 from bench.load import Outcome, cpu_seconds, percentile, request, run
 from bench.output import stdout
-from webhook.server import handlers
 from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)
 YARDSTICK = "fixed patch"
-_ROOT = Path(__file__).resolve().parent.parent
-COMPILED = not (handlers.__file__ or "").endswith(".py")
 _CORE = 0
 _GPUS = 8
 Bodies = Callable[[int], list[bytes]]
@@ -79,15 +76,13 @@ class Row:
 
 
 @contextmanager
-def serving(
-    cluster: Path, certificates: list[str], folder: Path, environment: tuple[str, ...] = ()
-) -> Iterator[Server]:
+def serving(cluster: Path, certificates: list[str], folder: Path) -> Iterator[Server]:
     """The real server for a cluster from a file, with a watch."""
     file = folder / f"watch-{len(list(folder.iterdir()))}"
     file.write_bytes(bytes(watched.SIZE))
     arguments = ["-m", "bench.watched", str(file), "4000", "serve", "--cluster", str(cluster), "--host", "127.0.0.1"]
     arguments += ["--port", "0", "--ops-port", "0", "--tls-cert", certificates[0], "--tls-key", certificates[1]]
-    with started([*environment, sys.executable, *arguments], _CORE) as (port, pid):
+    with started([sys.executable, *arguments], _CORE) as (port, pid):
         yield Server(port, pid, file)
 
 
@@ -119,7 +114,7 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[
     def always(bodies: list[bytes]) -> Bodies:
         return lambda number: bodies
 
-    found = [
+    listed = [
         Row("echo", least, "/echo", always(known)),
         Row(YARDSTICK, least, "/nothing", always(known)),
         Row("mutate: 500 workloads", ours, "/mutate", always(known), 2.0),
@@ -129,16 +124,11 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[
         Row("validate: admitted", ours, "/validate", always(admitted), 2.0),
         Row("validate: refused", ours, "/validate", always(refused), 2.0),
     ]
-    found += [
+    listed += [
         Row(f"mutate: a Deployment of {number:,}", ours, "/mutate", burst("replicaset", number), 2.0, 1.5)
         for number in replicas
     ]
-    if COMPILED:
-        python = stack.enter_context(serving(cluster, certificates, folder, ("env", f"PYTHONPATH={_ROOT}")))
-        kept = ("mutate: 500 workloads", "validate: admitted")
-        again = [row for row in found if row.title in kept]
-        found += [Row(f"{row.title}, as Python", python, row.path, row.bodies) for row in again]
-    return found
+    return listed
 
 
 def measure(
@@ -167,7 +157,7 @@ def show(measured: list[tuple[Row, list[Outcome]]]) -> bool:
     least = next(outcomes for row, outcomes in measured if row.title == YARDSTICK)
     good = True
     columns = ("CPU µs", f"× {YARDSTICK}", "at most", "first tenth", "last tenth", "grows", "p99 ms", "failed")
-    table = Table(title=f"One review, {'compiled' if COMPILED else 'as Python'}, medians of {len(least)} rounds")
+    table = Table(title=f"One review, medians of {len(least)} rounds")
     table.add_column("", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right")

@@ -1,6 +1,6 @@
 """Decisions, without bytes around them and without nodes: what is decided when, for whom, and by which profile.
 
-Covers admission.decision, admission.context.
+Covers admission.decision.
 """
 
 from __future__ import annotations

@@ -75,15 +75,24 @@ def test_encoding_changes_nothing_of_what_was_found() -> None:
 
 def test_warnings_arrive_as_the_api_server_passes_them_on() -> None:
     texts = [None, "", "one", "one", "two\nlines", "x" * 200, "é\x1b[31m", "five", "six"]
-    assert warnings(texts) == ["one", "two lines", "x" * 119 + "…", "é [31m", "five"]
+    assert warnings(texts) == ["one", "two lines", "x" * 200, "é [31m", "five", f"1 more warning {LEFT_OUT}six: {ALL}"]
+
+
+LEFT_OUT, ALL = "left out here, of ", "gpu-admission validate shows all"
+
+
+def test_what_does_not_fit_is_left_out_as_a_whole_and_said_to_be() -> None:
+    texts = ["a: 1", "long: " + "x" * 300, "b: 2", "c: 3", "d: 4", "e: 5", "f: 6", "f: 7"]
+    last = f"3 more warnings {LEFT_OUT}long, f (2): {ALL}"
+    assert warnings(texts) == ["a: 1", "b: 2", "c: 3", "d: 4", "e: 5", last]
 
 
 @given(st.lists(st.none() | st.text(), max_size=20))
 def test_warnings_are_few_short_lines(texts: list[str | None]) -> None:
     found = warnings(texts)
-    assert len(found) <= 5
+    assert len(found) <= 6
     assert len(set(found)) == len(found)
-    assert all(line and line.isprintable() and len(line) <= 120 for line in found)
+    assert all(line and line.isprintable() and len(line) <= 256 for line in found)
 
 
 def finding(number: int) -> tuple[str, Finding]:

@@ -45,15 +45,20 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
                 findings=(UnitFinding("limit", "deny", FINDING), UnitFinding("host", "warn", FINDING)),
             ),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"no"},'
-            b'"warnings":["host: hostPID true; wanted false"]}}',
+            b'"warnings":["host: hostPID true. Remove it. Wanted false."]}}',
             id="denied: what only warns is told too, what refuses is in the message",
+        ),
+        pytest.param(
+            Decision("allowed", warnings=("a",), findings=(UnitFinding("host", "warn", FINDING),), quiet=True),
+            b'"allowed":true}}',
+            id="in a shadow profile nothing is said",
         ),
         pytest.param(
             Decision("shadow", message="pod: no"), b'"allowed":true}}', id="a refusal in a shadow profile is allowed"
         ),
         pytest.param(
             Decision("allowed", findings=(UnitFinding("host", "foretold", FINDING),)),
-            b'"allowed":true,"warnings":["host: its pods will be refused: hostPID true; wanted false"]}}',
+            b'"allowed":true,"warnings":["host: its pods will be refused: hostPID true. Remove it. Wanted false."]}}',
             id="what will be refused of pods is a warning on their workload",
         ),
     ],

@@ -195,7 +195,7 @@ def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store()
 # --- What is said -----------------------------------------------------------------------------------------------------
 
 
-def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promised() -> None:
+def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_announced() -> None:
     told = warnings_of(validated(asked(deployment(**THIEF)), policy()))
     assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
     assert not any("will get" in text for text in told)
@@ -204,9 +204,9 @@ def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promis
 BRIEF = {
     "a field of the pod": (
         {"nodeName": "gpu-a1"},
-        'nodeName: its pods will be refused: nodeName "gpu-a1"; wanted no node name',
+        'nodeName: its pods will be refused: nodeName "gpu-a1". Remove it;',
     ),
-    "a field of a container": (THIEF, 'privileged: its pods will be refused: true in container "main"; wanted false'),
+    "a field of a container": (THIEF, 'privileged: its pods will be refused: true in container "main". Remove it'),
 }
 
 
@@ -219,7 +219,7 @@ def test_the_field_of_a_line_is_that_of_the_pod() -> None:
     obj = deployment()
     obj["spec"]["template"]["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
     assert warnings_of(validated(asked(obj), policy()))[0].startswith(
-        'deviceAnnotations: its pods will be refused: annotations[cdi.k8s.io/a] "nvidia.com/gpu=all"; wanted no such'
+        'deviceAnnotations: its pods will be refused: annotations[cdi.k8s.io/a] "nvidia.com/gpu=all". Remove it'
     )
 
 

@@ -53,6 +53,7 @@ PAST = {
     "containers": pod(*[container()] * 250, init=[container()] * 7),
     "environment variables": pod(*(container(str(n), env=names(2000)) for n in range(3))),
     "envFrom": pod(container(envFrom=[{}] * 300)),
+    "arguments": pod(container(args=["a"] * 5000)),
     "ports": pod(container(ports=[{}] * 5000)),
     "volumeMounts": pod(container(volumeMounts=[{}] * 3000)),
     "volumeDevices": pod(container(volumeDevices=[{}] * 3000)),

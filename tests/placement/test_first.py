@@ -34,7 +34,7 @@ for strategy in ("pack", "spread", "off"):
         view = of.view(0)
         placement = placer.place(made, view, PlacementSettings(), strategy, GPUS)
         of.reserve_pod(made, placement, 0)
-        placer.fits_empty(made, view, PlacementSettings(), GPUS)
+        placer.obstacles(made, view, PlacementSettings(), GPUS)
         view.gpu_taints(GPUS), view.domains("topology.kubernetes.io/zone", GPUS), view.resources()
         view.largest("nvidia.com/gpu", 3), view.label_values("rank", GPUS), view.elastic
 of.expire(99)

@@ -257,7 +257,7 @@ def test_the_reasons_are_counted_most_first() -> None:
     assert placement.total == 4
 
 
-def test_a_promise_counts_as_taken() -> None:
+def test_a_reservation_counts_as_used() -> None:
     of = state([node("a", gpus=1)])
     first = placed(of, pod("p"))
     of.reserve_pod(admitted(pod("p")), first, 0)
@@ -296,50 +296,6 @@ def test_taints_that_are_never_the_same_twice_are_told_from_those_that_stay() ->
     other_shape = pod("p", tolerations=[{"key": _KEY, "operator": "Equal", "value": "present"}])
     assert names(placed(of, other_shape)) == ["a", "b", "d"]
     assert of.nodes.renumbered > 0
-
-
-@pytest.mark.parametrize(
-    ("nodes", "made", "rejected"),
-    [
-        pytest.param([node("a")], pod("p", 8), (), id="a pod that some node could take"),
-        pytest.param([node("a", cordoned=True)], pod("p"), (), id="a node that is cordoned for now"),
-        pytest.param([node("a", conditions={"Ready": "False"})], pod("p"), (), id="a node that is down for now"),
-        pytest.param(
-            [node("a", labels={_UPGRADE: "upgrade-failed"})], pod("p"), (), id="a node that is being repaired"
-        ),
-        pytest.param(
-            [node("a", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}])],
-            pod("p"),
-            (),
-            id="a taint that passes",
-        ),
-        pytest.param([node("a")], pod("p", 9, schedulerName="volcano"), (), id="a pod of another scheduler"),
-        pytest.param([node("a")], pod("p", 9), (("too few GPUs", 1),), id="more GPUs than any node has"),
-        pytest.param(
-            [node("a", taints=[_TAINT]), node("b", cpu="2")],
-            pod("p"),
-            (("taint not tolerated", 1), ("too little CPU", 1)),
-            id="what it needs is on no one node",
-        ),
-        pytest.param(
-            [node("a")], pod("p", nodeSelector={"x": "y"}), (("node selector does not match", 1),), id="no such node"
-        ),
-    ],
-)
-def test_whether_a_pod_could_ever_run_does_not_depend_on_what_passes(
-    nodes: list[dict[str, Any]], made: dict[str, Any], rejected: tuple[tuple[str, int], ...]
-) -> None:
-    of = state(nodes, [pod("x", 8, on="a")])
-    assert placer(of).fits_empty(made, of.view(0), DEFAULTS, GPUS) == rejected
-    assert placer(of).fits_empty(made, of.view(0), DEFAULTS, GPUS) == rejected
-
-
-def test_a_pod_that_could_never_run_can_when_a_larger_node_comes() -> None:
-    of = state([node("a")])
-    assert placer(of).fits_empty(pod("p", 9), of.view(0), DEFAULTS, GPUS)
-    of.node_seen(node("b", 16))
-    assert not placer(of).fits_empty(pod("p", 9), of.view(0), DEFAULTS, GPUS)
-    assert not placer(of).fits_empty(pod("p", 99), of.view(999), DEFAULTS, GPUS)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -410,7 +366,7 @@ def test_a_wish_that_no_node_grants_changes_nothing() -> None:
 @pytest.mark.parametrize("strategy", ["spread", "pack"])
 def test_nodes_that_gpu_metrics_advise_against_come_last(strategy: str) -> None:
     of = state([node("a"), node("b"), node("c")], [pod("x", 2, on="c", owner="o")])
-    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1))
+    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1, known=8))
     placement = placed(of, pod("p", owner="o"), strategy)
     assert names(placement)[-1] == "a"
     assert placement.nodes[-1].score > -1000
@@ -423,12 +379,14 @@ def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) 
         assert names(placed(of, pod("p"), "spread")) == ["a", "b", "c"]
     of.node_seen(node("b", labels={"nvidia.com/gpu.replicas": "4"}))
     assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
-    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9))
+    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9, known=8))
     assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
-    assert names(placed(of, pod("p", 2), "spread")) == ["c", "b", "a"]
+    assert names(placed(of, pod("p", 2), "spread")) == ["c", "a", "b"], "slots of shared GPUs come after whole ones"
 
 
-@pytest.mark.parametrize("known", [{"measured": 8, "idle": 1, "utilisation": 0.9}, None], ids=["metrics", "sharing"])
+@pytest.mark.parametrize(
+    "known", [{"measured": 8, "idle": 1, "utilisation": 0.9, "known": 8}, None], ids=["metrics", "sharing"]
+)
 def test_metrics_alone_and_shared_gpus_alone_are_looked_at(known: dict[str, Any] | None) -> None:
     of = state([node(name) for name in "ab"])
     if known is None:

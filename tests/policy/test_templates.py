@@ -66,7 +66,7 @@ def test_the_template_of_every_built_in_kind_is_found(
     group: str, kind: str, spec: dict[str, Any], field: str, maker: str, replicas: int | None
 ) -> None:
     (template,) = found(workload(kind, spec), group, kind)
-    assert (template.field, template.replicas, owner(template)) == (field, replicas, (maker, "app"))
+    assert (template.field("spec"), template.replicas, owner(template)) == (f"{field}spec", replicas, (maker, "app"))
     assert template.maker.startswith("system:serviceaccount:kube-system:")
     assert template.pod["metadata"]["generateName"] == "app-"
     assert template.pod["metadata"]["labels"] == {"app": "a"}
@@ -76,9 +76,9 @@ def test_the_template_of_every_built_in_kind_is_found(
 def test_a_custom_resource_has_a_template_for_each_entry_of_a_map_in_the_order_of_their_names() -> None:
     replicas = {"Worker": {"replicas": 4, "template": POD}, "Master": {"template": POD}}
     first, second = found(workload("PyTorchJob", {"pytorchReplicaSpecs": replicas}), "kubeflow.org", "PyTorchJob")
-    assert [t.field for t in (first, second)] == [
-        "spec.pytorchReplicaSpecs.Master.template.",
-        "spec.pytorchReplicaSpecs.Worker.template.",
+    assert [t.field("spec") for t in (first, second)] == [
+        "spec.pytorchReplicaSpecs.Master.template.spec",
+        "spec.pytorchReplicaSpecs.Worker.template.spec",
     ]
     assert [t.replicas for t in (first, second)] == [None, 4]
     assert owner(first) == ("PyTorchJob", "app")
@@ -88,13 +88,66 @@ def test_a_custom_resource_has_a_template_for_each_entry_of_a_map_in_the_order_o
 def test_a_custom_resource_has_a_template_for_each_entry_of_a_list() -> None:
     groups = [{"replicas": 2, "template": POD}, "no map", {"template": POD}]
     made = found(workload("RayCluster", {"workerGroupSpecs": groups}), "ray.io", "RayCluster")
-    assert [t.field for t in made] == ["spec.workerGroupSpecs[0].template.", "spec.workerGroupSpecs[2].template."]
+    assert [t.field("spec") for t in made] == [
+        "spec.workerGroupSpecs[0].template.spec",
+        "spec.workerGroupSpecs[2].template.spec",
+    ]
 
 
 def test_the_policy_says_who_owns_the_pods_of_a_custom_resource() -> None:
     jobs = [{"replicas": 2, "template": {"spec": {"parallelism": 4, "template": POD}}}]
     (template,) = found(workload("JobSet", {"replicatedJobs": jobs}), "jobset.x-k8s.io", "JobSet")
     assert owner(template) == ("Job", "app")
+
+
+RAY = {"headGroupSpec": {"template": POD}, "workerGroupSpecs": [{"replicas": 2, "template": POD}]}
+GPU_FIELD = "spec.containers[0].resources.limits"
+SPEC = POD["spec"]
+CUSTOM = [
+    ("ray.io", "RayCluster", RAY, "RayCluster", ["spec.headGroupSpec.template.", "spec.workerGroupSpecs[0].template."]),
+    ("ray.io", "RayJob", {"rayClusterSpec": RAY}, "RayCluster",
+     ["spec.rayClusterSpec.headGroupSpec.template.", "spec.rayClusterSpec.workerGroupSpecs[0].template."]),
+    ("ray.io", "RayService", {"rayClusterConfig": RAY}, "RayService",
+     ["spec.rayClusterConfig.headGroupSpec.template.", "spec.rayClusterConfig.workerGroupSpecs[0].template."]),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet",
+     {"leaderWorkerTemplate": {"leaderTemplate": POD, "workerTemplate": POD, "size": 4}}, "LeaderWorkerSet",
+     ["spec.leaderWorkerTemplate.leaderTemplate.", "spec.leaderWorkerTemplate.workerTemplate."]),
+    ("batch.volcano.sh", "Job", {"tasks": [{"replicas": 2, "template": POD}]}, "Job", ["spec.tasks[0].template."]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "spec", "owned_by", "places"), CUSTOM, ids=[c[1] + " of " + c[0] for c in CUSTOM]
+)
+def test_heads_and_leaders_are_found_like_workers(
+    group: str, kind: str, spec: dict[str, Any], owned_by: str, places: list[str]
+) -> None:
+    made = found(workload(kind, spec), group, kind)
+    assert [t.field(GPU_FIELD) for t in made] == [place + GPU_FIELD for place in places]
+    assert {owner(t)[0] for t in made} == {owned_by}
+
+
+ASKED = container()["resources"]
+PARTS = [
+    ("trainer.kubeflow.org", "TrainJob", {"trainer": {"numNodes": 2, "image": "a", "resourcesPerNode": ASKED}},
+     "Job", "spec.trainer.resourcesPerNode.limits"),
+    ("serving.kserve.io", "InferenceService", {"predictor": {"nodeSelector": {"a": "b"}, "model": {"resources": ASKED}}},
+     "ReplicaSet", "spec.predictor.model.resources.limits"),
+    ("serving.kserve.io", "InferenceService", {"predictor": SPEC}, "ReplicaSet", f"spec.predictor.{GPU_FIELD[5:]}"),
+    ("serving.kserve.io", "LLMInferenceService", {"template": SPEC}, "ReplicaSet", f"spec.template.{GPU_FIELD[5:]}"),
+    ("grove.io", "PodCliqueSet", {"template": {"cliques": [{"name": "p", "spec": {"replicas": 2, "podSpec": SPEC}}]}},
+     "PodClique", f"spec.template.cliques[0].spec.podSpec.{GPU_FIELD[5:]}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "kind", "spec", "owned_by", "field"), PARTS, ids=[f"{p[1]}: {p[4]}" for p in PARTS])
+def test_what_is_no_whole_template_is_read_as_one_and_its_fields_are_those_of_the_object(
+    group: str, kind: str, spec: dict[str, Any], owned_by: str, field: str
+) -> None:
+    (template,) = found(workload(kind, spec), group, kind)
+    (main,) = template.pod["spec"]["containers"]
+    assert main["resources"] == ASKED
+    assert (owner(template)[0], template.field(GPU_FIELD)) == (owned_by, field)
 
 
 def test_of_a_thousand_entries_one_more_is_found_than_may_be() -> None:
@@ -129,4 +182,4 @@ JSON = st.recursive(
 def test_no_object_makes_the_search_for_templates_fail(obj: dict[str, Any], kind: tuple[str, str]) -> None:
     for template in found(obj, *kind):
         assert isinstance(template.pod["spec"], dict)
-        assert template.field.endswith(".")
+        assert template.field("spec.a").endswith(".a")

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import webhook.rules
 from tests.builders import EMPTY, POOLS, TWO_NODES, UNKNOWN, Case, case, container, pod
 from webhook.errors import BadPod
+from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Rule
 from webhook.kube.pod import Pod
 from webhook.kube.pod_schema import check
@@ -166,6 +167,9 @@ ANNOTATIONS = st.dictionaries(
 )
 
 
+OBSTACLE = Obstacle("cpu", "spec", "9 CPUs", "8", "Ask for 8", True)
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case | None:
     """A pod that `pod_schema.check` lets through, and what is known besides it; None where the shape was wrong."""
@@ -183,7 +187,7 @@ def cases(draw: st.DrawFn) -> Case | None:
         operation=draw(st.sampled_from(["CREATE", "UPDATE"])),
         template=draw(st.booleans()),
         replicas=draw(st.sampled_from([None, 1, 4])),
-        fits_empty=draw(st.sampled_from([None, lambda _: (), lambda _: (("too little memory", 2),)])),
+        obstacles=draw(st.sampled_from([None, lambda _: (), lambda _: (OBSTACLE,)])),
     )
 
 

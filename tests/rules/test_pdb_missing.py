@@ -106,4 +106,4 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
 
 def test_the_warning_says_what_to_do_in_one_line_that_is_not_cut() -> None:
     (finding,) = template(1000).findings(RULE)
-    assert len(f"pdbMissing: {finding.brief}") <= LONGEST_WARNING
+    assert len(f"pdbMissing: {finding.brief(0)}") <= LONGEST_WARNING

@@ -69,9 +69,11 @@ def context_of(
     request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
 ) -> Context:
     """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
-    controller, fits_empty = owner(pod), None
+    controller, obstacles, only_shared = owner(pod), None, None
     if placer is not None:
-        fits_empty = partial(placer.fits_empty, cluster=cluster, settings=profile.settings.placement, gpus=policy.gpus)
+        settings = profile.settings.placement
+        obstacles = partial(placer.obstacles, cluster=cluster, settings=settings, gpus=policy.gpus)
+        only_shared = partial(placer.only_shared, cluster=cluster, settings=settings, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -81,7 +83,8 @@ def context_of(
         gpu_names=gpu_names(pod, policy.gpus),
         groups=request.groups,
         operation=request.operation,
-        fits_empty=fits_empty,
+        obstacles=obstacles,
+        only_shared=only_shared,
     )
 
 
@@ -93,12 +96,20 @@ def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
 def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
     """What the rules find. On an UPDATE only what is new.
 
-    At most _MAX_FINDINGS findings of each rule, so that neither the message nor the time grows with the pod.
+    At most _MAX_FINDINGS findings of each rule, so that neither the message nor the time grows with the pod. What several rules
+    find is told by one of them: the first that denies, else the first.
     """
+    findings: list[UnitFinding] = []
+    tells: dict[str, UnitFinding] = {}
     for name, rule in rules:
-        findings = rule.check(pod, context) if context.old is None else _new(rule, pod, context.old, context)
-        for finding in islice(findings, _MAX_FINDINGS):
-            yield UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
+        found = rule.check(pod, context) if context.old is None else _new(rule, pod, context.old, context)
+        for finding in islice(found, _MAX_FINDINGS):
+            each = UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
+            findings.append(each)
+            first = tells.setdefault(finding.cause, each)
+            if each.action == "deny" and first.action != "deny":
+                tells[finding.cause] = each
+    return (each for each in findings if not each.finding.cause or tells[each.finding.cause].unit == each.unit)
 
 
 def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
@@ -144,6 +155,7 @@ def refused(
         message=f"{subject_of(request)}: {complaint}",
         findings=tuple(findings),
         unknown_profile=profile.unknown,
+        quiet=profile.settings.shadow,
     )
 
 

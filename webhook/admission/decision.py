@@ -49,6 +49,8 @@ class Decision:
     outgrown: Outgrown | None = None
     """What an earlier call chose for the pod when it was smaller, and has reserved."""
     unknown_profile: bool = False
+    quiet: bool = False
+    """The profile is in shadow: nothing is said to the client."""
 
 
 IGNORED = Decision("ignored")

@@ -22,7 +22,7 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Pod, annotations_of
+from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 
 
 class Outgrown(NamedTuple):
@@ -74,3 +74,11 @@ def _asked(record: str) -> Demand | None:
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     return Demand(tuple(sorted([*amounts, ("pods", 1)])))
+
+
+def as_written(pod: Pod) -> Pod:
+    """The pod without limits, if the mutating hook added its GPU limits to the requests that its author wrote."""
+    if '"gpuResources":["limitsFilled"' not in annotations_of(pod).get(DECISION, ""):
+        return pod
+    lists: dict[str, Any] = {kind: [{} for _ in pod["spec"].get(kind) or ()] for kind in CONTAINER_LISTS}
+    return {**pod, "spec": lists}

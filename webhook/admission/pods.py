@@ -18,7 +18,7 @@ from webhook.admission.context import (
     refused,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
-from webhook.admission.earlier import Earlier, earlier_choice, outgrown
+from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
@@ -53,6 +53,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         return IGNORED
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster, profile, placer)
+    context.written = as_written(pod)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
     claims = bool(pod["spec"].get("resourceClaims"))
@@ -71,7 +72,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         earlier = None
     context.placement = earlier.placement if earlier else _placed(edit.object, context)
     outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}
-    return replace(_decision(pod, edit, context, policy, profile, outcomes, earlier), outgrown=grown)
+    return _decision(pod, edit, context, policy, profile, outcomes, earlier, grown)
 
 
 def _place_by(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
@@ -102,8 +103,11 @@ def _decision(
     profile: NamespaceProfile,
     outcomes: dict[str, Outcome],
     earlier: Earlier | None,
+    grown: Outgrown | None,
 ) -> Decision:
-    """For a pod that all injectors have seen. `earlier`: the choice of an earlier call of the hook, where it still holds."""
+    """For a pod that all injectors have seen. `earlier`: the choice of an earlier call of the hook, where it still holds;
+    `grown`: see `Decision.outgrown`.
+    """
     placement, workload = context.placement, context.workload
     chosen = reservation_request(edit.object) if placement and placement.nodes and not earlier else None
     asked = earlier.asked if earlier else chosen.demand if chosen else None
@@ -131,6 +135,8 @@ def _decision(
         placement=placement,
         reservation=chosen if result == "patched" else None,
         unknown_profile=profile.unknown,
+        outgrown=grown,
+        quiet=profile.settings.shadow,
     )
 
 
@@ -188,12 +194,34 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         pod, old = annotated, _annotations_alone(old)  # the size of a spec that did not change is not held against it
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing
+    if profile.settings.shadow and request.operation == "CREATE":
+        pod = _as_it_would_be(pod, context, policy, profile, placer)
+    context.written = context.written or as_written(pod)
     findings = list(findings_of(pod, context, policy.rules(profile.name)))
     if denials(findings):
         return refused(request, findings, policy, profile, context.workload.name)
     return Decision(
-        "allowed", profile.name, context.workload.name, findings=tuple(findings), unknown_profile=profile.unknown
+        "allowed",
+        profile.name,
+        context.workload.name,
+        findings=tuple(findings),
+        unknown_profile=profile.unknown,
+        quiet=profile.settings.shadow,
     )
+
+
+def _as_it_would_be(
+    pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None
+) -> Pod:
+    """The pod as the mutating hook would have left it, were the profile not in shadow."""
+    context.written, edit = pod, Edit(pod)
+    _place_by(context, policy, profile, placer)
+    claims = bool(pod["spec"].get("resourceClaims"))
+    for _, injector in policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims):
+        if injector.needs_placement and context.placement is None:
+            context.placement = _placed(edit.object, context)
+        injector.inject(edit, context)
+    return edit.object
 
 
 def _annotations_alone(pod: Pod) -> Pod:

@@ -59,11 +59,6 @@ def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
             near = nearest(name, known)
             hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
             yield f"the cluster has no PriorityClass {quoted(name)}{hint}"
-    given = ["none", *[rule.name for rule in policy.file.classes]]
-    asked = {c for profile in policy.file.profiles.values() for p in profile.placement.preferences for c in p.classes}
-    for name in sorted(asked.difference(given))[:_MOST_PROBLEMS]:
-        near = nearest(name, given)
-        yield f"placement.preferences: no pod is of the class {quoted(name)}{f'; did you mean {quoted(near)}?' if near else ''}"
     offered = cluster.resources() if cluster.fresh else ()
     if offered and not policy.gpus.among(offered):
         yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"
@@ -94,12 +89,11 @@ def _labels(profile: Profile) -> set[str]:
     labels = {constraint.key for constraint in spread.constraints if spread.enabled}
     labels |= set(gangs.keys) if gangs.enabled else set()
     labels |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
-    return (labels | set(profile.rules.gpu_names.model_labels)) - _SHIPPED
+    return labels - _SHIPPED
 
 
 _DEFAULT = Profile()
 _SHIPPED = {
     *(constraint.key for constraint in _DEFAULT.injectors.topology_spread.constraints),
     *_DEFAULT.placement.gangs.keys,
-    *_DEFAULT.rules.gpu_names.model_labels,
 }

@@ -32,10 +32,9 @@ def encode(request: Request, decision: Decision) -> bytes:
 
 def warnings_of(decision: Decision) -> list[str]:
     """The warnings as the API server takes them: few, short, one line each."""
-    refused = "its pods will be refused: "
-    briefs = [
-        f"{unit}: {refused if action == 'foretold' else ''}{finding.brief}"
-        for unit, action, finding in decision.findings
-        if action != "deny"
-    ]
-    return record.warnings((*decision.warnings, *briefs))
+    briefs = []
+    for unit, action, finding in decision.findings:
+        if action != "deny":
+            head = f"{unit}: {'its pods will be refused: ' if action == 'foretold' else ''}"
+            briefs.append(head + finding.brief(record.LONGEST_WARNING - len(head)))
+    return [] if decision.quiet else record.warnings((*decision.warnings, *briefs))

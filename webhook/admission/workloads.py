@@ -54,7 +54,7 @@ class _Review(NamedTuple):
     def context(self, template: Template, placer: Placer | None) -> Context:
         request = self.of_pods(template)
         context = context_of(request, template.pod, self.policy, self.cluster, self.profile, placer)
-        context.template, context.replicas = True, template.replicas
+        context.template, context.replicas, context.written = True, template.replicas, template.pod
         context.template_of = request.kind if request.group == "apps" else ""
         return context
 
@@ -86,7 +86,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
 def _with_limits(template: Template, policy: Policy) -> Edit:
     """Only what the API server would refuse: a limit without a request is right, and stays as it is."""
     edit = Edit(template.pod, template.path)
-    for container in containers(template.pod):
+    for container in containers(template.pod) if template.holds == "template" else ():
         resources = container.spec.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name in policy.gpus.among(requests):
@@ -138,7 +138,8 @@ def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFindin
             judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
         decision = Decision("allowed", profile.name, workload, findings=tuple(judged), unknown_profile=profile.unknown)
     warnings = (profile.warning, *(() if refusing else changes))
-    return replace(decision, warnings=tuple([warning for warning in warnings if warning]))
+    said = tuple([warning for warning in warnings if warning])
+    return replace(decision, warnings=said, quiet=profile.settings.shadow)
 
 
 def _changed(
@@ -206,4 +207,4 @@ def _defaulted(template: Pod) -> Pod:
 
 
 def _in_template(each: UnitFinding, template: Template) -> UnitFinding:
-    return each._replace(finding=each.finding._replace(path=template.field + each.finding.path))
+    return each._replace(finding=each.finding._replace(path=template.field(each.finding.path)))

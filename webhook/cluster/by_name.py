@@ -11,22 +11,18 @@ T = TypeVar("T")
 
 
 class ByName(dict[str, T]):
-    """By name, what `read` keeps of an object. `version` rises when one of them changes."""
+    """By name, what `read` keeps of an object."""
 
     def __init__(self, read: Callable[[Mapping[str, Any]], T]) -> None:
         super().__init__()
-        self.version = 0
         self._read = read
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object is new, or has changed."""
-        name, read = obj["metadata"]["name"], self._read(obj)
-        if name not in self or self[name] != read:
-            self.version += 1
-            self[name] = read
+        self[obj["metadata"]["name"]] = self._read(obj)
 
     def gone(self, name: str) -> None:
-        self.version += self.pop(name, None) is not None
+        self.pop(name, None)
 
 
 def labels(namespace: Mapping[str, Any]) -> Mapping[str, str]:

@@ -74,6 +74,10 @@ class Labels:
         """The labels of a row."""
         return dict(zip(*self._labels[row], strict=True))
 
+    def keys(self) -> Iterable[str]:
+        """The keys that some node has."""
+        return self._nodes_with.keys()
+
     def any_of(self, keys: Iterable[str]) -> bool:
         """Whether some node has one of these labels."""
         return any(key in self._nodes_with for key in keys)

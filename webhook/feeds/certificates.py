@@ -82,7 +82,7 @@ def start(tasks: Tasks, api: Api, keeper: Keeper, metrics: Metrics, log: Logger)
 
 
 async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: asyncio.Event | None = None) -> None:
-    """Round after round, for ever, and when `woken`. An error is logged once, not once a round."""
+    """A round every few seconds, for ever, and at once when `woken`. An error is logged once, not in each round."""
     woken = woken or asyncio.Event()
     seconds = ROUND_SECONDS if isinstance(source, Keeper) else FILE_SECONDS
     clock = asyncio.get_running_loop().time

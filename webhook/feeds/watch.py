@@ -1,6 +1,6 @@
-"""The one loop that keeps something equal to what the API server has: list, watch, and list again when history is lost.
+"""Keeps a sink equal to what the API server has: list, watch, and list again when history is lost.
 
-    list ──► watch ──► (ends in peace, breaks, is silent) ──► watch from the same version
+    list ──► watch ──► (ends, breaks, is silent) ──► watch from the same version
       ▲        │
       └────────┘ 410: the version is too old
 
@@ -25,7 +25,7 @@ WATCH_SECONDS: Final = 30
 """How long one watch lasts. Its end and the beginning of the next show that the API server is alive, twice as often as
 its bookmarks (one a minute) would; the last bookmark comes just before the end, so nothing is lost in between."""
 SILENCE_SECONDS: Final = WATCH_SECONDS * 1.5
-"""A watch that said nothing for this long, its end included, is half-open: the other side has forgotten it."""
+"""A watch that was silent for this long and did not end is half-open: the other side has forgotten it."""
 _LIST_AGAIN = frozenset((400, 410, 504))
 """410: the version is too old. 504 and 400: it is too new or not one of this server's, which came back from a backup."""
 _REFUSED = frozenset((403, 404))
@@ -131,7 +131,7 @@ class Feed:
             query["continue"] = more
 
     async def _watch(self) -> bool:
-        """Until it ends in peace: whether anything was heard."""
+        """Until the API server ends it: whether anything was heard."""
         query = {
             **self._query,
             "watch": "1",

@@ -15,12 +15,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.framework.cluster_view import Cluster, Placement, Rejected, Workload
+from webhook.framework.cluster_view import Cluster, Obstacle, Placement, Workload
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import Container, Owner, Pod, asks_for_gpu, claims_devices, containers
-from webhook.text import Hint
+from webhook.text import Hint, bare
 
 Action = Literal["deny", "warn", "off"]
 LabelKey = Annotated[
@@ -54,16 +54,20 @@ class Finding(NamedTuple):
     """What to do next, as an imperative without a full stop."""
     only_warn: bool = False
     """Told as a warning even where the rule denies: what it found is bad for the user, and no more than that."""
+    cause: str = ""
+    """Of what several rules may find, in the same words: one of them tells it. "" where no other rule finds it."""
 
     @property
     def message(self) -> str:
         return f"{self.path}: saw {self.seen}, wanted {self.wanted}. {self.fix}."
 
-    @property
-    def brief(self) -> str:
-        """For a warning, which the API server wants short: where `seen` names the container, the path can go."""
+    def brief(self, room: int) -> str:
+        """For a warning, which the API server wants short: the value, the next step, and what is wanted if it has room, in whole
+        sentences. Where `seen` names the container the path can go."""
         bare_value = self.seen.startswith(('"', "true")) and " container " not in self.seen
-        return f"{self._field if bare_value else ''}{self.seen}; wanted {self.wanted}"
+        said = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
+        whole = f"{said} Wanted {self.wanted}."
+        return whole if len(whole) <= room else said
 
     @property
     def _field(self) -> str:
@@ -92,13 +96,16 @@ class Context:
     owner: Owner | None
     gpu_names: frozenset[str] = frozenset()
     """The GPU resources that the pod names."""
+    written: Pod | None = None
+    """The pod as its author wrote it, before any injector; None where it is the pod itself, or not known."""
     groups: tuple[str, ...] = ()
     operation: str = "CREATE"
     old: Pod | None = None
     """The pod before an UPDATE."""
-    fits_empty: Callable[[Pod], Rejected] | None = None
-    """Why no node could take a pod even if all nodes were empty, as `Placement.rejected`; () where some node could.
-    None where nobody can tell."""
+    obstacles: Callable[[Pod], tuple[Obstacle, ...]] | None = None
+    """Why no node could take a pod even if all nodes were up and empty. None where nobody can tell."""
+    only_shared: Callable[[Pod], bool] | None = None
+    """Whether a pod goes to slots of shared GPUs or nowhere. None where nobody can tell."""
     replicas: int | None = None
     """How many pods the workload asks for; only of a template, and only where it says so."""
     template: bool = False
@@ -135,8 +142,17 @@ class Context:
         return asks or any([asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
 
     def has_gpu(self, pod: Pod) -> bool:
-        """Whether it asks for a GPU, or claims devices by DRA, which may be GPUs. For advice: nothing is allowed by it."""
-        return claims_devices(pod) or self.asks_for_gpu(pod)
+        """Whether it asks for a GPU, in whatever quantity, or claims devices by DRA, which may be GPUs. For advice: nothing is
+        allowed by it."""
+        return bool(self.gpu_names) or claims_devices(pod) or self.asks_for_gpu(pod)
+
+    def field_of(self, container: Container, resource: str) -> str:
+        """Where the author wrote how much of a resource the container gets: `spec.containers[0].resources.limits[a.b/c]`."""
+        spec = container.spec
+        if self.written is not None:
+            spec = (self.written["spec"].get(container.kind) or [])[container.position]
+        limits = (spec.get("resources") or {}).get("limits") or {}
+        return f"{container.field}.resources.{'limits' if resource in limits else 'requests'}[{bare(resource)}]"
 
 
 class ProfileView(NamedTuple):

@@ -31,6 +31,7 @@ LIMITS: Final[Mapping[str, int]] = {
     "containers": 256,
     "environment variables": 4096,
     "envFrom": 256,
+    "arguments": 4096,
     "ports": 4096,
     "volumeMounts": 2048,
     "volumeDevices": 1024,
@@ -68,6 +69,8 @@ _SPEC: Final[_Fields] = (
 _CONTAINER: Final[_Fields] = (
     ("env", "environment variables"),
     ("envFrom", "envFrom"),
+    ("command", "arguments"),
+    ("args", "arguments"),
     ("ports", "ports"),
     ("volumeMounts", "volumeMounts"),
     ("volumeDevices", "volumeDevices"),

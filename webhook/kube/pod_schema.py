@@ -89,6 +89,8 @@ _CONTAINERS = [
         "name": _STRING,
         "restartPolicy": _STRING,
         "resources": _RESOURCES,
+        "command": [_STRING],
+        "args": [_STRING],
         "env": [{"name": _STRING, "value": _STRING, "valueFrom": {}}],
         "envFrom": [{"prefix": _STRING, "configMapRef": {}, "secretRef": {}}],
         "ports": [{"hostPort": _INTEGER}],

@@ -19,7 +19,7 @@ Check = tuple[str, Mask]
 
 _REASONS: Final = ("", "not ready", "cordoned", "taint not tolerated", "GPUs are not healthy")
 """Why a pod may not go to a node of some status; "" where it may."""
-_PASSING = (
+PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
 )
@@ -82,7 +82,7 @@ class Filter:
         return 0 if status.conditions.isdisjoint(self._health.conditions.items()) else 4
 
     def _lasting_reason(self, status: Status) -> int:
-        return 0 if all([t.key.startswith(_PASSING) or self.constraints.tolerate(t) for t in status.taints]) else 3
+        return 0 if all([t.key.startswith(PASSING) or self.constraints.tolerate(t) for t in status.taints]) else 3
 
     def _selects(self, nodes: Nodes, rows: Rows, *, lasting: bool = False) -> Iterator[Check]:
         if self.constraints.selector:

@@ -14,6 +14,12 @@ from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.text import matches_any
 
+OPERATORS = (
+    *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
+    *("inteldeviceplugins-system", "node-feature-discovery"),
+)
+"""Where the operators of the vendors live."""
+
 
 class Exemption(Settings):
     """Applies where every list that is given has a match, exact or with a trailing `*`."""

@@ -25,10 +25,11 @@ from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Owner, Pod
 from webhook.placement.settings import PlacementSettings
-from webhook.policy.exemptions import Exemption
+from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
 from webhook.policy.units import completed, named
+from webhook.policy.vocabulary import problems
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -43,6 +44,7 @@ from webhook.rules.gpu_fraction import GpuFraction
 from webhook.rules.gpu_limit import GpuLimit
 from webhook.rules.gpu_mixing import GpuMixing
 from webhook.rules.gpu_names import GpuNames
+from webhook.rules.gpu_parallelism import GpuParallelism
 from webhook.rules.gpu_quantity import GpuQuantity
 from webhook.rules.gpu_sharing import GpuSharing
 from webhook.rules.gpu_zero import GpuZero
@@ -93,8 +95,8 @@ class Rules(Settings):
     gpu_names: GpuNames = GpuNames()
     gpu_sharing: GpuSharing = GpuSharing()
     gpu_fraction: GpuFraction = GpuFraction()
-    gpu_limit: GpuLimit = GpuLimit()
     gpu_fits: GpuFits = GpuFits()
+    gpu_limit: GpuLimit = GpuLimit()
     priority_class: PriorityClassAllowed = PriorityClassAllowed()
     device_env: DeviceEnv = DeviceEnv()
     """--- What takes more than it asks for"""
@@ -109,6 +111,7 @@ class Rules(Settings):
     node_name: NodeName = NodeName()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
     """--- What runs badly"""
+    gpu_parallelism: GpuParallelism = GpuParallelism()
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
     restart_policy: RestartPolicy = RestartPolicy()
@@ -129,14 +132,7 @@ class Profile(Settings):
     """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author is told) | off.
 
     The order is the order of the findings."""
-    exempt: tuple[Exemption, ...] = (
-        Exemption(
-            namespaces=(
-                *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
-                *("inteldeviceplugins-system", "node-feature-discovery"),
-            )
-        ),
-    )
+    exempt: tuple[Exemption, ...] = (Exemption(namespaces=OPERATORS),)
     """Who is not asked to keep the rules: operators, exporters, debuggers of the platform team. An entry fits where every list
     that it has fits (name patterns).
 
@@ -192,7 +188,9 @@ class Policy:
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
         """From YAML. Raises PolicyError with every problem found."""
-        return cls.of(read(text, PolicyFile))
+        return cls.of(
+            read(text, PolicyFile, lambda file: problems(file.classes, [g.name for g in file.gpus], file.profiles))
+        )
 
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:

@@ -18,8 +18,13 @@ from webhook.kube.pod import Pod
 from webhook.text import bare
 
 Mode = Literal["off", "warn", "fix", "deny"]
+_MODEL = "model"
+"""The container of an InferenceService that is not among `containers`."""
 _LONGEST = 253
 """Of a name, as the API server takes it: names of pods and volumes are made of it."""
+
+
+Holds = Literal["template", "podSpec", "container"]
 
 
 class CustomTemplate(Settings):
@@ -31,6 +36,59 @@ class CustomTemplate(Settings):
     """of the template; `*` is every entry of a list or map"""
     owner_kind: str | None = None
     """kind of the object that makes the pods, by which their class is found; left out: the resource itself"""
+    holds: Holds = "template"
+    """what stands there: template (metadata and spec) | podSpec (a `model` in it is a container) | container (`resourcesPerNode`
+    in it are its resources)"""
+
+
+def _known(
+    group: str, kind: str, *paths: str, owner: str | None = None, holds: Holds = "template"
+) -> tuple[CustomTemplate, ...]:
+    return tuple([CustomTemplate(group=group, kind=kind, path=path, owner_kind=owner, holds=holds) for path in paths])
+
+
+_RAY = ("headGroupSpec.template", "workerGroupSpecs.*.template")
+CUSTOM = (
+    *_known("kubeflow.org", "PyTorchJob", "spec.pytorchReplicaSpecs.*.template"),
+    *_known("kubeflow.org", "MPIJob", "spec.mpiReplicaSpecs.*.template"),
+    *_known("kubeflow.org", "TFJob", "spec.tfReplicaSpecs.*.template"),
+    *_known("kubeflow.org", "JAXJob", "spec.jaxReplicaSpecs.*.template"),
+    *_known("trainer.kubeflow.org", "TrainJob", "spec.trainer", owner="Job", holds="container"),
+    *_known(
+        "trainer.kubeflow.org",
+        "TrainingRuntime",
+        "spec.template.spec.replicatedJobs.*.template.spec.template",
+        owner="Job",
+    ),
+    *_known("ray.io", "RayCluster", *[f"spec.{path}" for path in _RAY]),
+    *_known("ray.io", "RayJob", *[f"spec.rayClusterSpec.{path}" for path in _RAY], owner="RayCluster"),
+    *_known("ray.io", "RayService", *[f"spec.rayClusterConfig.{path}" for path in _RAY], owner="RayService"),
+    *_known("jobset.x-k8s.io", "JobSet", "spec.replicatedJobs.*.template.spec.template", owner="Job"),
+    *_known(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        *("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
+    ),
+    *_known("batch.volcano.sh", "Job", "spec.tasks.*.template"),
+    *_known(
+        "serving.kserve.io",
+        "InferenceService",
+        "spec.predictor",
+        "spec.transformer",
+        owner="ReplicaSet",
+        holds="podSpec",
+    ),
+    *_known(
+        "serving.kserve.io",
+        "LLMInferenceService",
+        "spec.template",
+        "spec.worker",
+        "spec.prefill.template",
+        owner="ReplicaSet",
+        holds="podSpec",
+    ),
+    *_known("grove.io", "PodCliqueSet", "spec.template.cliques.*.spec.podSpec", owner="PodClique", holds="podSpec"),
+)
 
 
 class Templates(Settings):
@@ -42,25 +100,12 @@ class Templates(Settings):
     deny
 
     A GPU quantity that the API server would refuse is refused and explained under every mode but off."""
-    custom: tuple[CustomTemplate, ...] = (
-        CustomTemplate(group="kubeflow.org", kind="PyTorchJob", path="spec.pytorchReplicaSpecs.*.template"),
-        CustomTemplate(group="kubeflow.org", kind="MPIJob", path="spec.mpiReplicaSpecs.*.template"),
-        CustomTemplate(group="ray.io", kind="RayCluster", path="spec.workerGroupSpecs.*.template"),
-        CustomTemplate(
-            group="jobset.x-k8s.io",
-            kind="JobSet",
-            path="spec.replicatedJobs.*.template.spec.template",
-            owner_kind="Job",
-        ),
-        CustomTemplate(
-            group="leaderworkerset.x-k8s.io", kind="LeaderWorkerSet", path="spec.leaderWorkerTemplate.workerTemplate"
-        ),
-    )
+    custom: tuple[CustomTemplate, ...] = CUSTOM
     """Custom resources that hold pod templates; 90-validating.yaml must list them too."""
 
 
 class Template(NamedTuple):
-    """One pod template. `pod` shares its `spec` with the object that it stands in."""
+    """One pod template. `pod` shares its `spec` with the object that it stands in, where that holds a whole template."""
 
     path: Path
     pod: Pod
@@ -68,13 +113,21 @@ class Template(NamedTuple):
     """How many pods are asked for; None where the object does not say."""
     maker: str = ""
     """Who will ask for the pods: the user name of the controller, where it is one of Kubernetes' own."""
+    holds: Holds = "template"
 
-    @property
-    def field(self) -> str:
-        """As kubectl names it, with a dot at the end: `spec.template.`."""
-        return (
-            "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".") + "."
-        )
+    def field(self, field: str) -> str:
+        """The field of the object, as kubectl names it, in which a field of the pod stands."""
+        here = "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".")
+        if self.holds == "template":
+            return f"{here}.{field}"
+        if self.holds == "container":
+            first = field.removeprefix("spec.containers[0]").removeprefix(".")
+            head, dot, rest = first.partition(".")
+            return f"{here}.resourcesPerNode{dot}{rest}" if head == "resources" else f"{here}.{first}"
+        model = f"spec.containers[{len(self.pod['spec']['containers']) - 1}]" if _MODEL in self.pod["spec"] else None
+        if model and field.startswith(model):
+            return f"{here}.{_MODEL}{field.removeprefix(model)}"
+        return f"{here}.{field.removeprefix('spec.').removeprefix('metadata.')}"
 
 
 class _Kind(NamedTuple):
@@ -118,7 +171,8 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
             for number, path in enumerate(_paths(obj, custom.path.split("."))):
                 if number > LIMITS["templates"]:  # one more than is looked at tells that there are too many
                     return
-                yield from _found(obj, path, custom.owner_kind or kind, _count(_at(obj, path[:-1]), "replicas"))
+                replicas = _count(_at(obj, path[:-1]), "replicas")
+                yield from _found(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:
@@ -126,16 +180,33 @@ def _controlled(metadata: dict[str, Any]) -> bool:
     return isinstance(owners, list) and any(isinstance(o, dict) and o.get("controller") for o in owners)
 
 
-def _found(obj: dict[str, Any], path: Path, owner: str, replicas: int | None, maker: str = "") -> Iterator[Template]:
-    template = _at(obj, path)
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+def _found(
+    obj: dict[str, Any], path: Path, owner: str, replicas: int | None, maker: str = "", holds: Holds = "template"
+) -> Iterator[Template]:
+    found = _at(obj, path)
+    template = _as_template(found, holds) if isinstance(found, dict) else {}
+    if not isinstance(template.get("spec"), dict):
         return
     written = template.get("metadata")
     metadata = dict(written) if isinstance(written, dict) else {}
     name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_LONGEST]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
-    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker)
+    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker, holds)
+
+
+def _as_template(found: dict[str, Any], holds: Holds) -> dict[str, Any]:
+    """What stands at a path, as metadata and spec."""
+    if holds == "template":
+        return found
+    if holds == "container":
+        resources = found.get("resources") or found.get("resourcesPerNode")
+        return {"spec": {"containers": [{"name": "trainer", **found, "resources": resources}]}}
+    containers, model = found.get("containers"), found.get(_MODEL)
+    if isinstance(model, dict):
+        containers = [*(containers if isinstance(containers, list) else ()), {"name": _MODEL, **model}]
+    metadata = {key: found[key] for key in ("labels", "annotations") if key in found}
+    return {"metadata": metadata, "spec": {**found, "containers": containers or []}}
 
 
 def _count(holder: Any, key: str) -> int | None:

@@ -58,7 +58,14 @@ CLASSES = (
     ),
     ClassRule(
         name="inference",
-        owner_kinds=("ReplicaSet", "StatefulSet", "ReplicationController", "LeaderWorkerSet", "RayService"),
+        owner_kinds=(
+            "ReplicaSet",
+            "StatefulSet",
+            "ReplicationController",
+            "LeaderWorkerSet",
+            "RayService",
+            "PodClique",
+        ),
     ),
     ClassRule(name="development"),
 )

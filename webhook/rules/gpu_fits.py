@@ -1,99 +1,69 @@
 """Some node could take the pod if that node were empty.
 
-A pod that asks for more than any node has pends for ever, whatever becomes free.
+A pod that asks for more than any node has, or for a label that none has, pends for ever, whatever becomes free. What no node of
+this cluster ever could is refused. What may become true without anybody changing the pod is told and no more, unless
+`whenItMayChange` says otherwise: a label or a taint is changed, a node comes back, a device plugin or another scheduler serves a
+resource later.
 
-Fields read:   what the scheduler reads: resources of all containers, nodeSelector, affinity, tolerations
-Allowed:       what the largest node has, or less
-Refused:       more GPUs than the largest node has; CPU, memory, GPUs and model that no one node has together. Where nodes
-               may be added by an autoscaler, or taints are in the way (they come and go), it is a warning. Nothing is said
-               while the state of the cluster is not known, nor about pods that the scheduler does not place: with
-               nodeName, another scheduler, scheduling gates, and pods of DaemonSets.
+Fields read:   what the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations
+Allowed:       what some node has when it is empty. Only CPU, memory, ephemeral storage, pods and GPUs are counted
+Refused:       more GPUs, CPU or memory than one node had at any time since this program started
+Warned about:  the same where an autoscaler may add nodes; names of resources that are on no node; labels that no node has;
+               taints that are not tolerated; what no one node has together. Of pods that a controller makes these are never
+               more than a warning: the controller would try again later and later, and the pod would start late
 Not for DRA:   what a claim needs is not known here.
+
+Nothing is said while the state of the cluster is not known, nor about pods that the default scheduler does not place as they are:
+with nodeName, another scheduler, scheduling gates, Kueue, and pods of DaemonSets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from webhook.errors import QuantityError
+from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Context, Finding, Rule
-from webhook.kube.pod import Pod, claims_devices
-from webhook.kube.pod_requests import total_requests
-from webhook.text import bare, quoted
+from webhook.kube.pod import Pod, claims_devices, requests_of
+from webhook.text import matches_any, quoted
 
-_NAMED = 3
-_KNOWN_SCHEDULERS = (None, "", "default-scheduler")
+_DRA = "deviceclass.resource.kubernetes.io/*"
 
 
 class GpuFits(Rule):
-    """Some node could take the pod if that node were empty."""
+    """Some node could take the pod if that node were empty: what no node ever could is refused."""
 
     not_exported: ClassVar[str] = "needs the state of the cluster"
 
+    when_it_may_change: Literal["warn", "deny"] = "warn"
+    """warn | deny: what is done about what may become true without a change of the pod: a label, a taint, a node that comes
+    back, a resource that is served later. Pods that a controller makes are never refused for it."""
     autoscaler: bool | None = None
-    """As in gpuNames."""
+    """Whether nodes may come that are larger than those there are: true | false | null (told from the nodes)."""
+    extra: tuple[str, ...] = ()
+    """Resources that exist although no node names them (name patterns): served by DRA, or by pools that are empty now."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        cluster = context.cluster
-        if not context.gpu_names or not cluster.fresh or _placed_otherwise(pod, context):
+        if not context.gpu_names or context.obstacles is None or claims_devices(pod):
             return
-        try:
-            asked = total_requests(pod)
-        except QuantityError:  # another rule says so
+        obstacles = context.obstacles(pod)
+        if any([each.cause == "resource" and matches_any((_DRA, *self.extra), each.about) for each in obstacles]):
             return
-        done = claims_devices(pod)
-        for name in context.gpus.among(asked):
-            largest = cluster.largest(name, _NAMED + 1)
-            if not largest:  # no such GPU anywhere, or its device plugin restarts: for another rule, or another moment
-                done = True
-            elif asked[name] > largest[0][1] and not claims_devices(pod):
-                done = True
-                yield self._larger(pod, context, name, asked[name], largest)
-        if done or context.fits_empty is None:
-            return
-        rejected = context.fits_empty(pod)
-        if rejected:
-            nodes = sum(count for _, count in rejected)
-            why = ", ".join(f"{count} {reason}" for reason, count in rejected)
-            yield Finding(
-                path="spec",
-                seen=f"a pod that no node could take even if it were empty (0/{nodes} nodes: {why})",
-                wanted="a pod that fits a node",
-                fix="Ask for less of what is short, or loosen what keeps the pod off the other nodes",
-                only_warn=self._may_come(context) or any("taint" in reason for reason, _ in rejected),
-            )
-
-    def _may_come(self, context: Context) -> bool:
-        return context.cluster.elastic if self.autoscaler is None else self.autoscaler
-
-    def _larger(
-        self, pod: Pod, context: Context, name: str, asked: int, largest: tuple[tuple[str, int], ...]
-    ) -> Finding:
-        most = largest[0][1]
-        nodes = [node for node, amount in largest if amount == most]
-        path, seen = "spec", f"{asked} {bare(name)} in the whole pod"
-        for container in context.containers(pod):
-            if container.gpu_counts(context.gpus).get(name) == asked:
-                path = f"{container.field}.resources.limits[{bare(name)}]"
-                seen = f"{asked} in container {quoted(container.name)}"
-        pods = -(-asked // most)
-        each = f"{pods} × {most}" if asked % most == 0 else f"{pods} pods with at most {most} each"
-        names = ", ".join([*nodes[:_NAMED], *("…" for _ in nodes[_NAMED:])])
-        return Finding(
-            path=path,
-            seen=seen,
-            wanted=f"at most {most}, which is what the largest {'node has' if len(nodes) == 1 else 'nodes have'}: {names}",
-            fix=f"Ask for {most} or fewer, or use a Job of {each}",
-            only_warn=self._may_come(context),
-        )
+        made_by_controller = context.owner is not None and not context.template
+        may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
+        for each in obstacles:
+            only_warn = self.when_it_may_change == "warn" or made_by_controller
+            if each.lasting and not may_come:
+                only_warn = False
+            path, where = _place(each, pod, context)
+            yield Finding(path, each.seen + where, each.wanted, each.fix, only_warn, each.cause)
 
 
-def _placed_otherwise(pod: Pod, context: Context) -> bool:
-    spec = pod["spec"]
-    return bool(
-        spec.get("nodeName")
-        or spec.get("schedulingGates")
-        or spec.get("schedulerName") not in _KNOWN_SCHEDULERS
-        or (context.owner and context.owner.kind == "DaemonSet")
-    )
+def _place(obstacle: Obstacle, pod: Pod, context: Context) -> tuple[str, str]:
+    """The field, and the container in words where one container asks for all of the resource."""
+    if obstacle.cause not in ("gpus", "resource"):
+        return obstacle.about, ""
+    asking = [c for c in context.containers(pod) if obstacle.about in requests_of(c.spec)]
+    if len(asking) != 1:
+        return "spec", " in the whole pod"
+    return context.field_of(asking[0], obstacle.about), f" in container {quoted(asking[0].name)}"

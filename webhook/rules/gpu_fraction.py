@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, annotations_of
-from webhook.text import bare, quoted
+from webhook.text import quoted
 
 _FRACTION, _MEMORY, _DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 _NUMBERS = {
@@ -56,7 +56,7 @@ class GpuFraction(Rule):
             yield Finding(path[first], f"{seen} beside {_MEMORY}", "one of the two", fix)
         for container in context.containers(pod):
             for name in container.gpu_counts(context.gpus):
-                where = f"{container.field}.resources.limits[{bare(name)}]"
+                where = context.field_of(container, name)
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
                 yield Finding(where, f"a GPU resource beside the annotation {first}={seen}", "one of the two", fix)
         scheduler = pod["spec"].get("schedulerName") or "default-scheduler"

@@ -20,7 +20,7 @@ from webhook.kube.cel import Check
 from webhook.kube.gpus import GpuKind, Gpus
 from webhook.kube.pod import Pod
 from webhook.kube.pod_requests import total_requests
-from webhook.text import bare, plural, quoted
+from webhook.text import plural, quoted
 
 _FEWER = "Ask for fewer, or spread the work over several pods, as a Job with parallelism does"
 
@@ -38,39 +38,32 @@ class GpuLimit(Rule):
     """What is counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        too_large = False
+        too_many = False
         for container in context.containers(pod) if context.gpu_names else ():
             for name, count in container.gpu_counts(context.gpus).items():
-                if context.gpus.kind(name) in self.kinds:
-                    wanted, fix = self._wanted(count)
-                    if wanted:
-                        too_large = too_large or count > (self.per_container or count)
-                        seen = f"{count} in container {quoted(container.name)}"
-                        yield Finding(f"{container.field}.resources.limits[{bare(name)}]", seen, wanted, fix)
-        if too_large or self.per_pod is None or not context.gpu_names:  # one cause, one finding
-            return
+                if context.gpus.kind(name) not in self.kinds:
+                    continue
+                path, seen = context.field_of(container, name), f"{count} in container {quoted(container.name)}"
+                if self.per_container is not None and count > self.per_container:
+                    too_many = True
+                    yield Finding(path, seen, f"at most {self.per_container} in a container", _FEWER, cause="gpus")
+                elif self.sizes and count not in self.sizes:
+                    sizes = sorted(self.sizes)
+                    near = _either([*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]])
+                    fix = f"Ask for {near}: other sizes leave GPUs on a node that nobody can use"
+                    yield Finding(path, seen, f"{_either(sizes)} GPUs", fix)
+        if context.gpu_names and not too_many and self.per_pod is not None:
+            yield from self._whole_pod(pod, context, self.per_pod)
+
+    def _whole_pod(self, pod: Pod, context: Context, most: int) -> Iterable[Finding]:
         try:
             asked = total_requests(pod)
         except QuantityError:  # another rule says so
             return
         total = sum([asked[name] for name in context.gpus.among(asked) if context.gpus.kind(name) in self.kinds])
-        if total > self.per_pod:
-            yield Finding(
-                "spec", f"{plural(total, 'GPU')} in the whole pod", f"at most {self.per_pod} in a pod", _FEWER
-            )
-
-    def _wanted(self, count: int) -> tuple[str, str]:
-        """What is wanted instead of so many GPUs in a container, and what to do; "" where they are right."""
-        if self.per_container is not None and count > self.per_container:
-            return f"at most {self.per_container} in a container", _FEWER
-        if not self.sizes or count in self.sizes:
-            return "", ""
-        sizes = sorted(self.sizes)
-        near = [*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]]
-        return (
-            f"{_either(sizes)} GPUs",
-            f"Ask for {_either(near)}: other sizes leave GPUs on a node that nobody can use",
-        )
+        if total > most:
+            seen = f"{plural(total, 'GPU')} in the whole pod"
+            yield Finding("spec", seen, f"at most {most} in a pod", _FEWER, cause="gpus")
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         counted = cel.of_kinds("k", gpus, self.kinds)

@@ -40,7 +40,7 @@ class GpuQuantity(Rule):
             limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
             path, where = f"{container.field}.resources.", f" in container {quoted(container.name)}"
             for name in context.gpus.among(limits):
-                yield from _number(limits[name], f"{path}limits[{bare(name)}]", where, name, context)
+                yield from _number(limits[name], context.field_of(container, name), where, name, context)
             for name in context.gpus.among(requests):
                 yield from _request(limits, requests[name], f"{path}requests[{bare(name)}]", where, name, context)
         for part in ("limits", "requests"):

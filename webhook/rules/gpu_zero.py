@@ -21,7 +21,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, is_zero
-from webhook.text import bare, quoted
+from webhook.text import quoted
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _HARMLESS = ("", "void", "none")
@@ -42,7 +42,7 @@ class GpuZero(Rule):
             if zeros:
                 closed = _is_closed(container.spec)
                 yield Finding(
-                    path=f"{container.field}.resources.limits[{bare(zeros[0])}]",
+                    path=context.field_of(container, zeros[0]),
                     seen=f"0 GPUs in container {quoted(container.name)}",
                     wanted="at least 1, or no such line" + ("" if closed else ": with 0 nothing hides the node's GPUs"),
                     fix="Remove the line" if closed else f"Ask for 1, or remove the line and set {_VISIBLE} to void",

@@ -42,7 +42,7 @@ def serve_forever(settings: ServeSettings) -> None:
     settings = settings.completed(os.environ)
     loop_factory = None
     with suppress(ImportError):
-        import uvloop  # noqa: PLC0415  where it is installed, requests take less CPU
+        import uvloop  # noqa: PLC0415  optional: requests take less CPU with it
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -107,13 +107,15 @@ def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
 
 
 def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
-    """Only where there is an API server: the source, and which node is whose, come from there."""
+    """Only where there is an API server, which knows the exporters."""
     if api is None:
         return
     settings = process.settings
+    gpus = Utilisation(GpuMetricsSettings())
+    process.state.gpu_metrics = gpus.status
     follow = GpuMetrics(
         lambda: process.policies.current,
-        Utilisation(GpuMetricsSettings()),
+        gpus,
         process.state.gpu_use_seen,
         api,
         process.metrics,
@@ -143,6 +145,6 @@ async def _start_tls(process: Process, tasks: Tasks, api: Api | None) -> None:
 
 
 def _settle() -> None:
-    """What lives as long as the process is no garbage: without this each full collection looks at all of it again."""
+    """Keep what lives as long as the process out of garbage collections: each full one would look at all of it again."""
     gc.collect()
     gc.freeze()

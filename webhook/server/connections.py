@@ -1,4 +1,4 @@
-"""Who is connected, and who goes when there are too many.
+"""All connections, and which one is closed when there are too many.
 
     accepted               a whole request came          answered as a review
     SILENT ─────────────▶ BUSY ────────────────────────▶ IDLE
@@ -7,11 +7,11 @@
       └───────────────────────────────────────────────────┘
         has shown a client certificate
 
-Who sends half a request stays what it was. The oldest of SILENT goes first, then of IDLE; BUSY never. Of several peers, the one
-with most in that stage loses one: no peer is cut for what another does.
+Half a request changes nothing. The oldest SILENT connection is closed first, then the oldest IDLE one, never a BUSY one. Of
+several peers, the one with most connections in that stage loses one: no peer is cut for what another does.
 
 An API server asks within milliseconds of its handshake and keeps at most 25 idle connections (MaxIdleConnsPerHost), so it is
-not cut by whoever keeps more than that open, not even from the same address: those that it uses are the youngest, or busy.
+not cut because of others that keep more open, not even from the same address: those that it uses are the youngest, or busy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from enum import Enum
 
 class Stage(Enum):
     SILENT = "silent"
-    """It has asked nothing yet that we could answer; it may not even have finished its handshake."""
+    """No review of it was answered yet. Its handshake may not be finished."""
     IDLE = "idle"
     BUSY = "busy"
 

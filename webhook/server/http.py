@@ -1,4 +1,4 @@
-"""The HTTP edge: what reaches a handler is one whole body of bounded size; what does not gets an honest 4xx or 503.
+"""HTTP: a handler gets one whole body of bounded size; every other request gets a 4xx or 503 that says why.
 
 Two servers: the webhook's, HTTPS, and one for probes and metrics, plain HTTP. Both are aiohttp's low-level server, without
 application, router and middlewares: two paths each.
@@ -35,7 +35,7 @@ LARGE_SECONDS: Final = 10.0
 """Between two bodies above `bounds.MAX_REVIEW_BYTES` on one path. Their object is not looked at, and to parse one takes the only
 thread a third of a second at worst: a stranger who sends them without end gets no more than a thirtieth of its time."""
 MAX_FAILURE_LINES: Final = 10
-"""Lines in a second about handlers that failed: the first tell what the others would."""
+"""Log lines in a second about handlers that failed: others would say the same."""
 MAX_TEXTS: Final = 10
 """Times in a second that /metrics is made anew; who asks more often gets the last text again."""
 _INTERNAL_ERROR = b"internal error: the log of gpu-admission has the cause, under the uid of this review"
@@ -80,9 +80,8 @@ class Edge:
             status, answer = 500, _INTERNAL_ERROR
         if status == HTTPStatus.OK:
             return Answer(200, answer, JSON, close=self.draining, unread=self.bytes)
-        return self._error(
-            status, answer, close=self.draining or status in (400, 503)
-        )  # no API server sends a bad review
+        bad = status in (400, 503)  # no API server sends a bad review, or asks again on this connection
+        return self._error(status, answer, close=self.draining or bad)
 
     def _error(self, status: int, text: bytes, *, close: bool) -> Answer:
         self._metrics.refused.labels(str(status)).inc()
@@ -106,7 +105,7 @@ class Edge:
         return decide
 
     async def _body(self, request: web.BaseRequest, peer: str) -> bytes:
-        """The body of a request that did not come in one piece. Raises Busy, before anything is read, where it had to wait."""
+        """The body of a request that did not come in one piece. Raises Busy, unread, where it would not be decided."""
         size = request.content_length or 0
         if size > LARGEST_BODY:
             raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
@@ -150,7 +149,7 @@ class Edge:
         return bytes(body)
 
     def _large(self, request: web.BaseRequest) -> None:
-        """Raises Busy where another large body came a moment before."""
+        """Raises Busy less than LARGE_SECONDS after another large body."""
         path, now = request.rel_url.raw_path, monotonic()
         if now < self._large_at.get(path, -LARGE_SECONDS) + LARGE_SECONDS:
             raise Busy("large")
@@ -160,8 +159,7 @@ class Edge:
 def ops(
     metrics: Metrics, missing: Callable[[], list[str]], remark: Callable[[], str] = str
 ) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
-    """The handler of probes and metrics. `missing`: what is not there yet that a ready server has. `remark`: what else to
-    say of one that is ready."""
+    """The handler of probes and metrics. `missing`: what keeps the server from being ready. `remark`: what /readyz adds to ok."""
 
     second, made, text = 0, 0, b""
 
@@ -178,7 +176,7 @@ def ops(
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
             return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, close=True)
-        if path == "/healthz":  # alive is whoever answers: a restart would not bring the API server back
+        if path == "/healthz":  # alive if it answers: a restart would not bring the API server back
             return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":
             waiting_for = missing()

@@ -17,26 +17,24 @@ from webhook.server.protocol import MAX_UNREAD, Handle, Handler, Server, is_no_b
 from webhook.telemetry.metrics import Metrics
 
 KEEPALIVE_SECONDS: Final = 120.0
-"""Above the 90 s after which Go's client drops an idle connection: whoever closes first must not be us, since a POST
-that meets a closing connection is not repeated, and the creation of the pod fails with EOF."""
+"""Above the 90 s after which Go's client closes an idle connection. We must not close first: a POST that meets a closing
+connection is not repeated, and the creation of the pod fails with EOF."""
 HANDSHAKE_SECONDS: Final = 5.0
 """For the TLS handshake; asyncio would wait a minute for a socket that says nothing."""
 SILENT_SECONDS: Final = 10.0
-"""From the connection to the first review. An API server dials because it has a call to make; when another connection is free
-sooner it keeps the new one unused, and is not hurt when that closes, unless it asks at the very same millisecond."""
+"""From the connection to the first review. An API server dials because it has a call to make. Where another connection is free
+sooner, it keeps the new one unused, and loses nothing when that is closed."""
 MAX_CONNECTIONS: Final = 1024
 """It bounds memory: see MAX_UNREAD. An API server keeps 25 idle connections and adds one for each call under way, some
 hundreds in a burst."""
 CLOSE_SECONDS: Final = 0.5
-"""At the end, for clients to say goodbye in TLS; then their connections are cut."""
+"""At the end, for clients to close their side of TLS; then connections are cut."""
 ACCEPTS: Final = 64
-"""New connections in one turn of the loop: those who have one do not wait. Handshakes begin later: see `Handshakes`."""
-
-
+"""New connections in one turn of the event loop, so that open ones do not wait. Handshakes begin later: see `Handshakes`."""
 BACKLOG: Final = 1024
 """Connections that the kernel keeps until they are accepted: a burst of new ones, during a review that takes long."""
 FILES: Final = 4096
-"""Open files that we want to be allowed: the usual 1,024 would not be enough for all connections."""
+"""Open files that we need: more than the usual 1,024, for all connections."""
 
 
 class Listener:
@@ -53,7 +51,7 @@ class Listener:
         silent: float = SILENT_SECONDS,
         authenticated: bool = False,
     ) -> None:
-        """`authenticated`: whoever gets through the handshake has shown a client certificate, and may be silent."""
+        """`authenticated`: the handshake demands a client certificate, so a connection may be silent."""
         self._metrics = metrics
         self._tls = tls
         self._silent = silent
@@ -106,7 +104,7 @@ class Listener:
         return len(self._connections)
 
     def _accept(self) -> None:
-        """Not `loop.create_server`: that shows a connection only after its handshake, when it has cost most already."""
+        """Not `loop.create_server`: that shows a connection only after its handshake, which is what costs most."""
         now = asyncio.get_running_loop().time()
         for _ in range(ACCEPTS):
             if self._socket is None:
@@ -161,7 +159,7 @@ class Listener:
 
 
 def _allow_files() -> None:
-    """A runtime gives 1,024 files, and lets whoever wants more say so."""
+    """Container runtimes allow 1,024 open files, and more to a process that asks."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES:
         allowed = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)

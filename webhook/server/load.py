@@ -1,8 +1,8 @@
 """What waits: bytes that come or go slowly, and whole requests that are not decided yet. Both are bounded, and shared.
 
-There is no fixed share for a peer, since a managed control plane calls from one address: as long as nobody else wants it, one
-peer may have all. When there is too much, the peer that has most loses something. So a stranger takes nothing from an API
-server that asks for less than the stranger does.
+There is no fixed share for a peer, since a managed control plane calls from one address: one peer may have all while no other
+wants any. When there is too much, the peer that has most loses something. So a stranger takes nothing from an API server that
+asks for less than the stranger does.
 """
 
 from __future__ import annotations

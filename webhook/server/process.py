@@ -36,7 +36,7 @@ MAX_BAD_REVIEW_LINES: Final = 10
 
 
 class Recorder:
-    """What becomes of a decision: metrics, and one log line unless it was ignored."""
+    """Counts a decision, and logs it unless the request was ignored."""
 
     def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
         self._metrics = metrics
@@ -77,7 +77,7 @@ class Process:
         self._measure()
 
     def missing(self) -> list[str]:
-        """What a ready server has and this one has not, yet or any more."""
+        """What keeps the server from being ready; empty when it is."""
         missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.news.listed]
         if self.policies.current is None:
             missing.append(f"there is no policy: {self.policies.error}")
@@ -103,8 +103,8 @@ class Process:
             "choices", "Where pods with a reservation were bound.", "outcome", lambda: state.ledger.honoured
         )
         declined = "Reservations not made: too many of the same owner, or of owners without pods, are open."
-        metrics.counters("promises_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
-        metrics.counters("promises", "How reservations ended.", "end", lambda: state.ledger.ended)
+        metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
+        metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
         metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
@@ -126,7 +126,7 @@ class Process:
             raise BadInput(f"cannot listen on {address}: {reason}. Give another {option}") from None
 
     async def stop(self, drain: float) -> None:
-        """Say that we go, answer for `drain` seconds more, then close everything."""
+        """Be not ready, answer for `drain` seconds more, then close everything."""
         self.edge.draining = True
         self.log.info("terminating", drain=drain, connections=self.listener.connections)
         await asyncio.sleep(drain)

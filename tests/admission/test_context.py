@@ -1,0 +1,63 @@
+"""Whom a finding is for: one cause is told once, in shadow nothing is, and nobody is blamed for what we added."""
+
+from __future__ import annotations
+
+import orjson
+
+from tests.admission.test_pods import request
+from tests.builders import GPU, container, pod
+from tests.cluster.objects import node, state
+from webhook.admission.decision import Decision
+from webhook.admission.pods import mutate, validate
+from webhook.admission.response import warnings_of
+from webhook.kube.json_patch import apply
+from webhook.kube.pod import Pod
+from webhook.placement.placer import Placer
+from webhook.policy.model import Policy, PolicyFile
+
+DEFAULT = Policy.of(PolicyFile())
+SHADOW = Policy.load("""
+profiles:
+  default:
+    shadow: true
+    rules: {cpuPerGpu: {action: deny}}
+    injectors: {cpuPerGpu: {enabled: true}}
+""")
+PLAIN, AUTOSCALED = node("a"), node("a", labels={"karpenter.sh/nodepool": "gpu"})
+
+
+def both(made: Pod, policy: Policy = DEFAULT, of: dict[str, object] = PLAIN) -> tuple[Decision, Decision]:
+    """What the two hooks decide, one after the other."""
+    cluster = state([of])
+    first = mutate(request(made), policy, cluster.view(0), Placer(cluster))
+    stored = made if first.patch is None else apply(orjson.loads(first.patch), made)
+    return first, validate(request(stored), policy, cluster.view(0), Placer(cluster))
+
+
+def test_a_cause_that_two_rules_find_is_told_once_and_by_the_one_that_refuses() -> None:
+    large = pod(container(gpu=64))
+    for of, want in ((PLAIN, "gpuFits"), (AUTOSCALED, "gpuLimit")):
+        _, decision = both(large, of=of)
+        told = [(each.unit, each.action) for each in decision.findings if each.finding.cause]
+        assert told == [(want, "deny")]
+
+
+def test_in_shadow_nothing_is_said_and_the_findings_are_of_the_pod_as_it_would_have_been() -> None:
+    first, second = both(pod({"name": "main", "resources": {"requests": {GPU: "1"}}}, hostPID=True), SHADOW)
+    assert (first.result, warnings_of(first)) == ("shadow", [])
+    assert (second.result, warnings_of(second)) == ("shadow", [])
+    assert [each.unit for each in second.findings if each.action == "deny"] == ["hostNamespaces"], (
+        "its CPU would be there"
+    )
+
+
+def test_the_field_of_a_finding_is_the_one_that_its_author_wrote() -> None:
+    _, decision = both(pod({"name": "main", "resources": {"requests": {GPU: "64"}}}))
+    (path,) = [each.finding.path for each in decision.findings if each.action == "deny"]
+    assert path == f"spec.containers[0].resources.requests[{GPU}]"
+
+
+def test_a_bad_quantity_is_told_where_it_was_written_and_our_toleration_is_not_held_against_the_pod() -> None:
+    first, _ = both(pod({"name": "main", "resources": {"requests": {GPU: "-1"}}}))
+    told = [(each.unit, each.finding.path) for each in first.findings]
+    assert told == [("gpuQuantity", f"spec.containers[0].resources.requests[{GPU}]")]

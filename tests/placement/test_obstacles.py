@@ -1,0 +1,179 @@
+"""Why no node could ever take a pod, with numbers.
+
+Covers placement.nearest_label.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import Object, node, placer, pod, state
+from webhook.cluster.state import ClusterState
+from webhook.framework.cluster_view import Obstacle
+from webhook.placement.settings import PlacementSettings
+
+TEAM = {"key": "team", "value": "x", "effect": "NoSchedule"}
+SHARED = {"nvidia.com/gpu.replicas": "4"}
+A100 = {"gpu.type": "A100", "pool": "big", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+NODES = [
+    *(node(f"gpu-a{number}", labels=A100) for number in (1, 2, 3)),
+    node("small", 4, labels={"pool": "small"}),
+    node("cpu", None, cpu="500", labels={"nvme": "true"}),
+]
+
+
+def obstacles(of: ClusterState, made: Object) -> list[Obstacle]:
+    return list(placer(of).obstacles(made, of.view(0), PlacementSettings(), GPUS))
+
+
+def required(*expressions: dict[str, Any]) -> dict[str, Any]:
+    terms = [{"matchExpressions": [each]} for each in expressions]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+FITS = {
+    "a pod that some node could take": ([node("a")], pod("p", 8)),
+    "a node that is full": ([node("full")], pod("p", 8)),
+    "a node that is cordoned for now": ([node("a", cordoned=True)], pod("p")),
+    "a node that is down for now": ([node("a", conditions={"Ready": "False"})], pod("p")),
+    "a node that is repaired": ([node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"})], pod("p")),
+    "a taint that passes": (
+        [node("a", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}])],
+        pod("p"),
+    ),
+    "a pod of another scheduler": ([node("a")], pod("p", 9, schedulerName="volcano")),
+    "a pod without GPUs": ([node("a")], pod("p", 0, asks={"cpu": "900"})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "made"), FITS.values(), ids=FITS)
+def test_there_is_no_obstacle_for(nodes: list[Object], made: Object) -> None:
+    assert obstacles(state(nodes, [pod("x", 8, on="full")]), made) == []
+
+
+CASES: dict[str, tuple[Object, str, str, str, bool]] = {
+    "more GPUs than the largest node": (
+        pod("p", 16), "16 nvidia.com/gpu", "at most 8, which is what the largest nodes have: gpu-a1, gpu-a2, gpu-a3",
+        "Ask for 8 or fewer, or use a Job of 2 × 8", True,
+    ),
+    "more CPU than a node with as many GPUs": (
+        pod("p", 8, asks={"cpu": "400"}), "a pod that asks 400 CPUs with 8 GPUs",
+        "what some node has; the largest node with 8 has 96: gpu-a1, gpu-a2, gpu-a3", "Ask for at most 96 CPUs", True,
+    ),
+    "more memory than any node": (
+        pod("p", 1, asks={"memory": "4Ti"}), "a pod that asks 4096Gi memory with 1 GPU",
+        "what some node has; the largest node with 1 has 1000Gi: gpu-a1, gpu-a2, gpu-a3, …",
+        "Ask for at most 1000Gi memory", True,
+    ),
+    "a label in another spelling": (
+        pod("p", nodeSelector={"gpu-type": "a100"}), "gpu-type=a100",
+        "a label that some node has: no node has gpu-type=a100; nearest: gpu.type=A100 (3 nodes)",
+        "Write gpu.type: A100", False,
+    ),
+    "a value that is misspelt": (
+        pod("p", nodeSelector={"pool": "bigg"}), "pool=bigg",
+        "a label that some node has: no node has pool=bigg; nearest: pool=big (3 nodes)", "Write pool: big", False,
+    ),
+    "a model by a label of somebody's own": (
+        pod("p", nodeSelector={"accelerator": "a100"}), "accelerator=a100",
+        "a label that some node has: no node has accelerator=a100; "
+        "nearest: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB (3 nodes)",
+        "Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB", False,
+    ),
+    "a label like no other": (
+        pod("p", nodeSelector={"disk": "ssd"}), "disk=ssd", "a label that some node has: no node has disk=ssd",
+        "Remove it, or ask those who run this cluster to label the nodes", False,
+    ),
+    "a label of nodes that are too small": (
+        pod("p", 8, nodeSelector={"pool": "small"}), "pool=small",
+        "a label of nodes with 8 GPUs; 1 node with pool=small has at most 4",
+        "Choose other nodes, or ask for fewer GPUs", False,
+    ),
+    "labels that no one node has together": (
+        pod("p", nodeSelector={"pool": "small", "gpu.type": "A100"}), "gpu.type=A100, pool=small",
+        "what some node with 1 GPU has together; none of 4 nodes has", "Remove what these nodes do not have", False,
+    ),
+    "required affinity": (
+        pod("p", affinity=required({"key": "gpu.type", "operator": "In", "values": ["H100", "a-100"]})),
+        "gpu.type in (H100, a-100)",
+        "a label that some node has: no node has gpu.type in (H100, a-100); nearest: gpu.type=A100 (3 nodes)",
+        "Write gpu.type: A100", False,
+    ),
+    "alternatives of which none can match": (
+        pod("p", affinity=required({"key": "x", "operator": "Exists"}, {"key": "y", "operator": "Exists"})),
+        "2 required terms of node affinity", "what some node with 1 GPU has together; none of 4 nodes has",
+        "Remove what these nodes do not have", False,
+    ),
+    "a resource that is on no node": (
+        pod("p", asks={"rdma/hca": "1"}), "1 rdma/hca", "a resource that some node has: rdma/hca is on no node",
+        "Remove it, or ask those who run this cluster", False,
+    ),
+    "a GPU that is on no node": (
+        pod("p", 0, asks={"amd.com/gpu": "1"}), "1 amd.com/gpu",
+        "a resource that some node has: amd.com/gpu is on no node; nodes have nvidia.com/gpu",
+        "Remove it, or ask those who run this cluster", False,
+    ),
+    "a profile of MIG that is on no node": (
+        pod("p", 0, asks={"nvidia.com/mig-1g.5gb": "1"}), "1 nvidia.com/mig-1g.5gb",
+        "a resource that some node has: nvidia.com/mig-1g.5gb is on no node; nodes have nvidia.com/gpu",
+        "Ask for nvidia.com/gpu, which is the nearest, or ask those who run this cluster", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "seen", "wanted", "fix", "lasting"), CASES.values(), ids=CASES)
+def test_an_obstacle_says_what_is_short_and_where(
+    made: Object, seen: str, wanted: str, fix: str, lasting: bool
+) -> None:
+    (found,) = obstacles(state(NODES), made)
+    assert (found.seen, found.wanted, str(found.fix), found.lasting) == (seen, wanted, fix, lasting)
+
+
+def test_a_taint_that_keeps_the_last_nodes_away() -> None:
+    (found,) = obstacles(state([node("a", 4), node("b", taints=[TEAM])]), pod("p", 8))
+    assert (found.cause, found.seen, found.lasting) == ("taint", "no toleration of team=x:NoSchedule", False)
+    assert found.wanted == "one: 1 node would take the pod but for that"
+
+
+def test_what_each_node_has_but_none_together() -> None:
+    of = state([node("a", memory="100Gi"), node("b", cpu="10")])
+    (found,) = obstacles(of, pod("p", 8, asks={"cpu": "90", "memory": "500Gi"}))
+    assert (found.cause, found.seen) == ("together", "a pod that asks 90 CPUs, 500Gi memory, 8 nvidia.com/gpu")
+
+
+def test_two_causes_are_told_and_each_once() -> None:
+    found = obstacles(state(NODES), pod("p", 16, asks={"rdma/hca": "1"}))
+    assert [each.cause for each in found] == ["resource", "gpus"]
+
+
+def test_what_a_node_had_before_may_come_back() -> None:
+    of = state([node("a", 4), node("b")])
+    of.node_seen(node("b", 0))
+    (found,) = obstacles(of, pod("p", 8))
+    assert (found.cause, found.lasting) == ("gpus", False)
+    assert obstacles(of, pod("p", 9))[0].lasting
+    of.node_seen(node("a", 0))
+    assert obstacles(of, pod("p", 4)) == [], "their device plugins are away for the moment"
+
+
+def test_shares_of_gpus_do_not_raise_what_the_largest_node_has() -> None:
+    of = state([node("a"), node("shared", 32, labels=SHARED)])
+    (found,) = obstacles(of, pod("p", 12))
+    assert (found.wanted, found.lasting) == ("at most 8, which is what the largest nodes have: a, shared", True)
+
+
+def test_a_larger_node_makes_room_and_while_the_state_is_old_nothing_is_said() -> None:
+    of = state([node("a")])
+    assert obstacles(of, pod("p", 9))
+    of.node_seen(node("b", 16))
+    assert not obstacles(of, pod("p", 9))
+    assert not placer(of).obstacles(pod("p", 99), of.view(999), PlacementSettings(), GPUS)
+
+
+def test_the_names_of_a_tenant_are_quoted_and_cut() -> None:
+    (found,) = obstacles(state(NODES), pod("p", nodeSelector={"a\n": "b" * 5000}))
+    assert "a\\n=" in found.seen
+    assert len(found.wanted) < 400

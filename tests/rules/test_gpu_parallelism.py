@@ -1,0 +1,125 @@
+"""Parallelism in arguments, and the GPUs that are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Case, case, container, pod
+from webhook.rules.gpu_parallelism import GpuParallelism
+
+RULE = GpuParallelism()
+
+
+def serving(*args: str, gpu: Any = 8, env: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    return container(gpu=gpu, args=list(args), env=env, **fields)
+
+
+def running(*args: str, owned_by: str | None = None, **more: Any) -> Case:
+    return case(pod(serving(*args, **more), owned_by=owned_by))
+
+
+TP = "--tensor-parallel-size"
+ALLOWED: dict[str, Case] = {
+    "no arguments": case(pod()),
+    "as many as GPUs": running(TP, "8"),
+    "with an equals sign": running(f"{TP}=8"),
+    "in an array of a shell": case(
+        pod(container(gpu=4, command=["sh", "-c"], args=["exec vllm serve m --tensor-parallel-size 4 # not 8\n"]))
+    ),
+    "tensor times pipeline": running("--tp", "4", "--pp", "2"),
+    "tensor times data": running("--tp-size=4", "--dp-size=2"),
+    "attention in parallel over the same GPUs": running("--tp", "8", "--dp", "8", "--enable-dp-attention"),
+    "all three": running("-tp", "2", "-pp", "2", "-dp", "2"),
+    "over several nodes": running("--tp", "16", "--nnodes", "2"),
+    "a pipeline over several nodes": running(TP, "8", "--pipeline-parallel-size", "2", "--nnodes=2"),
+    "a program of several pods": running(TP, "16", owned_by="LeaderWorkerSet"),
+    "a program of Ray": running(TP, "8", "--pipeline-parallel-size=4", owned_by="RayCluster"),
+    "launched as many times as there are GPUs": running("torchrun", "--nproc_per_node=8", "train.py"),
+    "launched on several nodes": running("torchrun", "--nnodes=4", "--nproc-per-node", "8", "--tp", "4", "t.py"),
+    "a launcher that counts by itself": running("--nproc_per_node=gpu"),
+    "a launcher that counts by itself, in other words": running("--nproc-per-node", "auto"),
+    "a variable that is known": running(TP, "$(TP)", env={"TP": "8"}),
+    "a variable that is not": running(TP, "$(TP)"),
+    "a variable of a shell": case(
+        pod(container(gpu=8, command=["bash", "-c", "N=8; torchrun --nproc_per_node=$N train.py"]))
+    ),
+    "a variable from elsewhere": running(TP, "${TP}", env={"TP": {"configMapKeyRef": {"name": "c", "key": "k"}}}),
+    "two programs in one container": case(
+        pod(container(gpu=4, command=["sh", "-c", "serve --tp 2 --port 1 & serve --tp 2 --port 2; wait"]))
+    ),
+    "accelerate, over two machines": running("--num_processes", "16", "--num_machines", "2"),
+    "accelerate, one process that starts the others": running("--num_processes=1"),
+    "no GPU, as in a test": running("--nproc_per_node=2", gpu=None),
+    "a part of a GPU": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}, args=[TP, "2"]))),
+    "a claim beside it": case(
+        pod(container(gpu=1, args=[TP, "2"]) | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [{"name": "g"}]}})
+    ),
+    "an option that only begins like it": running("--tp-comm-overlap", "2"),
+    "no number": running(TP, "many"),
+    "an option without a value": running(TP),
+    "the size of the world": running(env={"WORLD_SIZE": "8"}),
+    "the size of a world of several pods": running(env={"WORLD_SIZE": "16", "MASTER_ADDR": "trainer-0"}),
+    "the size of the world of a Job's pods": running(env={"WORLD_SIZE": "16"}, owned_by="Job"),
+    "arguments that are longer than anybody writes": running(*["x" * 1000] * 40, TP, "2"),
+}  # fmt: skip
+
+
+def _message(seen: str, number: int, gpus: int = 8, field: str = "args") -> list[str]:
+    end = "fail once it has started" if number > gpus else "leave GPUs idle"
+    gpu = "GPU" if gpus == 1 else "GPUs"
+    asked = "GPU" if number == 1 else "GPUs"
+    return [
+        f'spec.containers[0].{field}: saw {seen} beside {gpus} {gpu} in container "main", '
+        f"wanted the same number: the program would {end}. Ask for {number} {asked}, or write {gpus}."
+    ]
+
+
+REFUSED: dict[str, tuple[Case, list[str]]] = {
+    "more than GPUs": (running(TP, "8", gpu=4), _message(f"{TP} 8", 8, 4)),
+    "fewer than GPUs": (running(f"{TP}=4"), _message(f"{TP}=4", 4)),
+    "in another spelling": (running("--tp", "2", gpu=1), _message("--tp 2", 2, 1)),
+    "with underscores": (running("--tensor_parallel_size=2", gpu=1), _message("--tensor_parallel_size=2", 2, 1)),
+    "of SGLang": (running("--tp-size", "8", gpu=4), _message("--tp-size 8", 8, 4)),
+    "tensor times pipeline": (running("--tp", "4", "--pp", "4"), _message("--tp 4 --pp 4", 16)),
+    "in a shell": (
+        case(pod(container(gpu=2, command=["/bin/bash", "-c"], args=["set -e\nexec python -m vllm --tp 4 \\\n --port 80"]))),
+        _message("--tp 4", 4, 2),
+    ),
+    "in a shell, of a value in quotes": (
+        case(pod(container(gpu=2, command=["bash", "-c", 'torchrun --nproc_per_node="4" a.py']))),
+        _message("--nproc_per_node=4", 4, 2),
+    ),
+    "launched too often": (running("torchrun", "--nproc_per_node=8", gpu=4), _message("--nproc_per_node=8", 8, 4)),
+    "launched too often on each of several nodes": (
+        running("--nnodes=2", "--nproc-per-node=8", gpu=4, owned_by="PyTorchJob"), _message("--nproc-per-node=8", 8, 4)
+    ),
+    "launched too rarely": (running("--nproc_per_node", "1"), _message("--nproc_per_node 1", 1)),
+    "of FastChat and DeepSpeed": (running("--num-gpus", "4", gpu=1), _message("--num-gpus 4", 4, 1)),
+    "of DeepSpeed": (running("deepspeed", "--num_gpus=4"), _message("--num_gpus=4", 4)),
+    "of TGI": (running("--num-shard", "2", gpu=1), _message("--num-shard 2", 2, 1)),
+    "accelerate": (running("--num_processes=4", gpu=8), _message("--num_processes=4", 4)),
+    "a variable that is known": (running(TP, "$(TP)", env={"TP": "4"}), _message(f"{TP} 4", 4)),
+    "several pods, each with GPUs that stand idle": (
+        running(TP, "4", owned_by="LeaderWorkerSet"), _message(f"{TP} 4", 4)
+    ),
+    "each replica of a Deployment": (running(TP, "4", gpu=2, owned_by="ReplicaSet"), _message(f"{TP} 4", 4, 2)),
+    "a Job of one pod": (
+        case(pod(serving(TP, "4", gpu=2), owned_by="Job"), template=True, replicas=1), _message(f"{TP} 4", 4, 2)
+    ),
+    "the size of the world": (running(env={"WORLD_SIZE": "4"}), _message("WORLD_SIZE=4", 4, 8, "env")),
+    "the size of the world, on this machine": (
+        running(env={"WORLD_SIZE": "4", "MASTER_ADDR": "localhost"}, gpu=2), _message("WORLD_SIZE=4", 4, 2, "env")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed(allowed: Case) -> None:
+    assert allowed.messages(RULE) == []
+
+
+@pytest.mark.parametrize(("refused", "messages"), REFUSED.values(), ids=REFUSED)
+def test_what_is_warned_about(refused: Case, messages: list[str]) -> None:
+    assert refused.messages(RULE) == messages

@@ -1,0 +1,53 @@
+"""The label of nodes that is most like one that no node has: another spelling of the key, of the value, or of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from webhook.cluster.nodes import Nodes
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.text import bare, nearest, plural
+
+_LONGEST = 63
+_MOST_KEYS = 1000
+_MOST_VALUES = 1000
+
+
+def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, str, str] | None:
+    """Key and value of a label that some node has, and both with the number of nodes in words; None where none is alike.
+
+    Looked at are the key itself, those that differ from it in signs, case and domain alone, and the labels of GPU models."""
+    wanted = [value for value in values if len(value) <= _LONGEST][:8]
+    alike = [each for each in list(nodes.labels.keys())[:_MOST_KEYS] if _bare_key(each) == _bare_key(key)]
+    for candidate in (key, *sorted(alike), *MODEL_LABELS):
+        column = nodes.labels.column(candidate)
+        if column is None or len(column.values) > _MOST_VALUES:
+            continue
+        counts = np.bincount(column.padded(nodes.columns.rows)[: nodes.columns.rows], minlength=len(column.values))
+        known = [value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count]
+        for value in wanted:
+            found = _like(value, known) or (None if candidate in MODEL_LABELS else nearest(value, known))
+            if found is not None and (candidate, found) != (key, value):
+                count = int(counts[column.ids[found]])
+                return candidate, found, f"{bare(candidate)}={bare(found)} ({plural(count, 'node')})"
+    return None
+
+
+def _like(value: str, known: list[str]) -> str | None:
+    """The known value that is spelt otherwise, or that has `value` as a word of it: `a100` in `NVIDIA-A100-SXM4-80GB`."""
+    bare_value = _signless(value)
+    if not bare_value:
+        return None
+    same = [each for each in known if _signless(each) == bare_value]
+    parts = [each for each in known if len(bare_value) > 1 and bare_value in _signless(each)]
+    return next(iter(same or parts), None)
+
+
+def _bare_key(key: str) -> str:
+    return _signless(key.rpartition("/")[2])
+
+
+def _signless(text: str) -> str:
+    return "".join([c for c in text.lower() if c.isalnum()])

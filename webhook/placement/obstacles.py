@@ -1,0 +1,242 @@
+"""Why no node can take a pod even if all nodes were up and empty: what is short, where, with numbers.
+
+Only CPU, memory, ephemeral storage, pods and GPUs are counted: what serves another resource may come later. What passes by
+itself does not count either: a node that is down, cordoned or full, and taints that come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.node_table import Demand
+from webhook.cluster.nodes import GENERAL, Nodes
+from webhook.framework.cluster_view import Expression, Obstacle
+from webhook.kube.gpus import Gpus, vendor
+from webhook.placement.constraints import Mask, matches
+from webhook.placement.filters import PASSING, Filter
+from webhook.placement.nearest_label import nearest_label
+from webhook.text import Hint, bare, listed, plural
+
+_OPERATORS: Final = "ask those who run this cluster"
+_NAMED: Final = 3
+_MANY: Final = 1000
+_GI: Final = 2**30
+
+
+def obstacles(demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
+    """Each cause once, what is missing first; nothing where some node could take the pod."""
+    return _Search(demand, static, nodes, gpus).found()
+
+
+class _Search:
+    """For one pod, in the nodes of one moment."""
+
+    def __init__(self, demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> None:
+        self._demand, self._static, self._nodes, self._gpus = demand, static, nodes, gpus
+        self._rows = slice(0, nodes.columns.rows)
+        self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
+
+    def found(self) -> Iterator[Obstacle]:
+        missing = [name for name, _ in self._demand.requests if "/" in name and not self._most_ever(name)]
+        yield from map(self._on_no_node, missing)
+        if any([name in missing or not self._devices(name).any() for name in self._asked]):
+            return  # it is said already, or the device plugin is away for the moment
+        left = self._nodes.columns.alive[self._rows].copy()
+        for name, amount in self._asked.items():
+            able = left & (self._devices(name) >= amount)
+            if not able.any():
+                yield self._too_many(name, amount, left)
+                return
+            left = able
+        with_gpus = left
+        for select in (self._select, self._tolerate):
+            before = left
+            left = left & select()
+            if not left.any():
+                yield self._not_selected(before) if select == self._select else self._tainted(before)
+                return
+        short = [*self._short(left, with_gpus)]
+        yield from short
+        if not short and not self._together(left).any():
+            seen = f"a pod that asks {self._words(self._demand.requests)}"
+            wanted = "what one node has; each of these some node has, but none has all of them"
+            yield Obstacle("together", "spec", seen, wanted, "Ask for less of one of them", False)
+
+    # --- resources ----------------------------------------------------------------------------------------------------
+
+    def _on_no_node(self, name: str) -> Obstacle:
+        known = [each for each in self._nodes.most if "/" in each and self._most_ever(each)]
+        offered = self._gpus.among(known) if name in self._asked else known
+        offered.sort(key=lambda each: (vendor(each) != vendor(name), each))
+        there = f"; nodes have {listed(map(bare, offered))}" if offered else "; no node has any"
+        known_names = tuple([each for each in offered if vendor(each) == vendor(name)])
+        fix = Hint(
+            name, known_names, "Ask for ", f", which is the nearest, or {_OPERATORS}", f"Remove it, or {_OPERATORS}"
+        )
+        wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
+        return Obstacle("resource", name, f"{self._demand.amount(name)} {bare(name)}", wanted, fix, False)
+
+    def _too_many(self, name: str, amount: int, among: Mask) -> Obstacle:
+        devices, most = self._devices(name), int(self._devices(name)[among].max(initial=0))
+        if not most:  # GPUs of two names that no node has together
+            seen, wanted = (
+                f"a pod that asks {self._gpu_words()}",
+                "GPUs that one node has together; none has all of these",
+            )
+            return Obstacle("together", "spec", seen, wanted, "Ask for one of them", False)
+        where = self._named(among & (devices == most))
+        pods = -(-amount // most)
+        each = f"{pods} × {most}" if amount % most == 0 else f"{pods} pods with at most {most} each"
+        has = "node has" if np.count_nonzero(among & (devices == most)) == 1 else "nodes have"
+        wanted = f"at most {most}, which is what the largest {has}: {where}"
+        fix = f"Ask for {most} or fewer, or use a Job of {each}"
+        return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, amount > self._most_ever(name))
+
+    def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
+        """What no node that the pod may go to has enough of."""
+        capacity = self._nodes.columns.capacity
+        counts = " and ".join([str(count) for count in self._asked.values()])
+        for name, amount in self._demand.requests:
+            if name in self._asked or name not in capacity:
+                continue
+            amounts = capacity[name][self._rows]
+            most = int(amounts[left].max(initial=0))
+            if amount <= most or (name not in GENERAL and not most):
+                continue
+            elsewhere = " that it may go to" if int(amounts[with_gpus].max()) > most else ""
+            where = self._named((left if elsewhere else with_gpus) & (amounts == most))
+            seen = f"a pod that asks {_quantity(name, amount)} with {self._gpu_words()}"
+            wanted = f"what some node has; the largest node with {counts}{elsewhere} has {_amount(name, most)}: {where}"
+            ever = max([self._nodes.most_beside.get(gpu, {}).get(name, 0) for gpu in self._asked])
+            fix = f"Ask for at most {_quantity(name, most)}"
+            yield Obstacle(name, "spec", seen, wanted, fix, name in GENERAL and amount > ever)
+
+    def _together(self, left: Mask) -> Mask:
+        able = left.copy()
+        for name, amount in self._demand.requests:
+            if name not in self._asked and name in self._nodes.columns.capacity:
+                able &= self._nodes.columns.capacity[name][self._rows] >= amount
+        return able
+
+    def _devices(self, name: str) -> NDArray[np.int64]:
+        """What each node can allocate of a resource; of whole GPUs the devices, and not the shares into which they are cut."""
+        columns = self._nodes.columns
+        if name not in columns.capacity:
+            return np.zeros(columns.rows, np.int64)
+        amounts = columns.capacity[name][self._rows]
+        return amounts // columns.sharing[self._rows].astype(np.int64) if self._gpus.kind(name) == "whole" else amounts
+
+    def _most_ever(self, name: str) -> int:
+        """The most that one node had at any time since this program started."""
+        whole = self._gpus.kind(name) == "whole"
+        had = self._nodes.most.get(name, {})
+        return max([amount // sharing if whole else amount for sharing, amount in had.items()], default=0)
+
+    # --- labels and taints --------------------------------------------------------------------------------------------
+
+    def _select(self) -> Mask:
+        constraints = self._static.constraints
+        mask = matches(constraints.selector, self._nodes, self._rows)
+        return mask if constraints.required is None else mask & self._any_of(constraints.required)
+
+    def _any_of(self, terms: tuple[tuple[Expression, ...], ...]) -> Mask:
+        mask = np.zeros(self._nodes.columns.rows, bool)
+        for term in terms:
+            mask |= matches(term, self._nodes, self._rows)
+        return mask
+
+    def _tolerate(self) -> Mask:
+        _, tolerated = next(iter(self._static.lasting_checks(self._nodes, self._rows)))
+        return tolerated
+
+    def _not_selected(self, among: Mask) -> Obstacle:
+        constraints = self._static.constraints
+        for expression in constraints.selector:
+            mask = matches((expression,), self._nodes, self._rows)
+            if not (among & mask).any():
+                return self._unmatched(f"spec.nodeSelector[{bare(expression.key)}]", expression, mask)
+        path = "spec.affinity.nodeAffinity"
+        if constraints.required is not None and not (among & self._any_of(constraints.required)).any():
+            for expression in constraints.required[0] if len(constraints.required) == 1 else ():
+                mask = matches((expression,), self._nodes, self._rows)
+                if not (among & mask).any():
+                    return self._unmatched(path, expression, mask)
+            seen = f"{plural(len(constraints.required), 'required term')} of node affinity"
+        else:
+            path = "spec.nodeSelector" if constraints.required is None else "spec"
+            seen = f"{listed(map(_label, constraints.selector), 3)}" + (" and node affinity" if path == "spec" else "")
+        wanted = f"what some node with {self._gpu_words()} has together; none of {plural(int(among.sum()), 'node')} has"
+        return Obstacle("label", path, seen, wanted, "Remove what these nodes do not have", False)
+
+    def _unmatched(self, path: str, expression: Expression, mask: Mask) -> Obstacle:
+        """No node that has the GPUs has this label. `mask`: the nodes that have it."""
+        label, having = _label(expression), self._nodes.columns.alive[self._rows] & mask
+        if having.any():
+            name = next(iter(self._asked))
+            most = int(self._devices(name)[having].max())
+            wanted = f"a label of nodes with {self._gpu_words()}; {plural(int(having.sum()), 'node')} with {label} "
+            wanted += f"{'has' if having.sum() == 1 else 'have'} at most {most}"
+            return Obstacle("label", path, label, wanted, "Choose other nodes, or ask for fewer GPUs", False)
+        near = (
+            None
+            if expression.operator not in ("In", "Exists")
+            else nearest_label(self._nodes, expression.key, expression.values)
+        )
+        wanted = f"a label that some node has: no node has {label}"
+        fix = f"Remove it, or {_OPERATORS} to label the nodes"
+        if near is not None:
+            key, value, words = near
+            wanted, fix = f"{wanted}; nearest: {words}", f"Write {bare(key)}: {bare(value)}"
+        return Obstacle("label", path, label, wanted, fix, False)
+
+    def _tainted(self, among: Mask) -> Obstacle:
+        statuses = np.unique(self._nodes.columns.status[self._rows][among])
+        found = {taint for number in statuses[:_MANY].tolist() for taint in self._nodes.statuses[number].taints}
+        tolerate = self._static.constraints.tolerate
+        taints = [taint for taint in found if not (taint.key.startswith(PASSING) or tolerate(taint))]
+        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in taints)
+        seen = f"no toleration of {listed(map(bare, shown), 3)}"
+        wanted = f"one: {plural(int(among.sum()), 'node')} would take the pod but for that"
+        return Obstacle(
+            "taint", "spec.tolerations", seen, wanted, f"Add it if these nodes are for you, or {_OPERATORS}", False
+        )
+
+    # --- words --------------------------------------------------------------------------------------------------------
+
+    def _gpu_words(self) -> str:
+        whole = [name for name in self._asked if self._gpus.kind(name) == "whole"]
+        if len(self._asked) == 1 and whole:
+            return plural(self._asked[whole[0]], "GPU")
+        return " and ".join(f"{amount} {bare(name)}" for name, amount in self._asked.items())
+
+    def _words(self, requests: tuple[tuple[str, int], ...]) -> str:
+        return listed([_quantity(name, amount) for name, amount in requests if name != "pods"], 8)
+
+    def _named(self, mask: Mask) -> str:
+        rows = np.flatnonzero(mask)
+        names = sorted(self._nodes.columns.name[row] for row in rows[:_MANY].tolist())
+        return ", ".join([*names[:_NAMED], *("…" for _ in names[_NAMED : _NAMED + 1])])
+
+
+def _label(expression: Expression) -> str:
+    key, operator, values, _ = expression
+    shown = listed(map(bare, values), 3)
+    if operator == "In":
+        return f"{bare(key)}={shown}" if len(values) == 1 else f"{bare(key)} in ({shown})"
+    return " ".join([bare(key), {"Gt": ">", "Lt": "<"}.get(operator, operator), *([shown] if values else [])])
+
+
+def _quantity(name: str, amount: int) -> str:
+    """ "400 CPUs", "64Gi memory", "4 rdma/hca"."""
+    noun = {"cpu": "CPU" if amount == 1000 else "CPUs", "ephemeral-storage": "ephemeral storage"}.get(name, bare(name))
+    return f"{_amount(name, amount)} {noun}"
+
+
+def _amount(name: str, amount: int) -> str:
+    if name == "cpu":
+        return f"{amount / 1000:g}"
+    return f"{round(amount / _GI, 1):g}Gi" if name in ("memory", "ephemeral-storage") else str(amount)
