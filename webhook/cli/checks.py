@@ -39,11 +39,8 @@ def _webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
             continue
         hooks = found.get("webhooks") or []
         empty = [hook["name"] for hook in hooks if not (hook.get("clientConfig") or {}).get("caBundle")]
-        if empty:
-            step = f"see the log: kubectl -n {OUR_NAMESPACE} logs deployment/{_NAME}"
-            yield Result(kind, "broken", f"no caBundle in {listed(empty)}: the API server trusts nobody", step)
-        else:
-            yield _expiry(kind, hooks)
+        step, text = f"kubectl -n {OUR_NAMESPACE} logs deployment/{_NAME}", "the API server trusts nobody"
+        yield Result(kind, "broken", f"no caBundle in {listed(empty)}: {text}", step) if empty else _expiry(kind, hooks)
         for hook in hooks:
             wanted = _POLICIES.get(hook["name"])
             if wanted and hook.get("failurePolicy") != wanted:
