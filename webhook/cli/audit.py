@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import jsonpatch
 import orjson
 import typer
 from rich.text import Text
 
 from webhook.admission.context import PROFILE_LABEL
+from webhook.admission.pods import mutate, validate
 from webhook.cli import offline, options, words
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
@@ -19,8 +21,9 @@ from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.selecting import selector
 from webhook.cli.terminal import REFUSED, say
 from webhook.cli.waiting.situation import holder
-from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import Pod, labels_of
+from webhook.errors import BadInput
+from webhook.kube.pod import Pod, labels_of, owner
+from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 
@@ -79,6 +82,7 @@ def audited(
         snapshot.state.seen("namespaces", {"metadata": {"name": name, "labels": labels}}, snapshot.taken)
         entitled[name] = labels
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
+    judge = _Judge(snapshot, policy)
     for pod in snapshot.of("Pod"):
         here = pod["metadata"]["namespace"]
         asked = (
@@ -91,36 +95,44 @@ def audited(
             if key in groups:
                 groups[key]["pods"] += 1
             else:
-                groups[key] = {"namespace": here, "of": key[1], "pods": 1, **_judged(snapshot, policy, pod)}
+                groups[key] = {"namespace": here, "of": key[1], "pods": 1, **judge.of(pod, key[2])}
     order = list(_STYLES)
     return sorted(groups.values(), key=lambda a: (order.index(a["outcome"]), a["namespace"], a["of"]))
 
 
-def _judged(snapshot: Snapshot, policy: Policy, pod: Pod) -> dict[str, Any]:
-    """What would be answered if the pod came now."""
-    text = orjson.dumps(as_new(pod)).decode()
-    (read,) = offline.documents(text, pod["metadata"]["name"])
-    try:
+class _Judge:
+    """Asks the engine, once for all pods that it cannot tell apart. No node is chosen: these have theirs."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+        self._view, self._policy = snapshot.state.view(snapshot.taken), policy
+        self._placer = Placer(snapshot.state)
+        self._known: dict[bytes, dict[str, Any]] = {}
+
+    def of(self, pod: Pod, shape: bytes) -> dict[str, Any]:
+        """What would be answered if it came now."""
+        controller, labels = owner(pod), labels_of(pod)
+        kind = controller.kind if controller is not None else ""
+        key = orjson.dumps([pod["metadata"]["namespace"], kind, labels]) + shape
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._asked(pod)
+        return found
+
+    def _asked(self, pod: Pod) -> dict[str, Any]:
+        (read,) = offline.documents(orjson.dumps(as_new(pod)).decode(), pod["metadata"]["name"])
         if isinstance(read, BadInput):
-            raise read
-        judged = offline.run(read, offline.decide_validate, policy, snapshot.state, snapshot.taken).decision
-        made = offline.run(
-            read,
-            offline.decide_validate if judged.message else offline.decide_mutate,
-            policy,
-            snapshot.state,
-            snapshot.taken,
-        )
-    except GpuAdmissionError as error:
-        return {"outcome": "notRead", "findings": [], "changes": [str(error)]}
-    changes = [
-        f"{name}: {words.sentence(name, _outcome(o))}"
-        for name, o in made.decision.outcomes.items()
-        if o.result in _CHANGES
-    ]
-    findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in judged.findings]
-    outcome = "refused" if judged.message else "warned" if findings else "changed" if changes else "unchanged"
-    return {"outcome": outcome, "findings": findings, "changes": changes if outcome != "refused" else []}
+            return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
+        first = mutate(read.request, self._policy, self._view, None)
+        request = read.request
+        if first.patch is not None:
+            request = request._replace(
+                object=jsonpatch.apply_patch(orjson.loads(read.original), orjson.loads(first.patch))
+            )
+        judged = first if first.message else validate(request, self._policy, self._view, self._placer)
+        changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in first.outcomes.items() if o.result in _CHANGES]
+        findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in judged.findings]
+        outcome = "refused" if judged.message else "warned" if findings else "changed" if changes else "unchanged"
+        return {"outcome": outcome, "findings": findings, "changes": [] if judged.message else changes}
 
 
 def as_new(pod: Pod) -> Pod:
@@ -134,7 +146,7 @@ def as_new(pod: Pod) -> Pod:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _outcome(outcome: Any) -> list[Any]:
+def _result(outcome: Any) -> list[Any]:
     return [outcome.result] if outcome.detail is None else [outcome.result, outcome.detail]
 
 

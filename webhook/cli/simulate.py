@@ -59,15 +59,17 @@ def simulate(
         raise BadInput(f"{listed(file)}: no pod would be made of it: wanted pods, or workloads that the policy knows")
     if sum(each.replicas for each in wanted) > _MOST:
         raise BadInput(f"{listed(file)}: more than {_MOST} pods: try fewer replicas")
-    found = [
-        _run(Snapshot(snapshot.objects, snapshot.missing, snapshot.taken), rules, wanted, ours=ours)
-        for ours in (True, False)
-    ]
-    answer = {"withWebhook": found[0], "withoutWebhook": found[1]}
+    answer = simulated(snapshot, rules, wanted)
     if not document(answer, output):
         _print(answer)
-    if any(each["waits"] for each in found[0]["workloads"]):
+    if any(each["waits"] for each in answer["withWebhook"]["workloads"]):
         raise typer.Exit(REFUSED)
+
+
+def simulated(snapshot: Snapshot, policy: Policy, wanted: list[Planned]) -> dict[str, Any]:
+    """The document. First without the webhook, which leaves the state as it is."""
+    alone = _run(snapshot, policy, wanted, ours=False)
+    return {"withWebhook": _run(snapshot, policy, wanted, ours=True), "withoutWebhook": alone}
 
 
 def add_nodes(snapshot: Snapshot, wanted: list[str]) -> None:

@@ -37,7 +37,7 @@ class Tried(NamedTuple):
 
 
 class Trial:
-    """Of one situation, which it changes: what is free, and the pods in the state."""
+    """Of one situation, of which it changes what is free; with `ours` also the pods in the state."""
 
     def __init__(self, situation: Situation, policy: Policy) -> None:
         self.situation, self._policy = situation, policy
@@ -49,7 +49,7 @@ class Trial:
     def place(self, document: offline.Document, *, ours: bool) -> Tried:
         """Try one pod; a replica is the same document again. Raises BadInput where it is no pod."""
         if not ours:
-            return self._schedule(document.request.object or {})
+            return self._schedule(document.request.object or {}, ours=False)
         if refusal := self._refusal(document):
             return Tried("", refusal, refused=True)
         state, now = self.situation.snapshot.state, self.situation.snapshot.taken
@@ -59,9 +59,10 @@ class Trial:
             pod = jsonpatch.apply_patch(pod, orjson.loads(decision.patch))
         placement = decision.placement
         if placement is None or not placement.nodes:
-            return self._schedule(pod, placement)
+            return self._schedule(pod, placement, ours=True)
         chosen = placement.nodes[0].node
         self._take(pod, chosen)
+        self._bind(pod, chosen)
         return Tried(chosen)
 
     def _refusal(self, document: offline.Document) -> str:
@@ -72,11 +73,14 @@ class Trial:
             found = self._refusals[document.original] = judged.message if judged.result == "denied" else ""
         return found
 
-    def _schedule(self, pod: Pod, placement: Placement | None = None) -> Tried:
+    def _schedule(self, pod: Pod, placement: Placement | None = None, *, ours: bool) -> Tried:
         row = self._least_allocated(pod)
         if row is not None:
-            self._take(pod, self.situation.names[row])
-            return Tried(self.situation.names[row])
+            node = self.situation.names[row]
+            self._take(pod, node)
+            if ours:
+                self._bind(pod, node)
+            return Tried(node)
         rejected = placement.rejected if placement is not None else ()
         why = listed([f"{plural(count, 'node')} {reason}" for reason, count in rejected], 4)
         return Tried("", why or (placement.reason if placement is not None else "") or "no node can take it now")
@@ -102,17 +106,18 @@ class Trial:
         return int(min(best, key=lambda row: s.names[row]))
 
     def _take(self, pod: Pod, node: str) -> None:
-        """As if it were bound there."""
-        s = self.situation
+        """What it asks for is gone."""
+        free, row = self.situation.free, self.situation.nodes.row_of[node]
+        for name, amount in counted_demand(pod).requests:
+            if name in free:
+                free[name][row] -= amount
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        """The webhook sees it there: the next pod finds its peers."""
         self._count += 1
         metadata = {**pod["metadata"], "uid": f"tried-{self._count}", "name": f"tried-{self._count}"}
-        spec = {**pod["spec"], "nodeName": node}
-        s.snapshot.state.pod_seen(
-            {**pod, "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}, s.snapshot.taken
-        )
-        for name, amount in counted_demand(pod).requests:
-            if name in s.free:
-                s.free[name][s.nodes.row_of[node]] -= amount
+        made = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}}
+        self.situation.snapshot.state.pod_seen(made, self.situation.snapshot.taken)
 
 
 def whole_nodes(situation: Situation, policy: Policy) -> int:
