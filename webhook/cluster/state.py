@@ -6,7 +6,7 @@ order the state equals one that was filled from a fresh list (but for reservatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
@@ -36,7 +36,7 @@ from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import PodKind, Usage
 from webhook.cluster.utilisation import NodeUse
-from webhook.framework.cluster_view import Placement
+from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.pod import DECISION, annotations_of
 
 Object = Mapping[str, Any]
@@ -44,6 +44,10 @@ Object = Mapping[str, Any]
 __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
 _FINISHED = frozenset(("Succeeded", "Failed"))
+
+
+def _no_metrics(now: float) -> MetricsStatus:
+    return MetricsStatus()
 
 
 class ClusterState:
@@ -89,6 +93,8 @@ class ClusterState:
             "persistentvolumes": self.volumes,
         }
         self.answers = Answers()
+        self.gpu_metrics: Callable[[float], MetricsStatus] = _no_metrics
+        """Whether there are metrics to rank by, at a moment."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
         """Bound pods: row and kind, by uid."""
 
@@ -240,4 +246,4 @@ class ClusterState:
     def view(self, now: float) -> StateView:
         """The cluster as units see it. Reservations whose time is over end first."""
         self.ledger.expire(now)
-        return StateView(self, self.fresh(now))
+        return StateView(self, self.fresh(now), self.gpu_metrics(now))

@@ -15,7 +15,7 @@ from webhook.cluster.freshness import Freshness
 from webhook.cluster.node import SHARED
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
-from webhook.framework.cluster_view import Autoscaler, PriorityClass, Taint
+from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
 from webhook.kube.gpus import Gpus
 
 T = TypeVar("T")
@@ -63,15 +63,16 @@ class State(Protocol):
 
 
 class StateView:
-    """It is live: it reads the state when it is asked. Only `fresh` is of the moment when it was made. Nothing awaits while a
-    review is answered, so within one review it does not change.
+    """It is live: it reads the state when it is asked. Only `fresh` and `gpu_metrics` are of the moment when it was made.
+    Nothing awaits while a review is answered, so within one review it does not change.
     """
 
-    __slots__ = ("_state", "fresh")
+    __slots__ = ("_state", "fresh", "gpu_metrics")
 
-    def __init__(self, state: State, fresh: bool) -> None:
+    def __init__(self, state: State, fresh: bool, gpu_metrics: MetricsStatus) -> None:
         self._state = state
         self.fresh = fresh
+        self.gpu_metrics = gpu_metrics
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:

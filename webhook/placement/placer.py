@@ -58,7 +58,8 @@ class Placer:
         elif not cluster.fresh:
             found = Placement((), request.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(request, preferences, where(request.claims, self._state))
+            volumes = where(request.claims, self._state)
+            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name
