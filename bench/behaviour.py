@@ -26,9 +26,9 @@ from tests.e2e.behaviour.drawn import drawn
 from tests.e2e.behaviour.play import Played, play
 from tests.installed import Installed
 
-_TOGETHER = 25
+_TOGETHER = 30
 """Cases that are played side by side."""
-_AGAIN = 5
+_AGAIN = 3
 """How often a case that was worse is played again."""
 
 
