@@ -81,6 +81,7 @@ async def test_what_is_not_a_review_is_refused_with_what_was_seen_and_wanted(
     async with https() as client, client.request(method, it.url + path, data=body, headers=headers) as answer:
         assert (answer.status, await answer.text()) == (status, message + "\n")
         assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.headers.get("Allow") == ("POST" if status == 405 else None)
     assert it.bodies == []
     assert it.count(f'http_refused_total{{code="{status}"}}') == 1
 
@@ -352,3 +353,4 @@ async def test_the_ops_port_serves_nothing_else(
 ) -> None:
     async with ops_running([]) as url, client.request(method, url + path) as answer:
         assert (answer.status, await answer.text()) == (status, message)
+        assert answer.headers.get("Allow") == ("GET" if status == 405 else None)

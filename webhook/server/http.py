@@ -85,7 +85,7 @@ class Edge:
 
     def _error(self, status: int, text: bytes, *, close: bool) -> Answer:
         self._metrics.refused.labels(str(status)).inc()
-        return Answer(status, text, TEXT, close=close, retry=status == HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(status, text, TEXT, close=close)
 
     def _handler(self, request: web.BaseRequest) -> Decide:
         """Raises _Refused for what is no review: what was seen, and what is wanted."""
@@ -175,7 +175,8 @@ def ops(
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
-            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, close=True)
+            text = f"saw method {quoted(request.method)}, wanted GET\n"
+            return Answer(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
         if path == "/healthz":  # alive if it answers: a restart would not bring the API server back
             return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":
