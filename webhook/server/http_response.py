@@ -36,7 +36,7 @@ class Answer(web.StreamResponse):
         allow: str = hdrs.METH_POST,
         unread: Bytes | None = None,
     ) -> None:
-        """`close`: the connection ends with it. `allow`: the method that 405 names. `unread`: where it counts until it is read."""
+        """`close`: the connection ends with it. `allow`: what 405 names. `unread`: where it counts until it is read."""
         headers = {
             hdrs.CONTENT_TYPE: content_type,
             hdrs.CONTENT_LENGTH: str(len(body)),
