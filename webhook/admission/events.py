@@ -1,8 +1,8 @@
 """What is told in Events, for people who look at an object with `kubectl describe`.
 
 On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) may be cut, folded
-with others, or no longer sent (client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than the
-first of the ranking: why, as far as it is known.
+with others, or not sent any more (client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than
+the first of the ranking: why, as far as it is known.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from webhook.cluster.pods import counted_demand, ranked_nodes
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.review import Request
+from webhook.placement.constraints import compiled
+from webhook.placement.obstacles import quantity
 from webhook.text import bare, plural
 
 MAX_MESSAGE: Final = 4096
@@ -92,15 +94,19 @@ def _why(pod: Pod, node: str, state: ClusterState) -> str:
     status = nodes.statuses[columns.status[row]]
     if status.cordoned:
         return "that node is cordoned (spec.unschedulable)"
-    if ("Ready", "True") not in status.conditions:
+    if any(kind == "Ready" and value != "True" for kind, value in status.conditions):
         return "that node is not ready"
+    constraints = compiled(pod["spec"])
+    for taint in status.taints if constraints else ():
+        if not constraints.tolerate(taint):
+            return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
     reserved = [kind.demand for held, kind in state.ledger.holders() if held == row]
     for resource, wanted in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
         free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
         if free < wanted:
-            unit = "m" if resource == "cpu" else ""
-            return f"that node was full by then: {max(0, free)}{unit} of {wanted}{unit} {bare(resource)} free"
+            asked, left = quantity(resource, wanted), quantity(resource, max(0, free))
+            return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
     return "the scheduler's other scores weighed more"
 
 

@@ -170,8 +170,6 @@ class ClusterState:
         yield from self._pods.values()
         yield from self.ledger.holders()
 
-    # --- reservations -------------------------------------------------------------------------------------------------
-
     def reserve_pod(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
         """Hold what `pod` asks for on the first node of `placement` until it is seen. Nothing where none was chosen.
 
@@ -192,8 +190,6 @@ class ClusterState:
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
-
-    # --- any kind -----------------------------------------------------------------------------------------------------
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
         """Something of a kind is new, or has changed. Raises where it is malformed."""

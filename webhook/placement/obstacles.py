@@ -128,10 +128,10 @@ class _Search:
                 continue
             elsewhere = " that it may go to" if int(amounts[with_gpus].max()) > most else ""
             where = self._named((left if elsewhere else with_gpus) & (amounts == most))
-            seen = f"a pod that asks {_quantity(name, amount)} with {self._gpu_words()}"
+            seen = f"a pod that asks {quantity(name, amount)} with {self._gpu_words()}"
             wanted = f"what some node has; the largest node with {counts}{elsewhere} has {_amount(name, most)}: {where}"
             ever = max([self._nodes.most_beside.get(gpu, {}).get(name, 0) for gpu in self._asked])
-            fix = f"Ask for at most {_quantity(name, most)}"
+            fix = f"Ask for at most {quantity(name, most)}"
             yield Obstacle(name, "spec", seen, wanted, fix, name in GENERAL and amount > ever)
 
     def _together(self, left: Mask) -> Mask:
@@ -233,7 +233,7 @@ class _Search:
         return " and ".join(f"{amount} {bare(name)}" for name, amount in self._asked.items())
 
     def _words(self, requests: tuple[tuple[str, int], ...]) -> str:
-        return listed([_quantity(name, amount) for name, amount in requests if name != "pods"], 8)
+        return listed([quantity(name, amount) for name, amount in requests if name != "pods"], 8)
 
     def _named(self, mask: Mask) -> str:
         rows = np.flatnonzero(mask)
@@ -249,7 +249,7 @@ def _label(expression: Expression) -> str:
     return " ".join([bare(key), {"Gt": ">", "Lt": "<"}.get(operator, operator), *([shown] if values else [])])
 
 
-def _quantity(name: str, amount: int) -> str:
+def quantity(name: str, amount: int) -> str:
     """ "400 CPUs", "64Gi memory", "4 rdma/hca"."""
     noun = {"cpu": "CPU" if amount == 1000 else "CPUs", "ephemeral-storage": "ephemeral storage"}.get(name, bare(name))
     return f"{_amount(name, amount)} {noun}"
