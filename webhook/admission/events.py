@@ -1,8 +1,9 @@
 """What is told in Events, for people who look at an object with `kubectl describe`.
 
-On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) may be cut, folded
-with others, or not sent any more (client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than
-the first of the ranking: why, as far as it is known.
+On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) has all findings at
+once, on many lines; after 25 its client sends only one in five minutes, and it folds those that differ into one
+(client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than the first of the ranking: why, as
+far as it is known.
 """
 
 from __future__ import annotations
