@@ -1,7 +1,7 @@
 """What is told in Events, for people who look at an object with `kubectl describe`.
 
-On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) has all findings at
-once, on many lines; after 25 its client sends only one in five minutes, and it folds those that differ into one
+On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) has all findings
+at once, on many lines; after 25 its client sends only one in five minutes, and it folds those that differ into one
 (client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than the first of the ranking: why, as
 far as it is known.
 """
@@ -97,10 +97,10 @@ def _why(pod: Pod, node: str, state: ClusterState) -> str:
         return "that node is cordoned (spec.unschedulable)"
     if any(kind == "Ready" and value != "True" for kind, value in status.conditions):
         return "that node is not ready"
-    constraints = compiled(pod["spec"])
-    for taint in status.taints if constraints else ():
-        if not constraints.tolerate(taint):
-            return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
+    if constraints := compiled(pod["spec"]):
+        for taint in status.taints:
+            if not constraints.tolerate(taint):
+                return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
     reserved = [kind.demand for held, kind in state.ledger.holders() if held == row]
     for resource, wanted in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
