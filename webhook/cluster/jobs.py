@@ -67,7 +67,7 @@ def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job:
     labels = metadata.get("labels") or {}
     uid = labels.get(JOBSET)
     if uid is None:
-        return _Job(str(metadata["uid"]), "", max(0, min(pods, _MOST)))
+        return _Job(str(metadata.get("uid") or ""), "", max(0, min(pods, _MOST)))
     count = labels.get(_COUNT, "")
     replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
     part = labels.get(_REPLICATED, str(metadata["name"]))[:_LONGEST]
