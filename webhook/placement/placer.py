@@ -73,11 +73,6 @@ class Placer:
         demand = _judged(pod, cluster, gpus)
         return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
 
-    def only_shared(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> bool:
-        """Whether `pod` goes to slots of GPUs that several pods share, or nowhere. False where nobody can tell."""
-        demand = _judged(pod, cluster, gpus)
-        return demand is not None and self._ranker(settings, gpus).only_shared(pod, demand)
-
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker of these settings: profiles with equal ones share it."""
         key = settings.ranking, gpus.names

@@ -98,22 +98,6 @@ class Ranker:
             known = self._obstacles[key, demand] = nodes.version, found
         return known[1]
 
-    def only_shared(self, pod: Pod, demand: Demand) -> bool:
-        """Whether a pod goes to slots of shared GPUs or nowhere: all nodes that could take it if they were empty have such."""
-        nodes, sharing = self._state.nodes, self._state.nodes.columns.sharing
-        if not demand.amount(SHARED) or not (sharing > 1).any():
-            return False
-        static = self._filter(shape_key(_required(pod["spec"]))[0], NO_PREFERENCES)
-        if static is None:
-            return False
-        rows = slice(0, nodes.columns.rows)
-        takes = nodes.columns.alive[rows].copy()
-        for _, passes in static.lasting_checks(nodes, rows):
-            takes &= passes
-        for resource, amount in demand.requests:
-            takes &= nodes.columns.capacity[resource][rows] >= amount if resource in nodes.columns.capacity else False
-        return bool(takes.any() and (sharing[rows][takes] > 1).all())
-
     # --- filter and score ---------------------------------------------------------------------------------------------
 
     def _scores_of(

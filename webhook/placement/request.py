@@ -13,6 +13,7 @@ from webhook.cluster.pods import demand_of, is_short, owner_key
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
+from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
 from webhook.placement.company import ALONE, Company, company_of
 from webhook.placement.gangs import gang_size
@@ -72,6 +73,8 @@ def placement_request(
         return Placement((), strategy, "the policy leaves it to the scheduler")
     if reason := ineligible(pod):
         return Placement((), strategy, reason)
+    if other_gpus(pod):
+        return Placement((), strategy, "GPUs that another scheduler serves")
     try:
         demand = demand_of(pod)
     except QuantityError:
