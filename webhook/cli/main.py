@@ -15,13 +15,14 @@ from webhook.cli.mutate import mutate
 from webhook.cli.nodes import nodes
 from webhook.cli.pending import pending
 from webhook.cli.serve import serve
+from webhook.cli.simulate import simulate
 from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import guarded
 from webhook.cli.units import units
 from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(explain, pending, nodes, snapshot, mutate, validate),
+    *(explain, pending, nodes, simulate, snapshot, mutate, validate),
     *(lint, units, export, certs, serve),
 )
 app = typer.Typer(
