@@ -41,7 +41,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     """Of the nodes of these names, in their order."""
     unhealthy = _unhealthy(snapshot, policy)
     state = snapshot.state
-    state.view(snapshot.taken)  # ends the promises whose time is over
+    state.view(snapshot.taken)  # ends the reservations that have expired
     columns = state.nodes.columns
     resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
     found = []
@@ -54,8 +54,8 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             allocated = sum(pod["gpus"].get(resource, 0) for pod in pods)
             if total or allocated:
                 free = int(columns.free[resource][row])
-                promised = total - allocated - free
-                gpus[resource] = {"total": total, "allocated": allocated, "promised": promised, "free": max(0, free)}
+                reserved = total - allocated - free
+                gpus[resource] = {"total": total, "allocated": allocated, "reserved": reserved, "free": max(0, free)}
         health = health_of(node, gpus, name in unhealthy)
         found.append(
             {
