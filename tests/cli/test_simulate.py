@@ -146,6 +146,13 @@ def test_a_daemonset_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
     )
 
 
+def test_more_replicas_than_one_owner_may_reserve_for(tmp_path: Path) -> None:
+    many = write(tmp_path, *[node(f"gpu-{number}") for number in range(8)], OPTED_IN)
+    answer = found("-f", manifest(tmp_path, deployment("chat", 60)), "-n", "team", "--cluster", many)["workloads"][0]
+    assert sum(answer["with"]["bound"].values()) == 60
+    assert max(answer["with"]["bound"].values()) <= 8
+
+
 # --- traces -----------------------------------------------------------------------------------------------------------
 
 
@@ -153,7 +160,7 @@ def test_a_trace_is_placed_line_by_line(tmp_path: Path, cluster: Path) -> None:
     trace = tmp_path / "t.csv"
     trace.write_text("gpus,cpu,memory,count,model\n1,4,16Gi,6,\n8,64,256Gi,2,NVIDIA-A100-SXM4-80GB\n")
     one, eight = found("--trace", trace, "-n", "team", "--cluster", cluster)["workloads"]
-    assert (one["name"], one["pods"], eight["name"], eight["pods"]) == ("trace of 1 GPU", 6, "trace of 8 GPUs", 2)
+    assert (one["of"], one["pods"], eight["of"], eight["pods"]) == ("trace of 1 GPU", 6, "trace of 8 GPUs", 2)
     assert (sum(one["with"]["bound"].values()), eight["with"]["bound"]) == (6, {"gpu-c": 1})
     assert eight["without"]["waiting"] == 2
 
@@ -163,7 +170,7 @@ def test_a_trace_in_the_form_of_openb(tmp_path: Path, cluster: Path) -> None:
     head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos"
     trace.write_text(f"{head}\na,4000,1024,2,1000,,LS\nb,4000,1024,1,460,,LS\nc,4000,1024,0,0,,BE\n")
     result = call("simulate", "--trace", trace, "-n", "team", "--cluster", cluster, "-o", "json")
-    assert [(w["name"], w["pods"]) for w in json.loads(result.stdout)["workloads"]] == [
+    assert [(w["of"], w["pods"]) for w in json.loads(result.stdout)["workloads"]] == [
         ("trace of 2 GPUs", 1),
         ("trace of 0 GPUs", 1),
     ]

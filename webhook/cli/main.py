@@ -7,7 +7,10 @@ from typing import Any, Final
 
 import typer
 
+from webhook.cli.audit import audit
+from webhook.cli.balance import balance
 from webhook.cli.certs import certs
+from webhook.cli.doctor import doctor
 from webhook.cli.explain import explain
 from webhook.cli.export import export
 from webhook.cli.lint import lint
@@ -22,7 +25,7 @@ from webhook.cli.units import units
 from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(explain, pending, nodes, simulate, snapshot, mutate, validate),
+    *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate),
     *(lint, units, export, certs, serve),
 )
 app = typer.Typer(

@@ -33,11 +33,16 @@ def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator
             names = sorted(str(path) for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json"))
             yield from planned(names, policy, namespace)
             continue
-        for found in documents(read(file), file):
-            if isinstance(found, BadInput):
-                yield found
-            else:
-                yield from _pods(_in(found, namespace), policy)
+        yield from planned_in(read(file), file, policy, namespace)
+
+
+def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
+    """The same of a text; `name` stands for it in messages."""
+    for found in documents(text, name):
+        if isinstance(found, BadInput):
+            yield found
+        else:
+            yield from _pods(_in(found, namespace), policy)
 
 
 def _in(document: Document, namespace: str | None) -> Document:
@@ -50,6 +55,9 @@ def _in(document: Document, namespace: str | None) -> Document:
 def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
     request = document.request
     if request.resource == "pods":
+        if document.plain and isinstance((request.object or {}).get("spec"), dict):
+            body = _created(request.object or {}, request.namespace)
+            document = document._replace(request=request._replace(object=body), original=orjson.dumps(body))
         yield Planned(document, f"pod/{request.name or request.generated}", 1)
         return
     obj = request.object or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,7 +54,7 @@ class Workload:
         return not self.sides["with"].refused and not self.sides["with"].waiting
 
     def document(self) -> dict[str, Any]:
-        head = {"namespace": self.namespace, "name": self.name, "pods": self.pods, "gpus": self.gpus}
+        head = {"namespace": self.namespace, "of": self.name, "pods": self.pods, "gpus": self.gpus}
         sides = {side: found.document() for side, found in self.sides.items()}
         return {**head, "starts": self.starts, "message": self.message, "notes": self.notes, **sides}
 
@@ -68,6 +69,8 @@ class Outcome:
     """Pods that waited already: how many ("before"), and how many of them were bound without and with."""
     nodes: dict[str, dict[str, dict[str, int]]]
     """By node: its "total" of each GPU resource, and what is free of it before, without and with."""
+    whole_nodes: int = 0
+    """All of whose GPUs are free in the end, with the webhook."""
 
     def document(self) -> dict[str, Any]:
         workloads = [workload.document() for workload in self.workloads]
@@ -82,12 +85,15 @@ def usable(s: Situation) -> Mask:
     return found
 
 
-def whole_nodes(s: Situation, resource: str) -> int:
-    """Usable nodes all of whose GPUs of that name are free."""
-    capacity = s.capacity[resource]
-    return int(np.count_nonzero(usable(s) & (capacity > 0) & (s.free[resource] == capacity)))
+def whole_nodes(s: Situation, resources: Sequence[str]) -> int:
+    """Usable nodes that have some of these, all of it free."""
+    if not resources:
+        return 0
+    has = np.any([s.capacity[name] > 0 for name in resources], axis=0)
+    untouched = np.all([s.free[name] == s.capacity[name] for name in resources], axis=0)
+    return int(np.count_nonzero(usable(s) & has & untouched))
 
 
-def free_gpus(s: Situation, resource: str) -> int:
+def free_gpus(s: Situation, resources: Sequence[str]) -> int:
     """On usable nodes."""
-    return int(np.maximum(s.free[resource], 0)[usable(s)].sum())
+    return sum(int(np.maximum(s.free[name], 0)[usable(s)].sum()) for name in resources)

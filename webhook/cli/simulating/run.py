@@ -72,12 +72,13 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     views = {"before": before, **runs}
     gpus = {
         name: {
-            "free": {key: free_gpus(s, name) for key, s in views.items()},
-            "wholeNodes": {key: whole_nodes(s, name) for key, s in views.items()},
+            "free": {key: free_gpus(s, [name]) for key, s in views.items()},
+            "wholeNodes": {key: whole_nodes(s, [name]) for key, s in views.items()},
         }
         for name in sorted(resources)
     }
-    return Outcome(list(workloads.values()), gpus, waited, _by_node(views, sorted(resources)))
+    by_node, whole = _by_node(views, sorted(resources)), whole_nodes(runs["with"], resources)
+    return Outcome(list(workloads.values()), gpus, waited, by_node, whole)
 
 
 def _admit(
