@@ -355,7 +355,8 @@ def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]
     assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and was reserved"
     assert server.validate(stored, namespace="fed")["warnings"] == [
-        'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main"; wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training'
+        'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main". Request at least cpu: "8" and memory: 32Gi. '
+        "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training."
     ]
 
 
@@ -390,7 +391,9 @@ OWN_CLASSES = "classes: {notebook: {cpu: ['1', '2'], memory: [1Gi, 2Gi]}}"
     ],
 )
 def test_the_numbers_are_those_of_the_rule_unless_it_has_its_own(injector: str, cpu: dict[str, str]) -> None:
-    policy = Policy.load(f"profiles: {{default: {{injectors: {{cpuPerGpu: {{{injector}}}}}, {RULES}}}}}")
+    policy = Policy.load(
+        f"classes: [{{class: notebook}}]\nprofiles: {{default: {{injectors: {{cpuPerGpu: {{{injector}}}}}, {RULES}}}}}"
+    )
     fill = dict(policy.injectors("default"))["cpuPerGpu"]
     assert isinstance(fill, CpuPerGpuRequests)
     assert {name: per.cpu[0] for name, per in (fill.classes or {}).items()} == cpu

@@ -257,7 +257,7 @@ def test_the_reasons_are_counted_most_first() -> None:
     assert placement.total == 4
 
 
-def test_a_promise_counts_as_taken() -> None:
+def test_a_reservation_counts_as_used() -> None:
     of = state([node("a", gpus=1)])
     first = placed(of, pod("p"))
     of.reserve_pod(admitted(pod("p")), first, 0)
@@ -380,7 +380,7 @@ def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) 
     assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
     of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9, known=8))
     assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
-    assert names(placed(of, pod("p", 2), "spread")) == ["c", "b", "a"]
+    assert names(placed(of, pod("p", 2), "spread")) == ["c", "a", "b"], "slots of shared GPUs come after whole ones"
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         labels={"app": "web"},
         owned_by="ReplicaSet",
         tolerations=[{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
-        priorityClassName="gpu-inference",
-        priority=3,
+        priorityClassName="gpu-service",
+        priority=2,
         preemptionPolicy="PreemptLowerPriority",
         topologySpreadConstraints=[
             {
@@ -47,22 +47,22 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         ],
         affinity={"nodeAffinity": {}},
     )
-    assert [t["preference"]["matchFields"][0]["values"] for t in terms] == [["gpu-a1"], ["gpu-a2"], ["gpu-b1"]]
+    assert [t["preference"]["matchFields"][0]["values"] for t in terms] == [["gpu-b1"], ["gpu-a1"], ["gpu-a2"]]
     assert [t["weight"] for t in terms] == [*WEIGHTS[:3]]
     assert orjson.loads(record) == {
         "policy": POLICY.hash,
         "profile": "default",
-        "class": "inference",
+        "class": "service",
         "units": {
             "gpuResources": ["filled", 1],
             "tolerations": ["added", [GPU]],
-            "priorityClass": ["set", "gpu-inference"],
+            "priorityClass": ["set", "gpu-service"],
             "voidDevices": ["none"],
             "topologySpread": ["added", ["kubernetes.io/hostname", ZONE]],
             "nodeAffinity": ["preferred", 3],
         },
         "strategy": "apart",
-        "nodes": [["gpu-a1", 8, 0, -0.203], ["gpu-a2", 8, 0, -0.203], ["gpu-b1", 4, 0, -0.25]],
+        "nodes": [["gpu-b1", 4, 0, -0.25], ["gpu-a1", 8, 0, -1000.203], ["gpu-a2", 8, 0, -1000.203]],
         "of": 3,
         "by": ["allocation", "GPU metrics are off"],
         "asked": {GPU: 1},
@@ -75,7 +75,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         "auditAnnotations": {"decision": record},
     }
     assert server.recorder.told == [("mutate", "patched")]
-    assert free(server.state, "gpu-a1") == 7, "the GPU is reserved"
+    assert free(server.state, "gpu-b1") == 3, "the GPU is reserved"
 
 
 NOT_OURS = [
@@ -90,7 +90,9 @@ NOT_OURS = [
     pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
     pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no help onto GPU nodes"),
-    pytest.param(pod(container(gpu=None, limits={"nvidia.com/gpumem": 4000})), {}, id="GPU memory is no GPU"),
+    pytest.param(
+        pod(container(gpu=None, limits={"nvidia.com/rdma-vf": 1})), {}, id="another device of the vendor is no GPU"
+    ),
 ]
 
 
@@ -108,7 +110,7 @@ def test_pods_with_claims_are_given_no_gpu_by_their_image_and_nothing_else() -> 
     before = pod(container(gpu=None), resourceClaims=[{"name": "x", "resourceClaimName": "y"}])
     stored = after(server.mutate(before), before)
     record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
-    assert record["units"] == {"voidDevices": ["added", 1]}
+    assert record["units"] == {"tolerations": ["covered"], "priorityClass": ["none"], "voidDevices": ["added", 1]}
     assert stored["spec"]["containers"][0].pop("env") == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert stored["spec"] == before["spec"]
 

@@ -16,8 +16,13 @@ ListKind = Literal[
     "resourceslices",
     "poddisruptionbudgets",
     "horizontalpodautoscalers",
+    "jobs",
+    "persistentvolumeclaims",
+    "persistentvolumes",
 ]
-_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets", "horizontalpodautoscalers"))
+_IN_NAMESPACES: Final = frozenset(
+    ("poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "persistentvolumeclaims")
+)
 
 
 class Listed(Protocol):

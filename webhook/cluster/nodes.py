@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.node import Status, allocatable_of, pods_to_a_gpu, status_of
+from webhook.cluster.node import SHARED, Status, allocatable_of, pods_to_a_gpu, status_of
 from webhook.cluster.node_table import Columns
 from webhook.cluster.replicas import share
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -72,7 +72,7 @@ class Nodes:
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model(model)
-        columns.sharing[row] = pods_to_a_gpu(labels)
+        columns.sharing[row] = pods_to_a_gpu(labels, allocatable.get(SHARED, 0))
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._number_of(status)
             changed = True

@@ -11,9 +11,10 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, handler, labels, priority_class
+from webhook.cluster.by_name import ByName, handler, labels, priority_class, volume_name, volume_terms
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
+from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.node_table import Demand
@@ -77,6 +78,9 @@ class ClusterState:
         self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
+        self.jobs = Jobs()
+        self.claims = ByName(volume_name)
+        self.volumes = ByName(volume_terms)
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -84,6 +88,9 @@ class ClusterState:
             "resourceslices": self.slices,
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
+            "jobs": self.jobs,
+            "persistentvolumeclaims": self.claims,
+            "persistentvolumes": self.volumes,
         }
         self.answers = Answers()
         self.gpu_metrics: Callable[[float], MetricsStatus] = _no_metrics

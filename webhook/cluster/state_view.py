@@ -12,6 +12,7 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName
 from webhook.cluster.freshness import Freshness
+from webhook.cluster.node import SHARED
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
@@ -109,13 +110,17 @@ class StateView:
             ("elastic",), lambda: self._state.nodes.labels.any_of(POOL_LABELS)
         )
 
+    @property
+    def dra_drivers(self) -> tuple[str, ...]:
+        return self._state.slices.drivers
+
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._kept(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
-            capacity = self._state.nodes.columns.capacity
-            return {name: int(column.max(initial=0)) for name, column in sorted(capacity.items()) if "/" in name}
+            names = [name for name in sorted(self._state.nodes.columns.capacity) if "/" in name]
+            return {name: int(self._devices(name).max(initial=0)) for name in names}
 
         return self._kept(("resources",), answer)
 
@@ -125,7 +130,7 @@ class StateView:
             return ()
 
         def answer() -> tuple[tuple[str, int], ...]:
-            capacity = columns.capacity[resource]
+            capacity = self._devices(resource)
             rows = np.nonzero(capacity > 0)[0]
             if len(rows) > count:
                 least = np.partition(capacity[rows], -count)[-count]
@@ -134,6 +139,12 @@ class StateView:
             return tuple((name, -amount) for amount, name in ranked)
 
         return self._kept(("largest", resource, count), answer)
+
+    def _devices(self, resource: str) -> NDArray[np.int64]:
+        """By row, how many there are. A slot of a shared GPU is none."""
+        columns = self._state.nodes.columns
+        capacity = columns.capacity[resource]
+        return capacity if resource != SHARED else np.ceil(capacity / columns.sharing).astype(np.int64)
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         if not 0 < count <= self.resources().get(resource, 0):

@@ -33,6 +33,9 @@ KINDS: Final[Mapping[ListKind, _Resource]] = {
     "resourceslices": _Resource("/apis/resource.k8s.io/v1/resourceslices", 100),
     "poddisruptionbudgets": _Resource("/apis/policy/v1/poddisruptionbudgets", 500),
     "horizontalpodautoscalers": _Resource("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
+    "jobs": _Resource("/apis/batch/v1/jobs", 250),
+    "persistentvolumeclaims": _Resource("/api/v1/persistentvolumeclaims", 500),
+    "persistentvolumes": _Resource("/api/v1/persistentvolumes", 500),
 }
 
 

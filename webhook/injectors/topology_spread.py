@@ -12,6 +12,8 @@ Replicas of one owner are spread over hosts and zones, unless the pod has a cons
   gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
   own switches them off.
 
+A pod with pod affinity of its own says what it wants to be near: a spread would pull it away from there.
+
 Always ScheduleAnyway by default: a constraint of ours never makes a pod wait. The selector is made of the pod's labels but
 for those that differ from pod to pod or from revision to revision; `matchLabelKeys` tells revisions apart where the pod
 has the label. By policy a soft pod anti-affinity over hosts with the same selector takes the place of all this.
@@ -52,8 +54,8 @@ POD_LABELS = frozenset(
     )
 )
 """Labels that say which pod it is, not whose."""
-_MOST_LABELS = 16
-_LARGEST_SKEW = 2**31 - 1
+_MAX_LABELS = 16
+_MAX_SKEW = 2**31 - 1
 _ON_ITS_NODE = ("DaemonSet", "Node")
 
 
@@ -61,7 +63,7 @@ class Constraint(Settings):
     """One topology key to spread over."""
 
     key: LabelKey
-    max_skew: int = Field(default=1, ge=1, le=_LARGEST_SKEW)
+    max_skew: int = Field(default=1, ge=1, le=_MAX_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
     """ScheduleAnyway (a wish) | DoNotSchedule (pods may wait for ever; not with nodeAffinity required)"""
 
@@ -75,7 +77,7 @@ class TopologySpread(Injector):
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
     constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
-    agreeing_skew: int = Field(default=100, ge=1, le=_LARGEST_SKEW)
+    agreeing_skew: int = Field(default=100, ge=1, le=_MAX_SKEW)
     """maxSkew where a node was chosen too: so large that the scheduler's own counting does not work against the choice."""
 
     @field_validator("constraints")
@@ -94,6 +96,8 @@ class TopologySpread(Injector):
             return self._neutral(edit)
         if context.owner is None:
             return Outcome("noOwner")
+        if edit.get(("spec", "affinity", "podAffinity")):
+            return Outcome("podAffinity")
         selector = stable_labels(edit.object)
         if not selector:
             return Outcome("noLabels")
@@ -138,9 +142,9 @@ def _useful(constraint: Constraint, context: Context) -> bool:
 
 
 def stable_labels(pod: Pod) -> dict[str, str]:
-    """The labels that all pods of the owner have in common, at most _MOST_LABELS of them, sorted."""
+    """The labels that all pods of the owner have in common, at most _MAX_LABELS of them, sorted."""
     stable = sorted([label for label in labels_of(pod).items() if label[0] not in POD_LABELS])
-    return dict(stable[:_MOST_LABELS])
+    return dict(stable[:_MAX_LABELS])
 
 
 def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:

@@ -7,6 +7,7 @@ each pod shape, and computes again only what changed.
 
 from __future__ import annotations
 
+from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_short
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
@@ -18,6 +19,7 @@ from webhook.placement.ranker import Ranker
 from webhook.placement.request import PlacementRequest, ineligible, placement_request
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
+from webhook.placement.volumes import where
 
 __all__ = ["PlacementRequest", "Placer", "demand_of", "placement_request"]
 
@@ -51,10 +53,13 @@ class Placer:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
             found = Placement((), request.strategy, "the policy leaves it to the scheduler")
+        elif request.company.left:
+            found = Placement((), request.strategy, request.company.left)
         elif not cluster.fresh:
             found = Placement((), request.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences)
+            volumes = where(request.claims, self._state)
+            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name
@@ -65,15 +70,8 @@ class Placer:
 
         () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
         """
-        if not cluster.fresh or ineligible(pod):
-            return ()
-        try:
-            demand = demand_of(pod)
-        except QuantityError:
-            return ()
-        if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
-            return ()
-        return self._ranker(settings, gpus).obstacles(pod, demand)
+        demand = _judged(pod, cluster, gpus)
+        return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker of these settings: profiles with equal ones share it."""
@@ -83,3 +81,14 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
+
+
+def _judged(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:
+    """What a pod asks for, where it can be told whether nodes could take it."""
+    if not cluster.fresh or ineligible(pod):
+        return None
+    try:
+        demand = demand_of(pod)
+    except QuantityError:
+        return None
+    return demand if is_short(demand) and gpus.among([name for name, _ in demand.requests]) else None

@@ -7,12 +7,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
+from webhook.placement.company import ALONE
+from webhook.placement.company import tiers as company_tiers
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
@@ -24,6 +27,7 @@ from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
+from webhook.placement.volumes import ANYWHERE, Where
 from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
@@ -57,16 +61,22 @@ class Ranker:
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
     def place(
-        self, request: PlacementRequest, metrics: MetricsStatus, preferences: ResolvedPreferences = NO_PREFERENCES
+        self,
+        request: PlacementRequest,
+        metrics: MetricsStatus,
+        preferences: ResolvedPreferences = NO_PREFERENCES,
+        where: Where = ANYWHERE,
     ) -> Placement:
-        """Rank nodes for a pod whose node is ours to choose."""
+        """Rank nodes for a pod whose node is ours to choose. `where`: its volumes are."""
         nodes = self._state.nodes
-        key = request.key + preferences.key
-        scores = self._scores_of(key, request, preferences)
+        key = request.key + preferences.key + where.key
+        scores = self._scores_of(key, request, preferences, where)
         if scores is None:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.on_their_way)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
+        if where.together:
+            request = request._replace(company=request.company.on_one_host())
         best = self._choose(request, scores, peers)
         if not len(best):
             rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
@@ -90,11 +100,13 @@ class Ranker:
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 
-    def _scores_of(self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences) -> NodeScores | None:
+    def _scores_of(
+        self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, where: Where
+    ) -> NodeScores | None:
         """Of this shape of pod; None where it states more than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(request.stated, preferences)
+            static = self._filter(request.stated, preferences, where)
             if static is None:
                 return None
             gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
@@ -106,9 +118,11 @@ class Ranker:
         self._scores[key] = scores  # as the one used last
         return scores
 
-    def _filter(self, stated: bytes, preferences: ResolvedPreferences) -> Filter | None:
+    def _filter(self, stated: bytes, preferences: ResolvedPreferences, where: Where = ANYWHERE) -> Filter | None:
         constraints = compiled(spec_of(stated)) if len(stated) <= _LONGEST else None
-        return None if constraints is None else Filter(preferences.below(constraints), self._settings.health)
+        if constraints is None:
+            return None
+        return Filter(preferences.below(constraints), self._settings.health, where.terms)
 
     def _current_view(self) -> View:
         columns, history = self._state.nodes.columns, self._state.history
@@ -125,17 +139,23 @@ class Ranker:
 
     def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
         """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes that may be used
-        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, the domain of the pod's gang, free GPUs
-        that are fit for use, no whole nodes where few are left, and fewest peers, where the strategy says so. After the score
-        come the load, the heat, and the name."""
+        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs before slots of shared ones,
+        what the pod says of its peers, the domain of its gang, free GPUs that are fit for use, no whole nodes where few are
+        left, and fewest peers, where the strategy says so. After the score come the load, the heat, and the name."""
         nodes, rows = self._state.nodes, scores.rows
         tiers: list[Tier] = []
         if scores.reluctance is not None:
             tiers.append(scores.reluctance)
         if scores.preference is not None:
             tiers.append(-scores.preference)
+        if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
+            tiers.append(nodes.columns.sharing[rows] > 1)
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner) or 1
+        if request.company is not ALONE:
+            fits = scores.score > NEVER
+            tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
-            tiers += self._domains(request, scores, peers)
+            tiers += self._domains(request, scores, peers, pods)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
         if not scores.strategy.peers_first or not peers:
@@ -157,12 +177,12 @@ class Ranker:
         found = smallest(self._settings.nodes, keys, fits)
         return found if tiers else found[scores.score[found] > NEVER]
 
-    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> list[Tier]:
+    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers, pods: int) -> list[Tier]:
         """How near the domain of the gang each node is: the closest first."""
         nodes = self._state.nodes
         by_row = np.full(nodes.columns.size, NEVER)
         by_row[scores.rows] = scores.score
-        near = gang_domains(nodes, by_row, request.demand, peers, request.gang, self._settings.gangs.keys)
+        near = gang_domains(nodes, by_row, request.demand, peers, pods, self._settings.gangs.keys)
         return [~domain[scores.rows] for domain in near]
 
     def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:

@@ -38,7 +38,7 @@ class Whole:
 
     def scarce(self, columns: Columns) -> bool:
         """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""
-        return self._kept > 0 and int(np.count_nonzero(columns.free[self.gpu] >= self.size)) <= self._kept
+        return self._kept > 0 and int(np.count_nonzero(self.among(columns, slice(0, columns.rows)))) <= self._kept
 
 
 def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:

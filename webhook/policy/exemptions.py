@@ -14,7 +14,6 @@ from webhook.kube.pod import Pod
 from webhook.kube.review import Request
 from webhook.text import matches_any
 
-
 OPERATORS = (
     *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
     *("inteldeviceplugins-system", "node-feature-discovery"),

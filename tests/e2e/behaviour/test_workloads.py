@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod_spec
+from tests.controlplane.objects import job, pod, pod_spec
 from tests.e2e.behaviour.case import RACK, ZONE, Case, Json, counts, runs, together
 from tests.e2e.behaviour.made import taken
 from tests.e2e.behaviour.play import Played, judged
@@ -42,27 +42,42 @@ def replica_set(name: str, replicas: int, gpus: int, **more: Any) -> Json:
     }
 
 
+def of_jobset(name: str) -> Json:
+    """One of the two Jobs of a JobSet, of one pod of eight GPUs."""
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": "workers"}
+    found = job(name, 1, 8, labels=labels)
+    found["metadata"]["labels"] |= labels | {"jobset.sigs.k8s.io/replicatedjob-replicas": "2"}
+    return found
+
+
+def of_group(name: str) -> Json:
+    """One of the two pods of a group, of eight GPUs."""
+    return pod(
+        name,
+        8,
+        labels={"leaderworkerset.sigs.k8s.io/group-key": "group"},
+        annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
+    )
+
+
 CASES = [
     Case(
         "a Job of two pods of eight goes to the zone that holds both",
         in_zones(a=1, b=2),
         [job("train", 2, 8)],
         [together(ZONE)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of two pods of eight goes to the smallest zone that holds both",
         in_zones(a=4, b=2),
         [job("train", 2, 8)],
         [counts(b1=1, b2=1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of four pods of four goes to the zone that holds all",
         in_zones(a=1, b=2),
         [job("train", 4, 4)],
         [counts(b1=2, b2=2)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of three pods of eight, of which one zone has a node that is partly taken",
@@ -70,14 +85,12 @@ CASES = [
         [job("train", 3, 8)],
         [counts(b1=1, b2=1, b3=1)],
         there=[taken("a1", 1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job with more completions than pods at once",
         in_zones(a=1, b=2),
         [indexed("train", 2, 8, completions=10)],
         [together(ZONE)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job with fewer completions than it may run at once",
@@ -101,27 +114,36 @@ CASES = [
         ],
         [job("train", 2, 8)],
         [counts(b=1, c=1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job in the clique that holds all",
         [node("a", labels={CLIQUE: "x.1"}), *[node(name, labels={CLIQUE: "x.2"}) for name in "bc"]],
         [job("train", 2, 8)],
         [counts(b=1, c=1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "two Jobs, each in a zone of its own",
         in_zones(a=2, b=2),
         [job("one", 2, 8), job("two", 2, 8)],
         [together(ZONE, "one"), together(ZONE, "two")],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of one pod of eight leaves the zone whole that a larger one needs",
         in_zones(a=1, b=2),
         [job("small", 1, 8)],
         [runs(count=1)],
+    ),
+    Case(
+        "the Jobs of a JobSet go to the zone that holds all of them",
+        in_zones(a=1, b=2),
+        [of_jobset("w-0"), of_jobset("w-1")],
+        [counts(b1=1, b2=1)],
+    ),
+    Case(
+        "the pods of a LeaderWorkerSet's group go to the zone that holds all of them",
+        in_zones(a=1, b=2),
+        [of_group("w-0"), of_group("w-1")],
+        [counts(b1=1, b2=1)],
     ),
     Case(
         "pods of a ReplicaSet need no domain of their own",
