@@ -33,8 +33,10 @@ class Whole:
         return found
 
     def broken(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which of `rows` are whole nodes that the demand would not fill."""
-        return self.among(columns, rows) & (columns.free[self.gpu][rows] > demand.amount(self.gpu))
+        """Which of `rows` are whole nodes that the demand would not fill, or have GPUs that pods share: no pod is sent there
+        for the sake of a whole node."""
+        fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
+        return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
 
     def scarce(self, columns: Columns) -> bool:
         """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""
