@@ -151,14 +151,14 @@ def _admit(
     with watches["reserve"]:
         state.reserve_pod(made, placement, now)
     if placement.nodes:
-        _promise(made, placement)
+        _reserve(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node
         with watches["pod event"]:
             state.pod_seen(made, now)
     alive.append(orjson.dumps(made))
 
 
-def _promise(made: Object, placement: Placement) -> None:
+def _reserve(made: Object, placement: Placement) -> None:
     """What admission writes into the pod, by which its reservation is known again."""
     nodes = [ranked.node for ranked in placement.nodes]
     made["metadata"]["annotations"] = {DECISION: json.dumps({"nodes": nodes})}

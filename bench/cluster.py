@@ -3,8 +3,8 @@
 The same Deployments and Jobs, in the same bursts, through kube-apiserver and kube-scheduler: without us, with a scheduler
 that packs GPUs itself (MostAllocated), with us, and with two replicas of us behind one address. Pods stay; nothing ends.
 Printed: pods left pending by size, whole nodes left free, and how often the first choice, or one of the ranked nodes,
-was where the pod was bound. The rest of the time is the control plane's, not ours. `placeable` is the promise that nothing
-pends that could run without us: pods that had no node though some node had as many GPUs free.
+was where the pod was bound. The rest of the time is the control plane's, not ours. `placeable` must be 0: pods that had no node
+though some node had as many GPUs free.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def test_quantities_of_any_form_are_answered(quantity: Any) -> None:
     assert len(validated["status"]["message"]) < 2000
 
 
-def test_a_forged_record_does_not_promise_a_gpu() -> None:
+def test_a_forged_record_does_not_reserve_a_gpu() -> None:
     server = Server()
     untouched = facts(server.state)["free"]
     affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [

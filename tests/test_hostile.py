@@ -73,7 +73,7 @@ def test_nothing_is_kept_of_pods_with_thousands_of_resource_names() -> None:
     assert sum(len(found) for found in gc.get_objects() if type(found) is tuple and len(found) > 10_000) == 0
 
 
-def test_of_what_is_promised_nothing_is_kept_that_no_object_has() -> None:
+def test_no_reservation_is_kept_for_an_object_that_does_not_exist() -> None:
     """The API server looks at names only after the mutating hook."""
     server, long = Server(), "x" * 1_000_000
     owner = {"kind": "ReplicaSet", "name": "a", "uid": long, "controller": True}

@@ -195,7 +195,7 @@ def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store()
 # --- What is said -----------------------------------------------------------------------------------------------------
 
 
-def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_promised() -> None:
+def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_announced() -> None:
     told = warnings_of(validated(asked(deployment(**THIEF)), policy()))
     assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
     assert not any("will get" in text for text in told)

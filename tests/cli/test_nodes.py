@@ -16,12 +16,12 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
 TABLE = """\
-NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
+NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   RESERVED   FREE   USED
 gpu-a   training    NVIDIA-A100-SXM4-80GB   healthy    nvidia.com/gpu       8           6          0      2   ██████░░
 gpu-b   inference   NVIDIA-L4               healthy    nvidia.com/gpu       4           0          0      4   ░░░░░░░░
 gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8           0          0      8   ░░░░░░░░
 
-POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
+POOL        NODES   RESOURCE         TOTAL   ALLOCATED   RESERVED   FREE   USED
 inference       1   nvidia.com/gpu       4           0          0      4   ░░░░░░░░
 training        2   nvidia.com/gpu      16           6          0     10   ███░░░░░
 all             3   nvidia.com/gpu      20           6          0     14   ██░░░░░░
@@ -49,7 +49,7 @@ def test_the_document(cluster: Path) -> None:
         "ready": True,
         "health": "healthy",
         "taints": [],
-        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "promised": 0, "free": 2}},
+        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "reserved": 0, "free": 2}},
         "pods": [{"namespace": "team", "name": "trainer", "class": "development", "gpus": {"nvidia.com/gpu": 6}}],
     }
     assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found

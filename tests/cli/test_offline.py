@@ -181,7 +181,7 @@ def test_a_result_holds_the_changed_pod_the_decision_and_the_answer() -> None:
     assert result.decision.placement.reason == "cluster state is stale"
 
 
-def test_a_dry_run_promises_nothing() -> None:
+def test_a_dry_run_reserves_nothing() -> None:
     cluster = two_nodes()
     run(one(review(POD, dryRun=True)), decide_mutate, POLICY, cluster)
     assert free(cluster, "gpu-a1") == 2

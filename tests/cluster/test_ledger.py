@@ -77,7 +77,7 @@ def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
 
 
 @pytest.mark.parametrize("seen_first", [True, False], ids=["seen, then bound", "seen bound at once"])
-def test_a_pod_that_is_bound_where_it_was_promised_changes_nothing_there(*, seen_first: bool) -> None:
+def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(*, seen_first: bool) -> None:
     of = reserved(pod("p", owner="o"), A)
     position, peers = of.usage.changes.position, {"o": dict(of.usage.peers["o"])}
     if seen_first:
@@ -237,7 +237,7 @@ def test_a_sidecar_that_came_in_after_us_is_held_and_the_reservation_used_up() -
     assert free(of, A, "cpu") == 91_000
 
 
-def test_a_required_node_is_a_promise_as_well() -> None:
+def test_a_required_node_is_a_reservation_as_well() -> None:
     made = pod("p", ranked=[A], prefers=[])
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [A]}]}
     made["spec"]["affinity"] = {
@@ -248,7 +248,7 @@ def test_a_required_node_is_a_promise_as_well() -> None:
     assert gpus(of) == (7, 8, 8)
 
 
-def test_a_node_that_is_preferred_by_its_host_name_is_a_promise_as_well() -> None:
+def test_a_node_that_is_preferred_by_its_host_name_is_a_reservation_as_well() -> None:
     made = pod("p", ranked=[A])
     terms = made["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     terms[0]["preference"] = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [A]}]}
@@ -269,7 +269,7 @@ def test_a_node_that_is_preferred_by_its_host_name_is_a_promise_as_well() -> Non
     ],
 )
 @pytest.mark.parametrize("seen_before", [True, False], ids=["seen unbound before", "seen bound at once"])
-def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_promised_one_is_counted(
+def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_reserved_one_is_counted(
     on: str, where: str, seen_before: bool
 ) -> None:
     of = reserved(pod("p", owner="o"), A, B)
@@ -343,7 +343,7 @@ def test_a_pod_that_waits_too_long_holds_nothing_but_is_still_counted_when_it_is
     assert of.ledger.honoured["first"] == 1
 
 
-def test_a_promise_on_a_node_that_is_deleted_does_not_outlive_it() -> None:
+def test_a_reservation_on_a_node_that_is_deleted_does_not_outlive_it() -> None:
     of = reserved(pod("p"), A)
     of.node_gone(A)
     assert of.nodes.count == 2

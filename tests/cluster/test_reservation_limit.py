@@ -92,7 +92,7 @@ def test_reviews_in_any_name_do_not_make_the_cluster_look_full() -> None:
     assert sum(free(of, f"n{i}") for i in range(len(NODES))) == 8 * len(NODES)
 
 
-def test_a_promise_that_is_not_held_is_recognised_when_its_pod_is_seen() -> None:
+def test_a_declined_reservation_is_recognised_when_its_pod_is_seen() -> None:
     of = state(NODES)
     for i in range(FIRST):
         ask(of, f"forged-{i}", "n0", 0)

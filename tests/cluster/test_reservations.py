@@ -71,7 +71,7 @@ def test_a_burst_of_one_owner_is_reserved_seen_and_bound_without_counting_anythi
     assert of.ledger.honoured == {"first": 3, "ranked": 0, "other": 0, elsewhere: 3}
 
 
-def test_another_replica_learns_of_the_promise_when_the_pod_is_seen() -> None:
+def test_another_replica_learns_of_the_reservation_when_the_pod_is_seen() -> None:
     here, there = state(NODES, replica="here"), state(NODES, replica="there")
     stored = [admit(here, f"p{i}", PREFERRED) for i in range(4)]
     for made in stored:

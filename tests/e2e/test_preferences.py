@@ -171,7 +171,7 @@ async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     await api.create(pod("lonely", affinity=alone, nodeSelector={"kubernetes.io/hostname": "a-on-demand"}), name)
     await api.running(name, 1)
-    waited = 'gpu_admission_promises_total{end="unschedulable"}'
+    waited = 'gpu_admission_reservations_ended_total{end="unschedulable"}'
     before = installed.metrics()[waited]
     stored = await api.create(pod("late"), name)
     assert decision(stored)["units"]["nodeAffinity"] == ["required", "a-on-demand"]

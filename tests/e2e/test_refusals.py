@@ -84,8 +84,8 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
         trainer("16"),
         "validate",
         [
-            f'{LIMIT}: saw 16 nvidia.com/gpu in container "main", wanted at most 8, which is what the largest nodes have: sides-a, sides-b. '
-            "Ask for 8 or fewer, or use a Job of 2 × 8. [gpuFits]"
+            f'{LIMIT}: saw 16 nvidia.com/gpu in container "main", wanted at most 8, which is what the largest nodes have: '
+            "sides-a, sides-b. Ask for 8 or fewer, or use a Job of 2 × 8. [gpuFits]"
         ],
     ),
     "no GPUs": (

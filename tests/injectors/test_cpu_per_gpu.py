@@ -355,7 +355,8 @@ def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]
     assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and was reserved"
     assert server.validate(stored, namespace="fed")["warnings"] == [
-        'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main". Request at least cpu: "8" and memory: 32Gi. Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training.'
+        'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main". Request at least cpu: "8" and memory: 32Gi. '
+        "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training."
     ]
 
 

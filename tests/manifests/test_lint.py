@@ -52,6 +52,7 @@ ALLOWED = {
     "resourceslices": {"list", "watch"},
     "poddisruptionbudgets": {"list", "watch"},
     "horizontalpodautoscalers": {"list", "watch"},
+    "jobs": {"list", "watch"},
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},

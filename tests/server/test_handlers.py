@@ -64,6 +64,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         "strategy": "apart",
         "nodes": [["gpu-a1", 8, 0, -0.203], ["gpu-a2", 8, 0, -0.203], ["gpu-b1", 4, 0, -0.25]],
         "of": 3,
+        "by": ["allocation", "GPU metrics are off"],
         "asked": {GPU: 1},
     }
     assert response == {

@@ -330,7 +330,7 @@ async def test_reservations_in_any_name_change_little_for_others_and_end() -> No
     assert served.state.ledger.counts == Counts(0, 0)
 
 
-async def test_a_forged_refusal_takes_no_promise_back() -> None:
+async def test_a_forged_refusal_ends_no_reservation() -> None:
     served = Server()
     async with running(served.handlers.validate) as it, streams() as opened:
         opened.append(stranger := await dial(it, "127.0.7.2"))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import typer
 
 from webhook.cli.certs import certs
+from webhook.cli.explain import explain
 from webhook.cli.export import export
 from webhook.cli.lint import lint
 from webhook.cli.mutate import mutate
@@ -20,7 +21,7 @@ from webhook.cli.units import units
 from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(pending, nodes, snapshot, mutate, validate),
+    *(explain, pending, nodes, snapshot, mutate, validate),
     *(lint, units, export, certs, serve),
 )
 app = typer.Typer(

@@ -103,8 +103,8 @@ class Process:
             "choices", "Where pods with a reservation were bound.", "outcome", lambda: state.ledger.honoured
         )
         declined = "Reservations not made: too many of the same owner, or of owners without pods, are open."
-        metrics.counters("promises_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
-        metrics.counters("promises", "How reservations ended.", "end", lambda: state.ledger.ended)
+        metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
+        metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
         metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)

@@ -64,13 +64,13 @@ def test_without_names_nothing_tells_whose_it_is_and_the_answers_are_the_same(tm
 
 
 @pytest.mark.parametrize(
-    ("created", "promised"),
+    ("created", "reserved"),
     [
         pytest.param("2026-11-18T11:06:30Z", 2, id="a pod that came a moment ago"),
         pytest.param("2026-11-18T10:00:00Z", 0, id="one that waits for an hour"),
     ],
 )
-def test_promises_are_as_old_as_their_pods(tmp_path: Path, created: str, promised: int) -> None:
+def test_reservations_are_as_old_as_their_pods(tmp_path: Path, created: str, reserved: int) -> None:
     assert seconds("2026-11-18T11:06:40Z") == TAKEN
     preferred = [
         {
@@ -85,8 +85,8 @@ def test_promises_are_as_old_as_their_pods(tmp_path: Path, created: str, promise
     assert found[0]["gpus"]["nvidia.com/gpu"] == {
         "total": 8,
         "allocated": 0,
-        "promised": promised,
-        "free": 8 - promised,
+        "reserved": reserved,
+        "free": 8 - reserved,
     }
 
 

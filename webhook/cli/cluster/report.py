@@ -41,7 +41,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     """Of the nodes of these names, in their order."""
     unhealthy = _unhealthy(snapshot, policy)
     state = snapshot.state
-    state.view(snapshot.taken)  # ends the promises whose time is over
+    state.view(snapshot.taken)  # ends the reservations that have expired
     columns = state.nodes.columns
     resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
     found = []
@@ -54,8 +54,8 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             allocated = sum(pod["gpus"].get(resource, 0) for pod in pods)
             if total or allocated:
                 free = int(columns.free[resource][row])
-                promised = total - allocated - free
-                gpus[resource] = {"total": total, "allocated": allocated, "promised": promised, "free": max(0, free)}
+                reserved = total - allocated - free
+                gpus[resource] = {"total": total, "allocated": allocated, "reserved": reserved, "free": max(0, free)}
         health = health_of(node, gpus, name in unhealthy)
         found.append(
             {
@@ -116,7 +116,19 @@ def record_of(pod: Pod) -> dict[str, Any]:
         found = orjson.loads(annotations_of(pod).get(DECISION, "{}"))
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if _is_record(found) else {}
+
+
+def _is_record(found: Any) -> bool:
+    """Whether it has the form of a decision: anybody can write an annotation."""
+    if not isinstance(found, dict) or not isinstance(found.get("units", {}), dict):
+        return False
+    entries = [(found.get("nodes", []), (str, int, int, (int, float))), (found.get("rejected", []), (str, int))]
+    return all(
+        isinstance(listed, list)
+        and all(isinstance(e, list) and len(e) == len(kinds) and all(map(isinstance, e, kinds)) for e in listed)
+        for listed, kinds in entries
+    )
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:

@@ -61,7 +61,7 @@ class Snapshot:
 
     @cached_property
     def state(self) -> ClusterState:
-        """As a replica of the webhook would have it that has just listed all. Promises that are over are not in it.
+        """As a replica of the webhook would have it that has just listed all. Reservations that have expired are not in it.
 
         Raises BadInput, which names the object that is wrong.
         """

@@ -34,7 +34,7 @@ class Situation:
         self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
         self.capacity = {name: array[: columns.rows] for name, array in columns.capacity.items()}
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
-        """As the scheduler counts: our promises are not its."""
+        """As the scheduler counts: it does not know our reservations."""
         self.domains: dict[str, list[str]] = {}
         """The values of labels by row, for those that were asked for."""
         self._named: dict[bytes, tuple[str, ...]] = {}
