@@ -55,7 +55,7 @@ _TOGETHER = (
     *("TFJob", "JAXJob", "XGBoostJob", "PaddleJob", "TrainJob", "TrainingRuntime", "AppWrapper"),
 )
 _LARGEST = 32 << 10
-"""Characters of all arguments of a container that are looked at."""
+"""Characters of all arguments of a pod that are looked at."""
 _REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 
@@ -69,6 +69,8 @@ class GpuParallelism(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:
+            return
+        if sum([len(word) for c in context.containers(pod) for word in _words(c.spec)]) > _LARGEST:
             return
         together = _work_together(context)
         for container in context.containers(pod):
@@ -130,11 +132,8 @@ def _mismatch(options: Mapping[str, tuple[str, int | None]], gpus: int, together
 def _options(spec: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, tuple[str, int | None]]:
     """The options that say a number of GPUs, by one name for all spellings: as written, and the number; None where it is not
     known, or written twice: of two programs."""
-    words = [word for part in ("command", "args") for word in spec.get(part) or () if isinstance(word, str)]
     found: dict[str, tuple[str, int | None]] = {}
-    if sum(map(len, words)) > _LARGEST:
-        return found
-    words = [each for word in words for each in _split(word)]
+    words = [each for word in _words(spec) for each in _split(word)]
     for word, following in pairwise([*words, ""]):
         option, equals, value = word.partition("=")
         name = _ALIASES.get(option.lstrip("-").replace("_", "-")) if option.startswith("-") else None
@@ -145,6 +144,10 @@ def _options(spec: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str,
             said, number = f"{option[:64]}={value[:16]}" if equals else f"{option[:64]} {value[:16]}", _number(value)
             found[name] = (said, None if name in found else number)
     return found
+
+
+def _words(spec: Mapping[str, Any]) -> list[str]:
+    return [word for part in ("command", "args") for word in spec.get(part) or ()]
 
 
 def _split(word: str) -> list[str]:
