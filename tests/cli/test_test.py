@@ -36,7 +36,7 @@ def case(made: Any, **expect: Any) -> dict[str, Any]:
             case(
                 pod("one", 1, hostPID=True),
                 result="refused",
-                findings=["hostNamespaces", "cpuPerGpu"],
+                findings=["hostNamespaces"],
                 message="spec.hostPID",
             ),
             id="refused",
@@ -67,7 +67,7 @@ def test_a_case_that_is_as_expected(tmp_path: Path, made: Any) -> None:
     [
         pytest.param(case(pod("one", 1), result="refused"), "result: expected refused, it is allowed", id="a result"),
         pytest.param(
-            case(pod("one", 1), findings=["gpuLimit"]), "findings: expected gpuLimit; found cpuPerGpu: ", id="findings"
+            case(pod("one", 1), findings=["gpuLimit"]), "findings: expected gpuLimit; found none: ", id="findings"
         ),
         pytest.param(case(pod("one", 1), message="no such"), "message: expected 'no such' in ", id="a message"),
         pytest.param(

@@ -135,9 +135,8 @@ def _compared(
     expect: Expected, before: dict[str, Any], judged: offline.Result, changed: offline.Result
 ) -> Iterator[str]:
     decision, after = judged.decision, changed.pod
-    told = "; ".join(
-        [*filter(None, [decision.message]), *[f.message for _, _, f in decision.findings], *decision.warnings]
-    )
+    found = [decision.message] if decision.message else [finding.message for _, _, finding in decision.findings]
+    told = "; ".join([*found, *decision.warnings])
     result = (
         "refused" if decision.message or any(action == "foretold" for _, action, _ in decision.findings) else "allowed"
     )
