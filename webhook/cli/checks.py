@@ -120,7 +120,7 @@ def _network(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _lacking(check: str, text: str, where: str) -> Result:
-    return Result(check, "warn", text, f"kubectl apply what manifests/{where} has")
+    return Result(check, "warn", text, f"install it: manifests/{where}")
 
 
 def _namespaces(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:

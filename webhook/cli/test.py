@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -17,7 +16,7 @@ from webhook.cli import offline, options
 from webhook.cli.cluster.files import read_snapshot
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.options import Format
-from webhook.cli.printing import document, show
+from webhook.cli.printing import diff, document, show
 from webhook.cli.terminal import REFUSED, policy_named, read, say
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.framework.interface import Settings
@@ -149,10 +148,10 @@ def _compared(
     if expect.message is not None and expect.message not in told:
         yield f"message: expected {expect.message!r} in {told!r}"
     if expect.unchanged and before != after:
-        yield from _diff(before, after)
+        yield from diff(before, after)
     if expect.pod is not None and (part := _part(expect.pod, after)) != expect.pod:
         yield "pod: - expected, + found"
-        yield from _diff(expect.pod, part)
+        yield from diff(expect.pod, part)
     placement = changed.decision.placement
     node = placement.nodes[0].node if placement is not None and placement.nodes else ""
     if expect.node not in (None, node):
@@ -167,11 +166,6 @@ def _part(wanted: Any, seen: Any) -> Any:
     if isinstance(wanted, list) and isinstance(seen, list):
         return [_part(value, seen[at]) for at, value in enumerate(wanted) if at < len(seen)]
     return seen
-
-
-def _diff(before: Any, after: Any) -> Iterator[str]:
-    lines = list(difflib.unified_diff(to_yaml(before).splitlines(), to_yaml(after).splitlines(), lineterm="", n=1))
-    yield from [line for line in lines[2:] if not line.startswith("@@")]
 
 
 def _policy(case: Case, folder: Path) -> Policy:
