@@ -89,6 +89,7 @@ class ClusterFacts:
     fresh: bool = True
     gpu_metrics: MetricsStatus = field(default_factory=MetricsStatus)
     elastic: bool = False
+    dra_drivers: tuple[str, ...] = ()
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     knows_priority_classes: bool = True
     offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -11,9 +11,10 @@ from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
 from webhook.admission import policy_configmap
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
+from webhook.injectors.priority_class import PriorityClassName
 from webhook.kube.review import Request
 
-SHIPPED_CLASSES = classes("gpu-inference", "gpu-training", "gpu-development")
+SHIPPED_CLASSES = classes(*PriorityClassName().classes.values())
 CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
 
 

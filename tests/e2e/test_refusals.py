@@ -204,11 +204,17 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
         asking({"nvidia.com/mig-1g.10gb": "1"}),
         [
             'gpuFits: 1 nvidia.com/mig-1g.10gb in container "main". Ask for nvidia.com/gpu, which is the nearest, or ask those '
-            "who run this cluster."
+            "who run this cluster. Wanted a resource that some node has: nvidia.com/mig-1g.10gb is on no node; nodes have "
+            "nvidia.com/gpu."
         ],
     ),
     "more parallelism than GPUs": (
-        trainer("4", container={"args": ["--tensor-parallel-size=8"]}),
+        trainer(
+            container={
+                "args": ["--tensor-parallel-size=8"],
+                "resources": {"limits": {GPU: "4"}, "requests": {"cpu": "32", "memory": "128Gi"}},
+            }
+        ),
         [
             'gpuParallelism: --tensor-parallel-size=8 beside 4 GPUs in container "main". Ask for 8 GPUs, or write 4. Wanted the '
             "same number: the program would fail once it has started."

@@ -53,6 +53,8 @@ ALLOWED = {
     "poddisruptionbudgets": {"list", "watch"},
     "horizontalpodautoscalers": {"list", "watch"},
     "jobs": {"list", "watch"},
+    "persistentvolumeclaims": {"list", "watch"},
+    "persistentvolumes": {"list", "watch"},
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},
@@ -208,10 +210,11 @@ def test_priority_classes_of_the_policy_are_installed_and_ordered() -> None:
     classes = {found["metadata"]["name"]: found for found in shipped("PriorityClass")}
     wanted = Policy.of(PolicyFile()).file.profiles["default"].injectors.priority_class.classes
     assert set(classes) == set(wanted.values())
-    values = [classes[wanted[workload]]["value"] for workload in ("inference", "training", "development")]
+    tiers = ("inference-critical", "inference", "service", "training", "development")
+    values = [classes[wanted[workload]]["value"] for workload in tiers]
     assert values == sorted(values, reverse=True)
     preempting = [name for name, found in classes.items() if found["preemptionPolicy"] != "Never"]
-    assert preempting == [wanted["inference"]]
+    assert preempting == [wanted["inference-critical"], wanted["inference"]]
     assert not [name for name, found in classes.items() if found.get("globalDefault")]
 
 

@@ -34,13 +34,12 @@ BAD = {
     ),
     "a class in a rule": (
         "profiles: {default: {rules: {pdbMissing: {classes: [inference, serving]}}}}",
-        f'line 1: profiles.default.rules.pdbMissing.classes[1]: {CLASS} "serving"; '
-        "`classes` makes inference, training, development",
+        f'line 1: profiles.default.rules.pdbMissing.classes[1]: {CLASS} "serving"; did you mean "service"?',
     ),
     "a class in a preference": (
         "profiles: {default: {placement: {preferences: [{classes: [x], nodes: [{key: a, values: [b]}]}]}}}",
         f'line 1: profiles.default.placement.preferences[0].classes[0]: {CLASS} "x"; '
-        "`classes` makes inference, training, development",
+        "`classes` makes inference-critical, inference, training, development, service",
     ),
     "a class that gets a PriorityClass": (
         "profiles: {default: {injectors: {priorityClass: {classes: {inferense: high}}}}}",

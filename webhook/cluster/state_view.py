@@ -110,6 +110,10 @@ class StateView:
             ("elastic",), lambda: self._state.nodes.labels.any_of(POOL_LABELS)
         )
 
+    @property
+    def dra_drivers(self) -> tuple[str, ...]:
+        return self._state.slices.drivers
+
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._kept(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
 

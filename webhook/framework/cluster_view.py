@@ -84,6 +84,10 @@ class Cluster(Protocol):
     def elastic(self) -> bool:
         """Whether GPUs may come that no node offers now: nodes come from an autoscaled pool, or DRA serves GPUs."""
 
+    @property
+    def dra_drivers(self) -> tuple[str, ...]:
+        """The drivers of GPUs that ResourceSlices name: "gpu.nvidia.com". Sorted."""
+
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
 
@@ -128,7 +132,8 @@ class Obstacle(NamedTuple):
     """Why no node could take a pod even if all nodes were up and empty: one cause."""
 
     cause: str
-    """`gpus`, `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource that is short."""
+    """`gpus`, `shared` (only as shares), `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource
+    that is short."""
     about: str
     """The resource, or the field of the pod."""
     seen: str

@@ -50,7 +50,8 @@ class Health(Settings):
 
 
 class Gangs(Settings):
-    """Pods that work together go near the first of them."""
+    """Pods that work together go near the first of them. Where it is known how many there are (a Job says it, and the pods of a
+    LeaderWorkerSet and of a PyTorchJob), the first goes where all of them have room."""
 
     enabled: bool = True
     kinds: tuple[str, ...] = (
@@ -119,7 +120,7 @@ class PlacementSettings(Settings):
     """The `placement` of a profile."""
 
     strategies: dict[str, StrategyName] = Field(
-        default={"inference": "apart"},
+        default={"inference-critical": "apart", "inference": "apart", "service": "apart"},
         description="Class of workload: "
         + " | ".join(f"{name} ({strategy.meaning})" for name, strategy in STRATEGIES.items())
         + " | off (leave it to the scheduler)",
