@@ -73,6 +73,31 @@ def test_slots_never_raise_what_the_largest_node_has(
     assert view.resources()[GPU] == largest[0][1]
 
 
+TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "made", "only"),
+    [
+        pytest.param([node("a")], pod("p", 2), False, id="no GPU is shared"),
+        pytest.param([sliced("a"), node("b")], pod("p", 2), False, id="whole ones are there"),
+        pytest.param([sliced("a"), node("b")], pod("p", 8), False, id="all of a whole node"),
+        pytest.param([sliced("a")], pod("p", 2), True, id="no whole ones"),
+        pytest.param([sliced("a"), node("b", 1)], pod("p", 2), True, id="too few whole ones"),
+        pytest.param([sliced("a"), node("b")], pod("p", 64), False, id="neither nor"),
+        pytest.param([sliced("a"), node("b")], pod("p", 2, nodeSelector={STRATEGY: "time-slicing"}), True, id="chosen"),
+        pytest.param([sliced("a"), node("b", taints=[TAINT])], pod("p", 2), True, id="a taint keeps it from the rest"),
+        pytest.param([sliced("a"), node("b", cordoned=True)], pod("p", 2), False, id="whole ones that come back"),
+        pytest.param([sliced("a")], pod("p", 0), False, id="no GPU is asked for"),
+        pytest.param([sliced("a")], pod("p", 2, schedulerName="other"), False, id="somebody else's to say"),
+    ],
+)
+def test_whether_a_pod_goes_to_slots_or_nowhere(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
+    of = state(nodes)
+    causes = [obstacle.cause for obstacle in placer(of).obstacles(made, of.view(0), DEFAULTS, GPUS)]
+    assert ("shared" in causes) is only
+
+
 def test_a_whole_node_is_one_whose_gpus_nobody_shares() -> None:
     """One in twenty whole nodes is kept: 32 free slots are none of them."""
     of = state([*[sliced(f"s{n}") for n in range(40)], *[node(f"w{n:02}") for n in range(20)]])
