@@ -198,3 +198,11 @@ def test_a_gang_that_asks_for_a_resource_on_no_node_is_left_without_a_node_and_n
         part["vpc.amazonaws.com/efa"] = "1"
     placement = placer(of).place(made, of.view(0), DEFAULTS, "pack", GPUS)
     assert (placement.nodes, placement.reason) == ((), "no node fits")
+
+
+def test_a_workload_of_another_kind_is_known_by_what_was_said_when_it_was_made() -> None:
+    of = state(
+        [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
+    )
+    of.jobs.admitted("team-a/PyTorchJob/gang", 2)
+    assert {run(of, member("one", kind="PyTorchJob")), run(of, member("two", kind="PyTorchJob"))} == {"c", "d"}
