@@ -61,7 +61,7 @@ class Ranking:
         if len(rows) > 4 * self.count:
             known = score[rows]
             rows = rows[known >= np.partition(known, -self.count)[-self.count]]
-        order = np.lexsort((self.fleet.by_name[rows], -score[rows]))
+        order = np.lexsort((self.fleet.by_name[rows], self.columns.share[rows], -score[rows]))
         return rows[order[: self.count]]
 
     def seen(self, number: int) -> None:

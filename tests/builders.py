@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from webhook.framework.cluster_view import Autoscaler, PriorityClass, Taint, Workload
+from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint, Workload
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.kube.pod import Pod, gpu_names, owner
@@ -87,7 +87,9 @@ class ClusterFacts:
     """What units see of a cluster, as plain values."""
 
     fresh: bool = True
+    gpu_metrics: MetricsStatus = field(default_factory=MetricsStatus)
     elastic: bool = False
+    dra_drivers: tuple[str, ...] = ()
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     knows_priority_classes: bool = True
     offers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -51,7 +51,13 @@ NOW = 100.0
 def cluster() -> ClusterState:
     """Three nodes with GPUs, the priority classes of the policy, and a namespace for each profile."""
     made = state(NODES, now=NOW)
-    for name, value in (("gpu-inference", 3), ("gpu-training", 2), ("gpu-development", 1), ("everyday", 0)):
+    for name, value in (
+        ("gpu-inference", 3),
+        ("gpu-service", 2),
+        ("gpu-training", 2),
+        ("gpu-development", 1),
+        ("everyday", 0),
+    ):
         made.priority_classes.seen({"metadata": {"name": name}, "value": value, "globalDefault": name == "everyday"})
     made.namespaces.seen({"metadata": {"name": "plain"}})
     made.namespaces.seen({"metadata": {"name": "odd", "labels": {PROFILE_LABEL: "no such"}}})

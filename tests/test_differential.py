@@ -68,7 +68,7 @@ def test_a_change_of_policy_or_of_what_units_read_is_seen_at_once() -> None:
     assert _toleration(server.mutate(replica(1)))
     for n in NODES:  # no node has a taint any more
         server.state.node_seen(n | {"spec": {}})
-    server.state.priority_classes.gone("gpu-inference")
+    server.state.priority_classes.gone("gpu-service")
     assert any("does not exist" in text for text in server.mutate(replica(2))["warnings"])
     server.state.namespaces.seen({"metadata": {"name": "default"}})
     assert server.mutate(replica(3)) == {"uid": "u-1", "allowed": True}, "it has not opted in any more"

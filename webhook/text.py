@@ -84,6 +84,15 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, few, n=1, cutoff=0.6)), None)
 
 
+def one_slip(word: str, known: str) -> bool:
+    """Whether one letter is too many, missing or another, or two have changed places."""
+    if len(word) == len(known):
+        differ = [(a, b) for a, b in zip(word, known, strict=True) if a != b]
+        return len(differ) == 1 or (len(differ) == 2 and differ[0] == differ[1][::-1])
+    longer, shorter = (word, known) if len(word) > len(known) else (known, word)
+    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
+
+
 class Hint(NamedTuple):
     """What to do next, where it depends on which name is nearest: looked for when it is shown, and not for what is not."""
 

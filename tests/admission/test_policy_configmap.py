@@ -11,9 +11,10 @@ from tests.builders import EMPTY, TWO_NODES, UNKNOWN, ClusterFacts, classes
 from webhook.admission import policy_configmap
 from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
+from webhook.injectors.priority_class import PriorityClassName
 from webhook.kube.review import Request
 
-SHIPPED_CLASSES = classes("gpu-inference", "gpu-training", "gpu-development")
+SHIPPED_CLASSES = classes(*PriorityClassName().classes.values())
 CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
 
 
@@ -36,7 +37,7 @@ def test_the_end_of_the_config_map_is_not_its_business() -> None:
 GOOD = {
     "all defaults": ("{}", CLUSTER),
     "a cluster that is not known yet": (
-        "profiles: {default: {injectors: {priorityClass: {classes: {a: b}}}}}",
+        "profiles: {default: {injectors: {priorityClass: {classes: {inference: b}}}}}",
         UNKNOWN,
     ),
     "a cluster without nodes": (
@@ -44,7 +45,7 @@ GOOD = {
         replace(EMPTY, priority_classes=SHIPPED_CLASSES),
     ),
     "a class of an injector that is off": (
-        "profiles: {default: {injectors: {priorityClass: {enabled: false, classes: {a: b}}}}}",
+        "profiles: {default: {injectors: {priorityClass: {enabled: false, classes: {inference: b}}}}}",
         CLUSTER,
     ),
     "a taint for GPUs of a vendor that may come": (
@@ -65,14 +66,6 @@ def test_nothing_is_said_about(text: str, cluster: ClusterFacts) -> None:
 
 
 LACKING = {
-    "classes of workload that no pod is of": (
-        "profiles: {default: {placement: {preferences: [{classes: [trainning, training, none, x],"
-        " nodes: [{key: nvidia.com/gpu.product, operator: Exists}]}]}}}",
-        [
-            'placement.preferences: no pod is of the class "trainning"; did you mean "training"?',
-            'placement.preferences: no pod is of the class "x"',
-        ],
-    ),
     "a priority class": (
         "profiles: {default: {injectors: {priorityClass: {classes: {inference: gpu-inferrence, training: top}}}}}",
         [

@@ -224,7 +224,8 @@ def test_the_field_of_a_line_is_that_of_the_pod() -> None:
 
 
 def test_what_the_pod_hook_would_change_is_said() -> None:
-    told = warnings_of(validated(asked(deployment()), policy()))
+    labelled = deployment(labels={"workload-type": "inference"})
+    told = warnings_of(validated(asked(labelled), policy()))
     assert "its pods will get: tolerations, priorityClass, topologySpread" in told
 
 

@@ -193,7 +193,7 @@ def test_priority_classes_and_namespaces_are_kept_by_name() -> None:
 
 
 def use(**known: Any) -> Any:
-    return UNKNOWN_USE._replace(**known)
+    return UNKNOWN_USE._replace(known=8, **known)
 
 
 def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:

@@ -21,7 +21,6 @@ from webhook.cluster.utilisation import (
     Reading,
     Sample,
     Utilisation,
-    idle_gpus,
 )
 
 SETTINGS = GpuMetricsSettings(source="dcgm")
@@ -88,7 +87,7 @@ def test_a_number_that_is_no_measurement_is_counted_and_changes_nothing(
 def test_a_gpu_whose_utilisation_is_not_known_is_not_counted_at_all() -> None:
     utilisation = seen(gpu(utilisation=None))
     assert utilisation.node("a").measured == 0
-    assert not utilisation.status(START).fresh
+    assert utilisation.status(START).reason
 
 
 def test_the_utilisation_of_a_mig_instance_is_not_believed() -> None:
@@ -230,7 +229,7 @@ def test_a_split_gpu_inherits_nothing_from_a_gpu_that_had_its_row_before() -> No
     utilisation = seen(gpu("gone", temperature=99.0, sick=1.0))
     utilisation.refresh(START + 181)
     utilisation.observe(gpu("a", instance="1", engine=0.0, temperature=None), START + 200)
-    assert utilisation.node("a") == pytest.approx(NodeUse(1, 1, 0.0, NAN, 0, 0, 0), nan_ok=True)
+    assert utilisation.node("a") == pytest.approx(NodeUse(1, 1, 0.0, NAN, 0, 0, 0, 0, 1), nan_ok=True)
 
 
 def test_a_gpu_without_utilisation_is_judged_by_its_engine() -> None:
@@ -286,13 +285,13 @@ def test_the_status_says_why_there_is_nothing_to_rank_by(
     if observed:
         utilisation.observe(gpu(), START)
     status = utilisation.status(START + (age or 0.0))
-    assert (status.reason, status.age, status.fresh) == (reason, age, reason == "")
+    assert (status.reason, status.age) == (reason, age)
 
 
 def test_answers_without_a_gpu_do_not_keep_old_samples_fresh() -> None:
     utilisation = seen(gpu())
     utilisation.observe([], START + 181)
-    assert not utilisation.status(START + 181).fresh
+    assert utilisation.status(START + 181).reason
     assert utilisation.node("a") == UNKNOWN
 
 
@@ -309,7 +308,7 @@ def test_a_gpu_that_comes_back_starts_a_new_history() -> None:
     utilisation = seen(gpu(utilisation=95.0))
     utilisation.refresh(START + 181)
     utilisation.observe(gpu(utilisation=0.0), START + 200)
-    assert utilisation.node("a") == NodeUse(1, 1, 0.0, 40.0, 0, 0, 0)
+    assert utilisation.node("a") == NodeUse(1, 1, 0.0, 40.0, 0, 0, 0, 0, 1)
 
 
 def test_nodes_that_come_and_go_do_not_fill_the_memory() -> None:
@@ -367,22 +366,6 @@ def test_another_source_starts_from_nothing_and_takes_back_what_was_told() -> No
     utilisation.configure(GpuMetricsSettings())
     assert utilisation.changes() == [("a", UNKNOWN)]
     assert (utilisation.gpus, utilisation.status(START).reason) == (0, "GPU metrics are off")
-
-
-@pytest.mark.parametrize(
-    ("use", "total", "free", "idle"),
-    [
-        pytest.param(NodeUse(8, 0, 0.9, 70.0, 0, 0, 0), 8, 3, 0, id="all measured and busy: a free one is not idle"),
-        pytest.param(UNKNOWN, 8, 3, 3, id="no metrics: what is not allocated"),
-        pytest.param(NodeUse(5, 2, 0.5, 70.0, 0, 0, 0), 8, 3, 5, id="only the allocated ones were measured"),
-        pytest.param(NodeUse(7, 7, 0.0, 40.0, 0, 0, 0), 8, 8, 8, id="one of eight not measured and not allocated"),
-        pytest.param(NodeUse(14, 14, 0.0, 40.0, 0, 0, 0), 8, 0, 8, id="never more than there are"),
-    ],
-)
-def test_what_is_neither_measured_nor_allocated_counts_as_idle(
-    use: NodeUse, total: float, free: float, idle: float
-) -> None:
-    assert idle_gpus(use, total, free) == idle
 
 
 # --- Settings ---------------------------------------------------------------------------------------------------------

@@ -72,20 +72,22 @@ async def test_a_deployment_with_only_a_gpu_limit_gets_every_injection_and_runs(
         assert resources["requests"]["nvidia.com/gpu"] == resources["limits"]["nvidia.com/gpu"] == "1"
         gpu_tolerations = [t for t in spec["tolerations"] if t["key"] == "nvidia.com/gpu"]
         assert gpu_tolerations == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-inference", 100000)
-        assert spec["preemptionPolicy"] == "PreemptLowerPriority"
+        assert (spec["priorityClassName"], spec["priority"]) == ("gpu-service", 10000)
+        assert spec["preemptionPolicy"] == "Never", "it is guessed to be a service"
         keys = [c["topologyKey"] for c in spec["topologySpreadConstraints"]]
         assert keys[0] == "kubernetes.io/hostname"
         assert all(c["labelSelector"]["matchLabels"] == {"app": "app"} for c in spec["topologySpreadConstraints"])
         assert sorted(preferred_nodes(found)) == sorted(names)
         record = decision(found)
-        assert (record["profile"], record["class"], record["strategy"]) == ("default", "inference", "apart")
+        assert (record["profile"], record["class"], record["strategy"]) == ("default", "service", "apart")
         assert [ranked[0] for ranked in record["nodes"]] == preferred_nodes(found)
         assert spec["nodeName"] in names
 
 
-async def test_training_never_preempts_and_inference_does(api: Api, team: str, nodes: MakeNodes) -> None:
+async def test_training_never_preempts_and_inference_by_its_label_does(api: Api, team: str, nodes: MakeNodes) -> None:
     await nodes("two-node")
+    serving = (await api.create(pod("serve", labels={"workload-type": "inference"}), team, dryRun="All"))["spec"]
+    assert (serving["priorityClassName"], serving["preemptionPolicy"]) == ("gpu-inference", "PreemptLowerPriority")
     await api.create(job("train", 1), team)
     (found,) = await api.running(team, 1)
     spec = found["spec"]

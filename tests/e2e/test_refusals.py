@@ -84,8 +84,8 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
         trainer("16"),
         "validate",
         [
-            f'{LIMIT}: saw 16 in container "main", wanted at most 8, which is what the largest nodes have: sides-a, sides-b. '
-            "Ask for 8 or fewer, or use a Job of 2 × 8. [gpuFits]"
+            f'{LIMIT}: saw 16 nvidia.com/gpu in container "main", wanted at most 8, which is what the largest nodes have: '
+            "sides-a, sides-b. Ask for 8 or fewer, or use a Job of 2 × 8. [gpuFits]"
         ],
     ),
     "no GPUs": (
@@ -96,32 +96,12 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
             "GPUs. Ask for 1, or remove the line and set NVIDIA_VISIBLE_DEVICES to void. [gpuZero]"
         ],
     ),
-    "a model that is spelt otherwise": (
-        trainer(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80G"}),
-        "validate",
-        [
-            'spec.nodeSelector[nvidia.com/gpu.product]: saw "NVIDIA-A100-SXM4-80G", wanted a model that some node has: '
-            "NVIDIA-A100-SXM4-80GB. Choose NVIDIA-A100-SXM4-80GB, which is the nearest that exists. [gpuNames]",
-            "spec: saw a pod that no node could take even if it were empty (0/2 nodes: 2 node selector does not match), wanted "
-            "a pod that fits a node. Ask for less of what is short, or loosen what keeps the pod off the other nodes. "
-            "[gpuFits]",
-        ],
-    ),
-    "a MIG profile that no node offers": (
-        asking({"nvidia.com/mig-1g.10gb": "1"}),
-        "validate",
-        [
-            'spec.containers[0].resources.limits[nvidia.com/mig-1g.10gb]: saw nvidia.com/mig-1g.10gb in container "main", '
-            "wanted a GPU resource that some node has: nvidia.com/gpu. Ask for nvidia.com/gpu, which is the nearest that exists. "
-            "[gpuNames]"
-        ],
-    ),
     "more memory than any node has beside its GPUs": (
         trainer("8", container={"resources": {"limits": {GPU: "8"}, "requests": {"cpu": "64", "memory": "2Ti"}}}),
         "validate",
         [
-            "spec: saw a pod that no node could take even if it were empty (0/2 nodes: 2 too little memory), wanted a pod that "
-            "fits a node. Ask for less of what is short, or loosen what keeps the pod off the other nodes. [gpuFits]"
+            "spec: saw a pod that asks 2048Gi memory with 8 GPUs, wanted what some node has; the largest node with 8 has 1024Gi: "
+            "sides-a, sides-b. Ask for at most 1024Gi memory. [gpuFits]"
         ],
     ),
     "a priority class that is kept for the system": (
@@ -189,30 +169,62 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
     "the host's shared memory": (
         trainer(hostIPC=True),
         [
-            "hostNamespaces: hostIPC true; wanted false: it shares memory with all pods of the node, and reaches its MPS server"
+            "hostNamespaces: hostIPC true. Remove it; for shared memory mount an emptyDir with medium Memory at /dev/shm. "
+            "Wanted false: it shares memory with all pods of the node, and reaches its MPS server."
         ],
     ),
     "GPUs chosen by hand": (
         trainer(**env(CUDA_VISIBLE_DEVICES="2,3")),
         [
-            'cudaVisibleDevices: CUDA_VISIBLE_DEVICES="2,3" in container "main" with 1 GPU; wanted no such variable: a container '
-            "see…"
+            'cudaVisibleDevices: CUDA_VISIBLE_DEVICES="2,3" in container "main" with 1 GPU. Remove it. Wanted no such variable: '
+            "a container sees its own GPUs, numbered from 0."
         ],
     ),
     "hungry GPUs, and training that starts again": (
         trainer(restartPolicy="Always", container={"resources": {"limits": {GPU: "2"}, "requests": {"cpu": "1"}}}),
         [
-            'cpuPerGpu: 1 CPU and no memory for 2 GPUs in container "main"; wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for '
-            "training",
-            "restartPolicy: Always in a pod of class training; wanted OnFailure or Never: what is done would start again, and "
-            "hold i…",
+            'cpuPerGpu: 1 CPU and no memory for 2 GPUs in container "main". Request at least cpu: "16" and memory: 64Gi. '
+            "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training.",
+            "restartPolicy: Always in a pod of class training. Set restartPolicy to OnFailure or Never, or use a Job. Wanted "
+            "OnFailure or Never: what is done would start again, and hold its GPUs.",
         ],
     ),
     "a pod without a GPU that goes to GPU nodes": (
         trainer(tolerations=[{"key": GPU, "operator": "Exists"}], container={"resources": {}}),
         [
-            'cpuPodOnGpuNode: a toleration of "nvidia.com/gpu" in a pod that asks for no GPU; wanted none for GPU nodes: their '
-            "CPUs …"
+            'cpuPodOnGpuNode: a toleration of "nvidia.com/gpu" in a pod that asks for no GPU. Remove it, or ask for a GPU in '
+            "the limits of a container. Wanted none for GPU nodes: their CPUs and memory are for pods with GPUs."
+        ],
+    ),
+    "a model that is spelt otherwise: the label may come": (
+        trainer(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80G"}),
+        ["gpuFits: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80G. Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB."],
+    ),
+    "a MIG profile that no node offers": (
+        asking({"nvidia.com/mig-1g.10gb": "1"}),
+        [
+            'gpuFits: 1 nvidia.com/mig-1g.10gb in container "main". Ask for nvidia.com/gpu, which is the nearest, or ask those '
+            "who run this cluster. Wanted a resource that some node has: nvidia.com/mig-1g.10gb is on no node; nodes have "
+            "nvidia.com/gpu."
+        ],
+    ),
+    "more parallelism than GPUs": (
+        trainer(
+            container={
+                "args": ["--tensor-parallel-size=8"],
+                "resources": {"limits": {GPU: "4"}, "requests": {"cpu": "32", "memory": "128Gi"}},
+            }
+        ),
+        [
+            'gpuParallelism: --tensor-parallel-size=8 beside 4 GPUs in container "main". Ask for 8 GPUs, or write 4. Wanted the '
+            "same number: the program would fail once it has started."
+        ],
+    ),
+    "a name that only looks like a GPU's": (
+        asking({"nvdia.com/gpu": "1"}),
+        [
+            'gpuNames: nvdia.com/gpu in container "main". Write nvidia.com/gpu. Wanted nvidia.com/gpu: what stands there is no '
+            "GPU."
         ],
     ),
 }

@@ -178,10 +178,10 @@ def test_what_the_pod_hook_would_refuse_is_said_at_kubectl_apply(terminal: Termi
     said = terminal.apply("warn", deployment("thief", 0, **THIEF))
     assert said.out == "deployment.apps/thief created"
     assert said.lines == [
-        "Warning: hostNamespaces: its pods will be refused: hostPID true; wanted false: it shows the GPU processes of all pods "
-        "of the node",
-        'Warning: privileged: its pods will be refused: true in container "main"; wanted false: a privileged container sees '
-        "every GPU of …",
+        "Warning: hostNamespaces: its pods will be refused: hostPID true. Remove it; use shareProcessNamespace to see "
+        "the processes of this pod. Wanted false: it shows the GPU processes of all pods of the node.",
+        'Warning: privileged: its pods will be refused: true in container "main". Remove it; a GPU limit is all that a container '
+        "needs to use a GPU. Wanted false: a privileged container sees every GPU of the node.",
     ]
 
 
@@ -189,8 +189,8 @@ def test_a_priority_class_that_is_spelt_otherwise_is_seen_in_the_template(termin
     """Of a pod the API server says it first, without the name that was meant."""
     said = terminal.apply("warn", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
     assert said.lines == [
-        'Warning: priorityClass: its pods will be refused: priorityClassName "gpu-trainin"; wanted a PriorityClass of this '
-        "cluster: gpu-d…"
+        'Warning: priorityClass: its pods will be refused: priorityClassName "gpu-trainin". Write gpu-training if that is '
+        "meant, or remove the line. Wanted a PriorityClass of this cluster: gpu-development, gpu-inference, gpu-training."
     ]
     said = terminal.apply("deny", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
     assert "Write gpu-training if that is meant, or remove the line. [priorityClass]" in said.err
@@ -314,5 +314,5 @@ def test_a_custom_resource_is_judged_by_each_of_its_templates(terminal: Terminal
     obj = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
     told = terminal.apply("warn", obj)
     assert told.out == "raycluster.ray.io/ray created"
-    assert "its pods will be refused: workerGroupSpecs[1].template.spec.hostPID true; wanted false" in told.err
+    assert "its pods will be refused: workerGroupSpecs[1].template.spec.hostPID true. Remove it;" in told.err
     assert "- spec.workerGroupSpecs[1].template.spec.hostPID: saw true" in terminal.apply("deny", obj).err

@@ -10,7 +10,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import aiohttp
@@ -111,6 +113,26 @@ class Prometheus:
                     return list((await response.json())["data"]["result"]) if response.status == 200 else []
             except aiohttp.ClientError:
                 return []
+
+
+class Exporter(ThreadingHTTPServer):
+    """Serves `page`, or 503. In a thread: one Prometheus needs five seconds to start, so all tests share it."""
+
+    class RequestHandlerClass(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = self.server.page  # type: ignore[attr-defined]
+            self.send_response(503 if page is None else 200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")  # Prometheus 3 insists
+            self.end_headers()
+            self.wfile.write((page or "").encode())
+
+        def log_message(self, *unused: object) -> None:
+            pass
+
+    def __init__(self, page: str | None) -> None:
+        self.page = page
+        super().__init__(("127.0.0.1", 0), self.RequestHandlerClass)
+        Thread(target=self.serve_forever, daemon=True).start()
 
 
 _CONFIG = """

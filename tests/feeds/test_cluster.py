@@ -54,8 +54,8 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
     fake.put(NODES, name, spec={}, status=status)
 
 
-OPTIONAL = ("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "runtimeclasses")
-SLICES, BUDGETS, AUTOSCALERS, RUNTIMES = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
+OPTIONAL = ("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses")
+SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -64,23 +64,28 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(BUDGETS, "b", metadata={"namespace": "t"}, spec={"selector": {}})
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     fake.put(AUTOSCALERS, "h", metadata={"namespace": "t"}, spec={"maxReplicas": 9, "scaleTargetRef": target})
+    fake.put(JOBS, "j", metadata={"namespace": "t", "uid": "u"}, spec={"parallelism": 4})
     fake.put(RUNTIMES, "fast", handler="nvidia")
 
 
-def optional_facts(state: ClusterState) -> tuple[set[str], bool | None, Autoscaler | None, str | None]:
+Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None]
+
+
+def optional_facts(state: ClusterState) -> Facts:
     """What the state makes of `optional_objects`."""
     seen = state.view(time.monotonic())
     return (
         state.nodes.dra,
         seen.budget_covers("t", {}),
         seen.autoscaler_of("t", "Deployment", "web"),
+        state.jobs.pods("u"),
         seen.runtime_handler("fast"),
     )
 
 
-ALL_SEEN = {"a"}, True, Autoscaler("h", 9), "nvidia"
-NONE_THERE: tuple[set[str], bool | None, None, None] = set(), False, None, None
-NONE_KNOWN: tuple[set[str], bool | None, None, None] = set(), None, None, None
+ALL_SEEN: Facts = {"a"}, True, Autoscaler("h", 9), 4, "nvidia"
+NONE_THERE: Facts = set(), False, None, 0, None
+NONE_KNOWN: Facts = set(), None, None, 0, None
 
 
 def test_every_kind_that_freshness_needs_is_fed() -> None:
@@ -149,7 +154,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.news.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
-            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "fast"), strict=True):
+            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast"), strict=True):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)
 

@@ -76,7 +76,7 @@ async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(
         port = runner.addresses[0][1]
         force[0] = policy(source="dcgm", dcgm={"namespace": namespace, "port": port}, interval="1s", staleAfter="2s")
         await until(lambda: told)
-        assert told == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0)}
+        assert told == {"gpu-a-0": NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
         await running(api, "exporter-2", namespace, "gpu-a-2", app="nvidia-dcgm-exporter")
         await until(lambda: "gpu-a-2" in told)
         assert 'gpu_admission_gpu_metrics_polls_total{result="succeeded"}' in metrics.text().decode()

@@ -88,9 +88,9 @@ def test_no_page_raises(text: str) -> None:
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        pytest.param("dcgm-8-idle.txt", NodeUse(8, 8, 0.0, 32.0, 0, 0, 0), id="eight idle GPUs"),
-        pytest.param("dcgm-8-busy.txt", NodeUse(8, 0, 0.99, 68.0, 0, 0, 0), id="eight busy GPUs"),
-        pytest.param("dcgm-mig.txt", NodeUse(4, 2, 0.46, 61.0, 0, 0, 0), id="a whole GPU and one split in three"),
+        pytest.param("dcgm-8-idle.txt", NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8), id="eight idle GPUs"),
+        pytest.param("dcgm-8-busy.txt", NodeUse(8, 0, 0.99, 68.0, 0, 0, 0, 8, 8), id="eight busy GPUs"),
+        pytest.param("dcgm-mig.txt", NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4), id="a whole GPU and one split in three"),
     ],
 )
 def test_a_page_is_read(file: str, expected: NodeUse) -> None:

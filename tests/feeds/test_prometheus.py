@@ -9,15 +9,13 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from tests.feeds import prometheus_server
-from tests.feeds.prometheus_server import Prometheus
+from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_dcgm import pod
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
@@ -43,30 +41,9 @@ def program() -> str:
         pytest.skip(str(error))
 
 
-class Exporter(ThreadingHTTPServer):
-    """Serves `page`, or 503. In a thread: one Prometheus needs five seconds to start, so all tests share it."""
-
-    page: str | None = IDLE
-
-    class RequestHandlerClass(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            page = self.server.page  # type: ignore[attr-defined]
-            self.send_response(503 if page is None else 200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")  # Prometheus 3 insists
-            self.end_headers()
-            self.wfile.write((page or "").encode())
-
-        def log_message(self, *unused: object) -> None:
-            pass
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), self.RequestHandlerClass)
-        Thread(target=self.serve_forever, daemon=True).start()
-
-
 @pytest.fixture(scope="module")
 def shared(program: str) -> Iterator[tuple[Prometheus, Exporter]]:
-    with Exporter() as exporter:
+    with Exporter(IDLE) as exporter:
         with Prometheus(f"127.0.0.1:{exporter.server_address[1]}") as prometheus:
             yield prometheus, exporter
         exporter.shutdown()
@@ -120,7 +97,7 @@ async def test_idle_then_busy_then_a_pause_then_gone_then_stale(prometheus: Prom
     asking = Asking(prometheus.url)
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL == 0", 8)
     assert await asking.poll()
-    assert asking.told == {NODE: NodeUse(8, 8, 0.0, 32.0, 0, 0, 0)}
+    assert asking.told == {NODE: NodeUse(8, 8, 0.0, 32.0, 0, 0, 0, 0, 8)}
 
     exporter.page = BUSY
     await until(prometheus, "DCGM_FI_DEV_GPU_UTIL > 90", 8)
@@ -150,7 +127,7 @@ async def test_mig_instances_are_read_as_they_are_stored(prometheus: Prometheus,
     asking = Asking(prometheus.url)
     await until(prometheus, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 4)
     assert await asking.poll()
-    assert asking.told == {"gpu-m-0": NodeUse(4, 2, 0.46, 61.0, 0, 0, 0)}
+    assert asking.told == {"gpu-m-0": NodeUse(4, 2, 0.46, 61.0, 0, 0, 0, 2, 4)}
 
 
 async def test_a_node_is_found_by_the_address_of_its_exporter(prometheus: Prometheus, exporter: Exporter) -> None:

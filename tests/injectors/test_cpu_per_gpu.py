@@ -391,7 +391,9 @@ OWN_CLASSES = "classes: {notebook: {cpu: ['1', '2'], memory: [1Gi, 2Gi]}}"
     ],
 )
 def test_the_numbers_are_those_of_the_rule_unless_it_has_its_own(injector: str, cpu: dict[str, str]) -> None:
-    policy = Policy.load(f"profiles: {{default: {{injectors: {{cpuPerGpu: {{{injector}}}}}, {RULES}}}}}")
+    policy = Policy.load(
+        f"classes: [{{class: notebook}}]\nprofiles: {{default: {{injectors: {{cpuPerGpu: {{{injector}}}}}, {RULES}}}}}"
+    )
     fill = dict(policy.injectors("default"))["cpuPerGpu"]
     assert isinstance(fill, CpuPerGpuRequests)
     assert {name: per.cpu[0] for name, per in (fill.classes or {}).items()} == cpu

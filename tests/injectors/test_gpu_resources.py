@@ -82,7 +82,8 @@ def test_made_equal(resources: dict[str, Any], want: dict[str, Any], kind: str) 
     changed = after["spec"]["containers"][0] if kind == "containers" else after["spec"]["initContainers"][1]
     assert changed == asks(**want)
     filled = sum(map(len, want.values())) - sum(len(v or ()) for v in resources.values())
-    assert outcome == Outcome("filled", filled)
+    limits = set(want["limits"]) - set(resources.get("limits") or ())
+    assert outcome == Outcome("limitsFilled" if limits else "filled", filled)
 
 
 def test_a_sidecar_is_made_equal_too() -> None:

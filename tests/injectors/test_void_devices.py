@@ -44,7 +44,7 @@ def test_left_alone(before: Pod) -> None:
         ),
         pytest.param({"envFrom": [{"configMapRef": {"name": "x"}}]}, [VOID], id="envFrom loses against env"),
         pytest.param({"resources": {"limits": {"nvidia.com/gpu": 0}}}, [VOID], id="0 GPUs are none"),
-        pytest.param({"resources": {"limits": {"nvidia.com/gpumem": 1}}}, [VOID], id="GPU memory is no GPU"),
+        pytest.param({"resources": {"limits": {"nvidia.com/rdma-vf": 1}}}, [VOID], id="another device of the vendor"),
         pytest.param({"resources": {"claims": [{"name": "gpu"}]}}, [VOID], id="a claim, which CDI serves"),
     ],
 )

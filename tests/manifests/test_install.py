@@ -74,7 +74,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
         for r in rule["resources"]
     }
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
-    optional = {"horizontalpodautoscalers", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
+    optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
     assert resources == {"configmaps", "events", "profiles", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
@@ -194,6 +194,7 @@ DENIED = [
     ("create", "scheduling.k8s.io", "priorityclasses", "", ""),
     ("update", "policy", "poddisruptionbudgets", OTHER, "a"),
     ("update", "autoscaling", "horizontalpodautoscalers", OTHER, "a"),
+    ("update", "batch", "jobs", OTHER, "a"),
     ("create", "", "pods/eviction", OTHER, "a"),
     ("list", "resource.k8s.io", "resourceclaims", "", ""),
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", ""),
@@ -229,6 +230,8 @@ NEEDED = [
     ("watch", "policy", "poddisruptionbudgets", "", ""),
     ("list", "autoscaling", "horizontalpodautoscalers", "", ""),
     ("watch", "autoscaling", "horizontalpodautoscalers", "", ""),
+    ("list", "batch", "jobs", "", ""),
+    ("watch", "batch", "jobs", "", ""),
     ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
     ("get", "", "secrets", OWN, "gpu-admission-tls"),
     ("update", "", "secrets", OWN, "gpu-admission-tls"),

@@ -52,6 +52,7 @@ ALLOWED = {
     "resourceslices": {"list", "watch"},
     "poddisruptionbudgets": {"list", "watch"},
     "horizontalpodautoscalers": {"list", "watch"},
+    "jobs": {"list", "watch"},
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},
@@ -207,10 +208,11 @@ def test_priority_classes_of_the_policy_are_installed_and_ordered() -> None:
     classes = {found["metadata"]["name"]: found for found in shipped("PriorityClass")}
     wanted = Policy.of(PolicyFile()).file.profiles["default"].injectors.priority_class.classes
     assert set(classes) == set(wanted.values())
-    values = [classes[wanted[workload]]["value"] for workload in ("inference", "training", "development")]
+    tiers = ("inference-critical", "inference", "service", "training", "development")
+    values = [classes[wanted[workload]]["value"] for workload in tiers]
     assert values == sorted(values, reverse=True)
     preempting = [name for name, found in classes.items() if found["preemptionPolicy"] != "Never"]
-    assert preempting == [wanted["inference"]]
+    assert preempting == [wanted["inference-critical"], wanted["inference"]]
     assert not [name for name, found in classes.items() if found.get("globalDefault")]
 
 

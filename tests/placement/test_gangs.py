@@ -170,3 +170,22 @@ def test_a_weight_that_the_api_server_refuses_does_not_count() -> None:
         wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
         assert placer(of).place(pod("p", affinity=wish), of.view(0), DEFAULTS, "pack", GPUS).nodes[0].node == "0a"
     assert GPU in of.nodes.columns.free
+
+
+# --- how many there are, as the Job says ------------------------------------------------------------------------------
+
+
+def test_a_job_of_known_size_begins_in_the_domain_that_holds_all() -> None:
+    of = state(
+        [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
+    )
+    metadata = {"name": "train", "namespace": "team-a", "uid": "gang"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 2}}], 0)
+    assert {run(of, member("one")), run(of, member("two"))} == {"c", "d"}
+
+
+def test_what_the_pod_says_counts_before_what_its_job_says() -> None:
+    of = racks(8, 4)
+    metadata = {"name": "train", "namespace": "team-a", "uid": "gang"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 9}}], 0)
+    assert run(of, member("one", 4, size=2)) in ("1a", "1b")

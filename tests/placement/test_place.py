@@ -366,7 +366,7 @@ def test_a_wish_that_no_node_grants_changes_nothing() -> None:
 @pytest.mark.parametrize("strategy", ["spread", "pack"])
 def test_nodes_that_gpu_metrics_advise_against_come_last(strategy: str) -> None:
     of = state([node("a"), node("b"), node("c")], [pod("x", 2, on="c", owner="o")])
-    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1))
+    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1, known=8))
     placement = placed(of, pod("p", owner="o"), strategy)
     assert names(placement)[-1] == "a"
     assert placement.nodes[-1].score > -1000
@@ -379,12 +379,14 @@ def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) 
         assert names(placed(of, pod("p"), "spread")) == ["a", "b", "c"]
     of.node_seen(node("b", labels={"nvidia.com/gpu.replicas": "4"}))
     assert names(placed(of, pod("p"), "spread")) == ["a", "c", "b"]
-    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9))
+    of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=1, utilisation=0.9, known=8))
     assert names(placed(of, pod("p"), "spread")) == ["c", "b", "a"]
-    assert names(placed(of, pod("p", 2), "spread")) == ["c", "b", "a"]
+    assert names(placed(of, pod("p", 2), "spread")) == ["c", "a", "b"], "slots of shared GPUs come after whole ones"
 
 
-@pytest.mark.parametrize("known", [{"measured": 8, "idle": 1, "utilisation": 0.9}, None], ids=["metrics", "sharing"])
+@pytest.mark.parametrize(
+    "known", [{"measured": 8, "idle": 1, "utilisation": 0.9, "known": 8}, None], ids=["metrics", "sharing"]
+)
 def test_metrics_alone_and_shared_gpus_alone_are_looked_at(known: dict[str, Any] | None) -> None:
     of = state([node(name) for name in "ab"])
     if known is None:

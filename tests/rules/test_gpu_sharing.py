@@ -17,6 +17,7 @@ SOME_SHARED = replace(TWO_NODES, labels={"gpu-a1": {STRATEGY: "time-slicing"}, "
 ALLOWED: dict[str, Case] = {
     "one share": case(pod(container(gpu=None, limits={"nvidia.com/gpu.shared": "1"})), cluster=POOLS),
     "two whole GPUs": case(pod(container(gpu=2))),
+    "two GPUs where all nodes share theirs, which is for another rule": case(pod(container(gpu=2)), cluster=ALL_SHARED),
     "two whole GPUs where some nodes share theirs": case(pod(container(gpu=2)), cluster=SOME_SHARED),
     "two slices, which are two": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "2"})), cluster=POOLS),
     "one share in each of two containers": case(
@@ -25,7 +26,7 @@ ALLOWED: dict[str, Case] = {
     "two GPUs of nodes that are chosen for not sharing": case(
         pod(container(gpu=2), nodeSelector={STRATEGY: "none"}), cluster=ALL_SHARED
     ),
-    "two GPUs while the cluster is not known": case(pod(container(gpu=2)), cluster=replace(ALL_SHARED, fresh=False)),
+    "two GPUs, and nobody can tell which nodes they are on": case(pod(container(gpu=2)), cluster=ALL_SHARED),
     "another vendor": case(pod(container(gpu=None, limits={"amd.com/gpu": "2"})), cluster=ALL_SHARED),
 }
 
@@ -45,10 +46,6 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
     "two GPUs of a model that is shared": (
         case(pod(container(gpu=2), nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"})),
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
-    ),
-    "two GPUs where all nodes share theirs": (
-        case(pod(container(gpu=2)), cluster=ALL_SHARED),
-        [f"{_WHERE}: saw 2 time-sliced shares of GPUs {_END}"],
     ),
 }
 

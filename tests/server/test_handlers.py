@@ -33,8 +33,8 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         labels={"app": "web"},
         owned_by="ReplicaSet",
         tolerations=[{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
-        priorityClassName="gpu-inference",
-        priority=3,
+        priorityClassName="gpu-service",
+        priority=2,
         preemptionPolicy="PreemptLowerPriority",
         topologySpreadConstraints=[
             {
@@ -52,11 +52,11 @@ def test_a_plain_gpu_pod_is_completed() -> None:
     assert orjson.loads(record) == {
         "policy": POLICY.hash,
         "profile": "default",
-        "class": "inference",
+        "class": "service",
         "units": {
             "gpuResources": ["filled", 1],
             "tolerations": ["added", [GPU]],
-            "priorityClass": ["set", "gpu-inference"],
+            "priorityClass": ["set", "gpu-service"],
             "voidDevices": ["none"],
             "topologySpread": ["added", ["kubernetes.io/hostname", ZONE]],
             "nodeAffinity": ["preferred", 3],
@@ -64,6 +64,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         "strategy": "apart",
         "nodes": [["gpu-a1", 8, 0, -0.203], ["gpu-a2", 8, 0, -0.203], ["gpu-b1", 4, 0, -0.25]],
         "of": 3,
+        "by": ["allocation", "GPU metrics are off"],
         "asked": {GPU: 1},
     }
     assert response == {
@@ -89,7 +90,9 @@ NOT_OURS = [
     pytest.param(plain_pod(), {"namespace": "plain"}, id="a namespace that has not opted in"),
     pytest.param(pod(container(gpu=None)), {}, id="no GPU"),
     pytest.param(pod(container(gpu=0)), {}, id="0 GPUs: no help onto GPU nodes"),
-    pytest.param(pod(container(gpu=None, limits={"nvidia.com/gpumem": 4000})), {}, id="GPU memory is no GPU"),
+    pytest.param(
+        pod(container(gpu=None, limits={"nvidia.com/rdma-vf": 1})), {}, id="another device of the vendor is no GPU"
+    ),
 ]
 
 
@@ -107,7 +110,7 @@ def test_pods_with_claims_are_given_no_gpu_by_their_image_and_nothing_else() -> 
     before = pod(container(gpu=None), resourceClaims=[{"name": "x", "resourceClaimName": "y"}])
     stored = after(server.mutate(before), before)
     record = orjson.loads(stored["metadata"]["annotations"].pop(DECISION))
-    assert record["units"] == {"voidDevices": ["added", 1]}
+    assert record["units"] == {"tolerations": ["covered"], "priorityClass": ["none"], "voidDevices": ["added", 1]}
     assert stored["spec"]["containers"][0].pop("env") == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert stored["spec"] == before["spec"]
 

@@ -13,7 +13,8 @@ from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import bounds
-from webhook.kube.pod import Pod, gpu_names, owner
+from webhook.kube.other_gpus import other_gpus
+from webhook.kube.pod import Pod, claims_devices, gpu_names, owner
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
@@ -71,7 +72,8 @@ def context_of(
     """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
     controller, obstacles = owner(pod), None
     if placer is not None:
-        obstacles = partial(placer.obstacles, cluster=cluster, settings=profile.settings.placement, gpus=policy.gpus)
+        settings = profile.settings.placement
+        obstacles = partial(placer.obstacles, cluster=cluster, settings=settings, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -79,10 +81,17 @@ def context_of(
         workload=policy.classify(pod, controller, request.namespace),
         owner=controller,
         gpu_names=gpu_names(pod, policy.gpus),
+        other_gpus=_other_gpus(pod, cluster),
         groups=request.groups,
         operation=request.operation,
         obstacles=obstacles,
     )
+
+
+def _other_gpus(pod: Pod, cluster: Cluster) -> frozenset[str]:
+    """The vendors of GPUs that are no resource of the policy; those of claims where GPUs are served by DRA at all."""
+    drivers = cluster.dra_drivers if claims_devices(pod) else ()
+    return other_gpus(pod) | {driver.removeprefix("gpu.") if "intel" not in driver else driver for driver in drivers}
 
 
 def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:

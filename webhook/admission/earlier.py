@@ -78,7 +78,7 @@ def _asked(record: str) -> Demand | None:
 
 def as_written(pod: Pod) -> Pod:
     """The pod without limits, if the mutating hook added its GPU limits to the requests that its author wrote."""
-    if '"gpuResources":["filled"' not in annotations_of(pod).get(DECISION, ""):
+    if '"gpuResources":["limitsFilled"' not in annotations_of(pod).get(DECISION, ""):
         return pod
     lists: dict[str, Any] = {kind: [{} for _ in pod["spec"].get(kind) or ()] for kind in CONTAINER_LISTS}
     return {**pod, "spec": lists}

@@ -56,7 +56,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     context.written = as_written(pod)
     if len(context.gpu_names) > _MOST_GPU_NAMES:
         return IGNORED
-    claims = bool(pod["spec"].get("resourceClaims"))
+    claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
     injectors = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
     edit = Edit(pod)
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
@@ -216,7 +216,7 @@ def _as_it_would_be(
     """The pod as the mutating hook would have left it, were the profile not in shadow."""
     context.written, edit = pod, Edit(pod)
     _place_by(context, policy, profile, placer)
-    claims = bool(pod["spec"].get("resourceClaims"))
+    claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
     for _, injector in policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims):
         if injector.needs_placement and context.placement is None:
             context.placement = _placed(edit.object, context)

@@ -59,11 +59,6 @@ def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
             near = nearest(name, known)
             hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
             yield f"the cluster has no PriorityClass {quoted(name)}{hint}"
-    given = ["none", *[rule.name for rule in policy.file.classes]]
-    asked = {c for profile in policy.file.profiles.values() for p in profile.placement.preferences for c in p.classes}
-    for name in sorted(asked.difference(given))[:_MOST_PROBLEMS]:
-        near = nearest(name, given)
-        yield f"placement.preferences: no pod is of the class {quoted(name)}{f'; did you mean {quoted(near)}?' if near else ''}"
     offered = cluster.resources() if cluster.fresh else ()
     if offered and not policy.gpus.among(offered):
         yield f"no node offers a resource that `gpus` names; nodes offer {listed(sorted(offered))}"

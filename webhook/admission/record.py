@@ -6,7 +6,9 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
      "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
-`nodes`: name, free GPUs, pods of the same owner, score; best first. `of`: nodes looked at. `asked`: what the pod asked for then,
+`nodes`: name, free GPUs, pods of the same owner, score; best first; where there are GPU metrics of the node also the free GPUs
+that are not busy, hot or sick, and the mean utilisation in percent. `by`: what GPUs were judged by, `["metrics",source,age in
+seconds]` or `["allocation",why no metrics]`. `of`: nodes looked at. `asked`: what the pod asked for then,
 CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 """
 
@@ -35,6 +37,7 @@ _LONGEST_NAME = 32
 _MOST_ASKED = 12
 """Resources."""
 _LARGEST_SCORE = 1e9
+_LONGEST_WORD = 64
 
 
 def record(
@@ -57,6 +60,8 @@ def record(
         if placement.nodes:
             data["nodes"] = [numbers(ranked) for ranked in placement.nodes]
             data["of"] = placement.total
+            if placement.numbers:
+                data["by"] = list(placement.numbers)
             if asked is not None and len(asked.requests) <= _MOST_ASKED:
                 data["asked"] = {name: amount for name, amount in asked.requests if name != "pods"}
         else:
@@ -68,8 +73,8 @@ def record(
 
 def numbers(ranked: Ranked) -> list[Any]:
     """What the record says of a node."""
-    node, free, peers, score = ranked
-    return [node, free, peers, _thousandths(score)]
+    found: list[Any] = [ranked.node, ranked.free, ranked.peers, _thousandths(ranked.score)]
+    return found if ranked.usable is None else [*found, ranked.usable, ranked.load]
 
 
 def _thousandths(score: float) -> float:
@@ -99,18 +104,24 @@ def previous(text: str, named: Container[str | None], strategy: str) -> Placemen
     try:
         data = orjson.loads(text)
         nodes = tuple([_ranked(*entry) for entry in data["nodes"]])
-        total = _count(data.get("of", 0))
+        total, by = _count(data.get("of", 0)), tuple([_plain(part) for part in data.get("by", ())])
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
     if not nodes or nodes[0].node not in named:
         return None
-    return Placement(nodes, strategy, total=total)
+    return Placement(nodes, strategy, total=total, numbers=by)
 
 
-def _ranked(node: Any, free: Any, peers: Any, score: Any) -> Ranked:
+def _ranked(node: Any, free: Any, peers: Any, score: Any, *use: Any) -> Ranked:
     if not isinstance(node, str) or not isinstance(score, (int, float)) or abs(score) > _LARGEST_SCORE:
         raise TypeError
-    return Ranked(node, _count(free), _count(peers), float(score))
+    usable, load = use or (None, None)
+    numbers = [None if number is None else _count(number) for number in (usable, load)]
+    return Ranked(node, _count(free), _count(peers), float(score), *numbers)
+
+
+def _plain(part: Any) -> str | int:
+    return part[:_LONGEST_WORD] if isinstance(part, str) else _count(part)
 
 
 def _count(number: Any) -> int:

@@ -111,11 +111,23 @@ def _why(record: dict[str, Any]) -> None:
     units = "; ".join(f"{name}: {' '.join(map(_word, what))}" for name, what in record["units"].items())
     console.print(f"  why: class {record['class']}; {units}", style="dim", markup=False)
     if nodes := record.get("nodes"):
-        table = ", ".join(f"{name} ({free} GPUs free, {peers} of its pods)" for name, free, peers, _ in nodes)
-        console.print(f"  nodes ({record['strategy']}): {table}", style="dim", markup=False)
+        table = ", ".join(_node(*node) for node in nodes)
+        console.print(f"  nodes ({record['strategy']}{_by(*record.get('by', ()))}): {table}", style="dim", markup=False)
     elif why := record.get("why"):
         reasons = ", ".join(f"{count} {reason}" for reason, count in record.get("rejected", ()))
         console.print(f"  no node chosen: {why}{': ' if reasons else ''}{reasons}", style="dim", markup=False)
+
+
+def _node(name: str, free: int, peers: int, score: float, usable: int | None = None, load: int | None = None) -> str:
+    fit = "" if usable is None else f", {usable} of them not busy, hot or sick"
+    used = "" if load is None else f", used {load} %"
+    return f"{name} ({free} GPUs free{fit}{used}, {peers} of its pods)"
+
+
+def _by(what: str = "", source: str = "", age: int | None = None) -> str:
+    if what == "metrics":
+        return f", by metrics from {source}, {age} s old"
+    return f", by allocation: {source}" if what else ""
 
 
 def _word(detail: Any) -> str:

@@ -38,7 +38,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     listed = [[_cell(each) for each in row] for row in rows]
     for at, title in enumerate(titles):
         numbers = listed and all(
-            cell.plain.replace("-", "").isdigit() or not cell.plain for cell in [r[at] for r in listed]
+            cell.plain.replace("-", "").replace(".", "").isdigit() or not cell.plain for cell in [r[at] for r in listed]
         )
         made.add_column(title, no_wrap=True, justify="right" if numbers else "left")
     for row in listed:

@@ -90,6 +90,12 @@ class Idle(Settings):
     memory: Percent = 50
 
 
+class Busy(Settings):
+    """A GPU that is not idle, although no pod was given it. avoid: it does not count as free."""
+
+    avoid: bool = True
+
+
 class Hot(Settings):
     """From this temperature on, in degrees Celsius, a GPU is hot. avoid: it does not count as free."""
 
@@ -132,6 +138,7 @@ class GpuMetricsSettings(Settings):
     """The label of a series that names the node: the first of these that it has. A port is cut off."""
     dcgm: Dcgm = Dcgm()
     idle: Idle = Idle()
+    busy: Busy = Busy()
     hot: Hot = Hot()
     sick: Sick = Sick()
 

@@ -16,8 +16,9 @@ ListKind = Literal[
     "resourceslices",
     "poddisruptionbudgets",
     "horizontalpodautoscalers",
+    "jobs",
 ]
-_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets", "horizontalpodautoscalers"))
+_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets", "horizontalpodautoscalers", "jobs"))
 
 
 class Listed(Protocol):

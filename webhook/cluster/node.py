@@ -9,7 +9,11 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Taint
 from webhook.kube.quantity import milli, whole
 
-SHARING_LABEL = "nvidia.com/gpu.replicas"
+SHARED = "nvidia.com/gpu"
+"""The resource whose slots are offered as if they were GPUs, unless they are renamed (NVIDIA/k8s-device-plugin, README)."""
+_REPLICAS, _COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
+_STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
+_STRATEGIES = frozenset(("time-slicing", "mps"))
 _MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
 
 
@@ -43,7 +47,19 @@ def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def pods_to_a_gpu(labels: Mapping[str, str]) -> int:
-    """How many pods share one GPU, as GPU Feature Discovery labels it; 1 where it does not, or makes no sense."""
-    said = labels.get(SHARING_LABEL, "")
-    return int(said) if said.isascii() and said.isdigit() and 0 < len(said) < 5 and said != "0" else 1
+def pods_to_a_gpu(labels: Mapping[str, str], offered: int = 0) -> float:
+    """How many pods share one GPU by time-slicing or MPS, as GPU Feature Discovery labels the node; 1 where each has its own.
+
+    `offered`: how much of SHARED the node can allocate. Where the labels say that GPUs are shared and not by how many, it is what
+    is offered of each of the GPUs that are counted, and 2 at least.
+    """
+    replicas = _number(labels.get(_REPLICAS, ""))
+    if replicas > 1:
+        return float(replicas)
+    if labels.get(_STRATEGY) in _STRATEGIES or labels.get(_PRODUCT, "").endswith("-SHARED"):
+        return max(2.0, offered / max(1, _number(labels.get(_COUNT, ""))))
+    return 1.0
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0

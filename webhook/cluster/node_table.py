@@ -122,7 +122,13 @@ class Columns:
         self.idle: Floats = np.zeros(self.size)
         """Idle ones among the measured GPUs, allocated or not."""
         self.avoid: Floats = np.zeros(self.size)
-        """GPUs that the policy wants avoided (hot, sick). The caller puts such nodes last: scores need not."""
+        """GPUs that are hot or sick, and not busy, as far as the policy avoids them."""
+        self.busy: Floats = np.zeros(self.size)
+        """GPUs that are busy, whether or not a pod was given them."""
+        self.known: Floats = np.zeros(self.size)
+        """GPUs of which metrics say anything."""
+        self.heat: Floats = np.zeros(self.size)
+        """Degrees Celsius of the hottest GPU, in steps; 0 where not known."""
         self.utilisation: Floats = np.zeros(self.size)
         """Mean utilisation of the measured GPUs, 0 to 1."""
         self.share: Floats = np.zeros(self.size)
@@ -140,7 +146,9 @@ class Columns:
         self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
         self.sharing, self.share = longer(self.sharing, self.size, 1), longer(self.share, self.size)
         self.measured, self.idle = longer(self.measured, self.size), longer(self.idle, self.size)
-        self.utilisation, self.avoid = longer(self.utilisation, self.size), longer(self.avoid, self.size)
+        self.utilisation, self.heat = longer(self.utilisation, self.size), longer(self.heat, self.size)
+        self.avoid, self.busy = longer(self.avoid, self.size), longer(self.busy, self.size)
+        self.known = longer(self.known, self.size)
         for arrays in (self.capacity, self.free):
             for resource, array in arrays.items():
                 arrays[resource] = longer(array, self.size)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.node import Status, allocatable_of, pods_to_a_gpu, status_of
+from webhook.cluster.node import SHARED, Status, allocatable_of, pods_to_a_gpu, status_of
 from webhook.cluster.node_table import Columns
 from webhook.cluster.replicas import share
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -19,7 +19,8 @@ from webhook.kube.gpus import MODEL_LABELS
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
 """Resources that every node has."""
 _SPARE = 256
-_STEPS = 20  # utilisation in steps of 5 %: a smaller change is not worth ranking anew
+_STEPS = 20  # utilisation in steps of 5 %, and
+_DEGREES = 5  # heat in steps of 5 °C: a smaller change is not worth ranking anew
 
 
 class Nodes:
@@ -37,8 +38,8 @@ class Nodes:
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are listed in ResourceSlices."""
-        self.avoided = 0
-        """Nodes that GPU metrics advise against."""
+        self.metered = 0
+        """Nodes with GPU metrics."""
         self.count = 0
         """Nodes that are there."""
         self.version = 0
@@ -71,7 +72,7 @@ class Nodes:
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
             columns.model[row] = self._model(model)
-        columns.sharing[row] = pods_to_a_gpu(labels)
+        columns.sharing[row] = pods_to_a_gpu(labels, allocatable.get(SHARED, 0))
         if status != self.statuses[columns.status[row]]:
             columns.status[row] = self._number_of(status)
             changed = True
@@ -113,16 +114,26 @@ class Nodes:
         row = self.row_of.get(name)
         if row is None or not self.columns.alive[row]:
             self._uses.pop(name, None)
-            if use.measured or use.avoid:
+            if use.known:
                 self._uses[name] = use
             return
         columns = self.columns
-        now = (0.0, 0.0, 0.0, float(use.avoid))
-        if use.measured:
-            now = (float(use.measured), float(use.idle), round(use.utilisation * _STEPS) / _STEPS, float(use.avoid))
-        self.avoided += (use.avoid > 0) - int(columns.avoid[row] > 0)
-        if now != (columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row]):
-            columns.measured[row], columns.idle[row], columns.utilisation[row], columns.avoid[row] = now
+        load = round(use.utilisation * _STEPS) / _STEPS if use.measured else 0.0
+        heat = 0.0 if use.hottest != use.hottest else use.hottest // _DEGREES * _DEGREES
+        now = (use.measured, use.idle, load, use.avoid, use.busy, use.known, heat)
+        of_use = (
+            columns.measured,
+            columns.idle,
+            columns.utilisation,
+            columns.avoid,
+            columns.busy,
+            columns.known,
+            columns.heat,
+        )
+        self.metered += (use.known > 0) - int(columns.known[row] > 0)
+        if now != tuple([array.item(row) for array in of_use]):
+            for array, number in zip(of_use, now, strict=True):
+                array[row] = number
             columns.changes.add(row)
 
     def share(self, replicas: Sequence[str]) -> None:

@@ -26,19 +26,18 @@ LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
 OTHER_REPLICA: Final = 1.0
 """What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has. As much as a
 whole node is worth to pods that were not seen (`placement/whole.py`): a replica breaks its own before it takes another's."""
-_BETWEEN_EQUALS: Final = 1e-3
-"""So much, and less, decides in which order equal nodes are filled by their owner, and taken by others: from both ends."""
 _ENOUGH: Final = 6
 """Pods that still fit beside one more: with so many there is no hurry."""
 
 
 def share(node: str, replica: str, replicas: Sequence[str]) -> float:
-    """What is taken off the score of a node at least: below OTHER_REPLICA where it is this replica's; 0 where that is alone."""
+    """Which of equal nodes goes first: below OTHER_REPLICA where it is this replica's, up to twice that where it is not. Equal
+    nodes are filled by their owner, and taken by others, from both ends. 0 for a replica that is alone."""
     if len(replicas) < 2:
         return 0.0
-    order = _hash(node) * _BETWEEN_EQUALS / 2**64
+    order = _hash(node) / 2**64
     owner = max(replicas, key=lambda other: _hash(f"{node}/{other}"))
-    return order if owner == replica else OTHER_REPLICA + _BETWEEN_EQUALS - order
+    return OTHER_REPLICA * (order if owner == replica else 2 - order)
 
 
 def taken_off(columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
@@ -47,11 +46,11 @@ def taken_off(columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> 
     The other replica fills the fullest node that a pod fits, so the less room a node of another's has, the more is taken
     off: each pod like this one that would no longer fit counts, up to `_ENOUGH`.
     """
-    shares: Floats = columns.share[rows]
+    off: Floats = np.where(columns.share[rows] >= OTHER_REPLICA, OTHER_REPLICA, 0.0)
     if gpu not in columns.free:
-        return shares
+        return off
     missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-    return np.where(shares >= OTHER_REPLICA, shares + np.maximum(missing, 0), shares)
+    return np.where(off > 0, off + np.maximum(missing, 0), 0)
 
 
 def _hash(text: str) -> int:

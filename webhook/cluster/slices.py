@@ -14,6 +14,7 @@ class Slices:
         self.version = 0
         self._nodes = nodes
         self._node_of: dict[str, str] = {}
+        self._driver_of: dict[str, str] = {}
         self._count: Counter[str] = Counter()
 
     def seen(self, obj: Mapping[str, Any]) -> None:
@@ -21,7 +22,7 @@ class Slices:
         self.gone(name)
         node = spec.get("nodeName")
         if node and "gpu" in (spec.get("driver") or ""):
-            self._node_of[name] = node
+            self._node_of[name], self._driver_of[name] = node, spec["driver"]
             self._count[node] += 1
             self.version += node not in self._nodes
             self._nodes.add(node)
@@ -30,11 +31,17 @@ class Slices:
         node = self._node_of.pop(name, None)
         if node is None:
             return
+        del self._driver_of[name]
         self._count[node] -= 1
         if not self._count[node]:
             del self._count[node]
             self.version += 1
             self._nodes.discard(node)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Each once, sorted."""
+        return tuple(sorted(set(self._driver_of.values())))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._node_of)

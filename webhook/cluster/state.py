@@ -6,7 +6,7 @@ order the state equals one that was filled from a fresh list (but for reservatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
@@ -14,6 +14,7 @@ from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName, handler, labels, priority_class
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
+from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.node_table import Demand
@@ -35,7 +36,7 @@ from webhook.cluster.slices import Slices
 from webhook.cluster.state_view import Answers, StateView
 from webhook.cluster.usage import PodKind, Usage
 from webhook.cluster.utilisation import NodeUse
-from webhook.framework.cluster_view import Placement
+from webhook.framework.cluster_view import MetricsStatus, Placement
 from webhook.kube.pod import DECISION, annotations_of
 
 Object = Mapping[str, Any]
@@ -43,6 +44,10 @@ Object = Mapping[str, Any]
 __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
 _FINISHED = frozenset(("Succeeded", "Failed"))
+
+
+def _no_metrics(now: float) -> MetricsStatus:
+    return MetricsStatus()
 
 
 class ClusterState:
@@ -73,6 +78,7 @@ class ClusterState:
         self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
+        self.jobs = Jobs()
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -80,8 +86,11 @@ class ClusterState:
             "resourceslices": self.slices,
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
+            "jobs": self.jobs,
         }
         self.answers = Answers()
+        self.gpu_metrics: Callable[[float], MetricsStatus] = _no_metrics
+        """Whether there are metrics to rank by, at a moment."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
         """Bound pods: row and kind, by uid."""
 
@@ -233,4 +242,4 @@ class ClusterState:
     def view(self, now: float) -> StateView:
         """The cluster as units see it. Reservations whose time is over end first."""
         self.ledger.expire(now)
-        return StateView(self, self.fresh(now))
+        return StateView(self, self.fresh(now), self.gpu_metrics(now))

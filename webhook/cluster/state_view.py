@@ -12,9 +12,10 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName
 from webhook.cluster.freshness import Freshness
+from webhook.cluster.node import SHARED
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
-from webhook.framework.cluster_view import Autoscaler, PriorityClass, Taint
+from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
 from webhook.kube.gpus import Gpus
 
 T = TypeVar("T")
@@ -62,15 +63,16 @@ class State(Protocol):
 
 
 class StateView:
-    """It is live: it reads the state when it is asked. Only `fresh` is of the moment when it was made. Nothing awaits while a
-    review is answered, so within one review it does not change.
+    """It is live: it reads the state when it is asked. Only `fresh` and `gpu_metrics` are of the moment when it was made.
+    Nothing awaits while a review is answered, so within one review it does not change.
     """
 
-    __slots__ = ("_state", "fresh")
+    __slots__ = ("_state", "fresh", "gpu_metrics")
 
-    def __init__(self, state: State, fresh: bool) -> None:
+    def __init__(self, state: State, fresh: bool, gpu_metrics: MetricsStatus) -> None:
         self._state = state
         self.fresh = fresh
+        self.gpu_metrics = gpu_metrics
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
@@ -108,13 +110,17 @@ class StateView:
             ("elastic",), lambda: self._state.nodes.labels.any_of(POOL_LABELS)
         )
 
+    @property
+    def dra_drivers(self) -> tuple[str, ...]:
+        return self._state.slices.drivers
+
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         return self._kept(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
-            capacity = self._state.nodes.columns.capacity
-            return {name: int(column.max(initial=0)) for name, column in sorted(capacity.items()) if "/" in name}
+            names = [name for name in sorted(self._state.nodes.columns.capacity) if "/" in name]
+            return {name: int(self._devices(name).max(initial=0)) for name in names}
 
         return self._kept(("resources",), answer)
 
@@ -124,7 +130,7 @@ class StateView:
             return ()
 
         def answer() -> tuple[tuple[str, int], ...]:
-            capacity = columns.capacity[resource]
+            capacity = self._devices(resource)
             rows = np.nonzero(capacity > 0)[0]
             if len(rows) > count:
                 least = np.partition(capacity[rows], -count)[-count]
@@ -133,6 +139,12 @@ class StateView:
             return tuple((name, -amount) for amount, name in ranked)
 
         return self._kept(("largest", resource, count), answer)
+
+    def _devices(self, resource: str) -> NDArray[np.int64]:
+        """By row, how many there are. A slot of a shared GPU is none."""
+        columns = self._state.nodes.columns
+        capacity = columns.capacity[resource]
+        return capacity if resource != SHARED else np.ceil(capacity / columns.sharing).astype(np.int64)
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         if not 0 < count <= self.resources().get(resource, 0):

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.gpu_rows import BUCKETS, MOST_GPUS, RANGES, GpuRows, Reading, Sample
+from webhook.framework.cluster_view import MetricsStatus
 
-__all__ = ["UNKNOWN", "GpuMetricsSettings", "NodeUse", "Reading", "Sample", "Status", "Utilisation", "idle_gpus"]
+__all__ = ["UNKNOWN", "GpuMetricsSettings", "NodeUse", "Reading", "Sample", "Utilisation"]
 
-OFF = "GPU metrics are off"
 NONE_YET = "no GPU metrics yet"
 STALE = "GPU metrics are stale"
 
@@ -47,26 +47,14 @@ class NodeUse(NamedTuple):
     hot: int
     sick: int
     avoid: int
-    """Hot or sick GPUs, as far as the policy avoids them."""
+    """Hot or sick GPUs, as far as the policy avoids them, but for those that count as busy."""
+    busy: int = 0
+    """GPUs that are not idle, where the policy avoids such as no pod was given."""
+    known: int = 0
+    """All that anything was read of."""
 
 
 UNKNOWN = NodeUse(0, 0, float("nan"), float("nan"), 0, 0, 0)
-
-
-class Status(NamedTuple):
-    """`reason` is a constant phrase, "" where the metrics are fresh; `age` of the newest sample in seconds."""
-
-    fresh: bool
-    reason: str
-    age: float | None
-
-
-def idle_gpus(use: NodeUse, total: float, free: float) -> float:
-    """Idle GPUs of a node with `total` allocatable ones of which `free` are not allocated.
-
-    What was not measured and is not allocated counts as idle.
-    """
-    return min(total, use.idle + max(0.0, min(free, total - use.measured)))
 
 
 class Utilisation:
@@ -184,14 +172,15 @@ class Utilisation:
         self._reported = self._table.copy()
         return changed
 
-    def status(self, now: float) -> Status:
+    def status(self, now: float) -> MetricsStatus:
         """Whether there are samples that may be ranked by, and if not, why."""
-        if self._settings.source == "off":
-            return Status(False, OFF, None)
+        source = self._settings.source
+        if source == "off":
+            return MetricsStatus()
         if self._newest is None:
-            return Status(False, NONE_YET, None)
+            return MetricsStatus(source, NONE_YET)
         age = now - self._newest
-        return Status(True, "", age) if age <= self._settings.stale_after else Status(False, STALE, age)
+        return MetricsStatus(source, "" if age <= self._settings.stale_after else STALE, age)
 
     def _forget(self, rows: NDArray[np.intp]) -> None:
         for at in self._rows.release(rows.tolist()):
@@ -218,12 +207,14 @@ class Utilisation:
         measured = gpus["measured"] >= oldest
         idle = measured & (gpus["utilisation"].max(axis=1, initial=0) < settings.idle.utilisation)
         idle &= gpus["memory"].max(axis=1, initial=0) < settings.idle.memory
-        avoid = (hot & settings.hot.avoid) | (sick & settings.sick.avoid)
+        busy = measured & ~idle & settings.busy.avoid
+        avoid = ((hot & settings.hot.avoid) | (sick & settings.sick.avoid)) & ~busy
 
         table = np.full((count, len(UNKNOWN)), UNKNOWN, np.float32)
         node = gpus["node"]
-        for place, which in ((0, measured), (1, idle), (4, hot), (5, sick), (6, avoid)):
+        for place, which in ((0, measured), (1, idle), (4, hot), (5, sick), (6, avoid), (7, busy)):
             table[:, place] = np.bincount(node[which], minlength=count)
+        table[:, 8] = np.bincount(node, minlength=count)
         total = np.bincount(node[measured], weights=gpus["average"][measured], minlength=count)
         some = table[:, 0] > 0
         table[some, 2] = np.round(total[some] / table[some, 0]) / 100
@@ -232,5 +223,5 @@ class Utilisation:
 
 
 def _use(row: list[float]) -> NodeUse:
-    measured, idle, utilisation, hottest, hot, sick, avoid = row
-    return NodeUse(int(measured), int(idle), round(utilisation, 2), hottest, int(hot), int(sick), int(avoid))
+    measured, idle, utilisation, hottest, *counts = row
+    return NodeUse(int(measured), int(idle), round(utilisation, 2), hottest, *map(int, counts))

@@ -33,6 +33,7 @@ KINDS: Final[Mapping[ListKind, _Resource]] = {
     "resourceslices": _Resource("/apis/resource.k8s.io/v1/resourceslices", 100),
     "poddisruptionbudgets": _Resource("/apis/policy/v1/poddisruptionbudgets", 500),
     "horizontalpodautoscalers": _Resource("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
+    "jobs": _Resource("/apis/batch/v1/jobs", 250),
 }
 
 

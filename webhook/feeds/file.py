@@ -20,11 +20,12 @@ KINDS: Final[Mapping[str, ListKind]] = {
     "ResourceSlice": "resourceslices",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
+    "Job": "jobs",
 }
 """What the state is made of."""
 UNUSED: Final = frozenset(
     """ConfigMap Event ResourceQuota PersistentVolume PersistentVolumeClaim StorageClass CSINode Deployment ReplicaSet StatefulSet
-    DaemonSet Job PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
+    DaemonSet PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
     MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding""".split()  # noqa: SIM905  a line each would be all there is to see
 )
 """What a snapshot has besides (`gpu-admission snapshot`)."""

@@ -41,12 +41,25 @@ class Taint(NamedTuple):
     effect: str
 
 
+class MetricsStatus(NamedTuple):
+    """Whether there are GPU metrics that nodes may be ranked by."""
+
+    source: str = "off"
+    reason: str = "GPU metrics are off"
+    """A constant phrase why there are none; "" where there are."""
+    age: float | None = None
+    """Seconds since the newest sample; None where there never was one."""
+
+
 class Cluster(Protocol):
     """The cluster at one moment, as units see it. Answers are cached where they are asked for on every request."""
 
     @property
     def fresh(self) -> bool:
         """False while there is no state, or it is too old to choose a node by."""
+
+    @property
+    def gpu_metrics(self) -> MetricsStatus: ...
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
@@ -70,6 +83,10 @@ class Cluster(Protocol):
     @property
     def elastic(self) -> bool:
         """Whether GPUs may come that no node offers now: nodes come from an autoscaled pool, or DRA serves GPUs."""
+
+    @property
+    def dra_drivers(self) -> tuple[str, ...]:
+        """The drivers of GPUs that ResourceSlices name: "gpu.nvidia.com". Sorted."""
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
@@ -101,6 +118,10 @@ class Ranked(NamedTuple):
     peers: int
     """Pods of the same owner on the node, bound or reserved."""
     score: float
+    usable: int | None = None
+    """Of the free GPUs, those that are not busy, hot or sick; None where there are no metrics of the node."""
+    load: int | None = None
+    """Mean utilisation of its GPUs in percent; None where it is not measured."""
 
 
 Rejected = tuple[tuple[str, int], ...]
@@ -111,7 +132,8 @@ class Obstacle(NamedTuple):
     """Why no node could take a pod even if all nodes were up and empty: one cause."""
 
     cause: str
-    """`gpus`, `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource that is short."""
+    """`gpus`, `shared` (only as shares), `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource
+    that is short."""
     about: str
     """The resource, or the field of the pod."""
     seen: str
@@ -155,3 +177,5 @@ class Placement(NamedTuple):
     """What else is preferred in a node, by the policy and by annotations of the pod, whether or not one was chosen."""
     warning: str | None = None
     """What the pod's author prefers and no node offers."""
+    numbers: tuple[str | int, ...] = ()
+    """What nodes with GPUs were ranked by: "metrics", their source, and their age in seconds; or "allocation", and why alone."""

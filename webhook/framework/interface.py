@@ -96,6 +96,8 @@ class Context:
     owner: Owner | None
     gpu_names: frozenset[str] = frozenset()
     """The GPU resources that the pod names."""
+    other_gpus: frozenset[str] = frozenset()
+    """The vendors of GPUs that it gets by other ways: by DRA, from HAMi, Volcano or Aliyun, by fraction."""
     written: Pod | None = None
     """The pod as its author wrote it, before any injector; None where it is the pod itself, or not known."""
     groups: tuple[str, ...] = ()
@@ -142,7 +144,7 @@ class Context:
     def has_gpu(self, pod: Pod) -> bool:
         """Whether it asks for a GPU, in whatever quantity, or claims devices by DRA, which may be GPUs. For advice: nothing is
         allowed by it."""
-        return bool(self.gpu_names) or claims_devices(pod) or self.asks_for_gpu(pod)
+        return bool(self.gpu_names or self.other_gpus) or claims_devices(pod) or self.asks_for_gpu(pod)
 
     def field_of(self, container: Container, resource: str) -> str:
         """Where the author wrote how much of a resource the container gets: `spec.containers[0].resources.limits[a.b/c]`."""
@@ -188,7 +190,7 @@ class Injector(Unit):
 
     @property
     def claims(self) -> bool:
-        """Whether it also changes those of them that claim devices by DRA."""
+        """Whether it also changes those of them that claim devices by DRA, or get GPUs by other ways."""
         return self.every_pod
 
     @abstractmethod

@@ -36,9 +36,10 @@ class PerGpu(Settings):
         return {"cpu": milli(self.cpu[0]), "memory": whole(self.memory[0])}
 
 
+_INFERENCE = PerGpu(cpu=("4", "8"), memory=("8Gi", "16Gi"))
 CLASSES = {
     "training": PerGpu(cpu=("8", "16"), memory=("32Gi", "64Gi")),
-    "inference": PerGpu(cpu=("4", "8"), memory=("8Gi", "16Gi")),
+    **dict.fromkeys(("inference-critical", "inference", "service"), _INFERENCE),
 }
 
 

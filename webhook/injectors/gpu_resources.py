@@ -23,7 +23,7 @@ class GpuResources(Injector):
     """GPU requests are made equal to GPU limits, in containers, init containers and sidecars."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        filled = 0
+        filled, limits_filled = 0, False
         for container in containers(edit.object):
             resources = container.spec.get("resources")
             if not resources or container.kind == "ephemeralContainers":
@@ -37,7 +37,9 @@ class GpuResources(Injector):
                     filled += 1
                 elif name not in limits:
                     edit.set((*container.path, "resources", "limits", name), requests[name])
-                    filled += 1
+                    filled, limits_filled = filled + 1, True
+        if limits_filled:
+            return Outcome("limitsFilled", filled)
         return Outcome("filled", filled) if filled else Outcome("equal")
 
     def exported(self, gpus: Gpus) -> Iterable[str]:

@@ -27,7 +27,9 @@ class PriorityClassName(Injector):
     """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
 
     classes: dict[str, str] = {
+        "inference-critical": "gpu-inference-critical",
         "inference": "gpu-inference",
+        "service": "gpu-service",
         "training": "gpu-training",
         "development": "gpu-development",
     }
@@ -35,11 +37,15 @@ class PriorityClassName(Injector):
     override_global_default: bool = True
     """The cluster's globalDefault class counts as not chosen."""
 
+    @property
+    def claims(self) -> bool:
+        return True
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
         wanted = self.classes.get(context.workload.name)
         spec = edit.object["spec"]
         chosen = spec.get("priorityClassName")
-        if not wanted:
+        if not wanted or not (context.gpu_names or context.other_gpus):
             return Outcome("none")
         if chosen == wanted:
             return Outcome("kept", wanted)

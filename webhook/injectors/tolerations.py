@@ -100,10 +100,19 @@ class Tolerations(Injector):
     )
     """Added where nodes with GPUs carry the taint now, and it is one of these."""
 
+    @property
+    def claims(self) -> bool:
+        return True
+
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
         taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
-        wanted = self._wanted({vendor(name) for name in context.gpu_names}, taints)
+        vendors = {vendor(name) for name in context.gpu_names} | (
+            context.other_gpus if len(context.other_gpus) == 1 else set()
+        )
+        if not vendors:  # claims, of whichever of several vendors
+            return Outcome("covered")
+        wanted = self._wanted(vendors, taints)
         added = [one for one in wanted if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
@@ -134,7 +143,10 @@ class Tolerations(Injector):
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 effects.setdefault((taint.key, taint.value), {})[taint.effect] = None
+        vendors_of_taints = {taint.vendor for taint in self.taints}
         for live in taints:
+            if vendor(live.key) in vendors_of_taints - vendors:
+                continue  # another vendor's
             values = [allowed.value for allowed in self.allowed if allowed.allows(live)]
             if values and not any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
                 value = None if None in values else live.value

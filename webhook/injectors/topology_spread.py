@@ -12,6 +12,8 @@ Replicas of one owner are spread over hosts and zones, unless the pod has a cons
   gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
   own switches them off.
 
+A pod with pod affinity of its own says what it wants to be near: a spread would pull it away from there.
+
 Always ScheduleAnyway by default: a constraint of ours never makes a pod wait. The selector is made of the pod's labels but
 for those that differ from pod to pod or from revision to revision; `matchLabelKeys` tells revisions apart where the pod
 has the label. By policy a soft pod anti-affinity over hosts with the same selector takes the place of all this.
@@ -94,6 +96,8 @@ class TopologySpread(Injector):
             return self._neutral(edit)
         if context.owner is None:
             return Outcome("noOwner")
+        if edit.get(("spec", "affinity", "podAffinity")):
+            return Outcome("podAffinity")
         selector = stable_labels(edit.object)
         if not selector:
             return Outcome("noLabels")

@@ -25,7 +25,8 @@ from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube import cel
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import containers, gpu_counts
+from webhook.kube.other_gpus import FRACTIONS, has_other_gpu
+from webhook.kube.pod import annotations_of, containers, gpu_counts
 
 
 class VoidDevices(Injector):
@@ -47,9 +48,13 @@ class VoidDevices(Injector):
         return True
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
+        if not FRACTIONS.isdisjoint(annotations_of(edit.object)):
+            return Outcome("none")  # another scheduler writes the variable
         count = 0
         for container in containers(edit.object):
             if container.kind == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):
+                continue
+            if has_other_gpu(container.spec):
                 continue
             if any([entry.get("name") == self.variable for entry in container.spec.get("env") or ()]):
                 continue

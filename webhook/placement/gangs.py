@@ -79,10 +79,10 @@ def gang_domains(
 def _holds(nodes: Nodes, rows: NDArray[np.intp], scores: Floats, demand: Demand, missing: int) -> bool:
     """Whether so many pods fit on these rows together. Each row that fits takes one at least."""
     rows = rows[scores[rows] > -np.inf]
-    return len(rows) >= missing or bool(_room(nodes, rows, demand).sum() >= missing)
+    return len(rows) >= missing or bool(room_for(nodes, rows, demand).sum() >= missing)
 
 
-def _room(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.int64]:
+def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.int64]:
     """How many pods with this demand each row still takes."""
     room = np.full(len(rows), _LARGEST, np.int64)
     for resource, amount in demand.requests:
@@ -101,6 +101,6 @@ def _most(column: LabelColumn, rows: NDArray[np.intp], counts: Floats, size: int
 def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
     rows = np.flatnonzero(scores > -np.inf)
-    rooms = np.bincount(column.codes[rows], weights=_room(nodes, rows, demand))
+    rooms = np.bincount(column.codes[rows], weights=room_for(nodes, rows, demand))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0

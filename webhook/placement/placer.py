@@ -7,6 +7,7 @@ each pod shape, and computes again only what changed.
 
 from __future__ import annotations
 
+from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import demand_of, is_short
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
@@ -51,10 +52,12 @@ class Placer:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
             found = Placement((), request.strategy, "the policy leaves it to the scheduler")
+        elif request.company.left:
+            found = Placement((), request.strategy, request.company.left)
         elif not cluster.fresh:
             found = Placement((), request.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(request, preferences)
+            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences)
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name
@@ -65,15 +68,8 @@ class Placer:
 
         () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
         """
-        if not cluster.fresh or ineligible(pod):
-            return ()
-        try:
-            demand = demand_of(pod)
-        except QuantityError:
-            return ()
-        if not is_short(demand) or not gpus.among([name for name, _ in demand.requests]):
-            return ()
-        return self._ranker(settings, gpus).obstacles(pod, demand)
+        demand = _judged(pod, cluster, gpus)
+        return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker of these settings: profiles with equal ones share it."""
@@ -83,3 +79,14 @@ class Placer:
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
+
+
+def _judged(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:
+    """What a pod asks for, where it can be told whether nodes could take it."""
+    if not cluster.fresh or ineligible(pod):
+        return None
+    try:
+        demand = demand_of(pod)
+    except QuantityError:
+        return None
+    return demand if is_short(demand) and gpus.among([name for name, _ in demand.requests]) else None

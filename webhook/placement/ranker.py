@@ -7,12 +7,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from webhook.cluster.node import SHARED
 from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
-from webhook.framework.cluster_view import Obstacle, Placement, Ranked
+from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
+from webhook.placement.company import ALONE
+from webhook.placement.company import tiers as company_tiers
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
@@ -23,6 +26,7 @@ from webhook.placement.refusals import Refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
+from webhook.placement.use import usable_gpus, use_tiers
 from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
@@ -55,7 +59,9 @@ class Ranker:
         self._view = View(0, ())
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
-    def place(self, request: PlacementRequest, preferences: ResolvedPreferences = NO_PREFERENCES) -> Placement:
+    def place(
+        self, request: PlacementRequest, metrics: MetricsStatus, preferences: ResolvedPreferences = NO_PREFERENCES
+    ) -> Placement:
         """Rank nodes for a pod whose node is ours to choose."""
         nodes = self._state.nodes
         key = request.key + preferences.key
@@ -68,7 +74,9 @@ class Ranker:
         if not len(best):
             rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
             return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
-        return Placement(self._ranked(scores, best, peers), request.strategy, "", WEIGHTS, nodes.count)
+        ranked = self._ranked(scores, best, peers)
+        numbers = _numbers(metrics, ranked) if scores.gpu is not None else ()
+        return Placement(ranked, request.strategy, "", WEIGHTS, nodes.count, numbers=numbers)
 
     def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:
         """Why no node could take the pod if all were up and empty."""
@@ -120,16 +128,23 @@ class Ranker:
 
     def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
         """The best of `scores.rows`, as indices into them. What the pod's author prefers comes first, then what the policy
-        prefers, then the domain of the pod's gang, then nodes that GPU metrics do not advise against, then whole nodes last
-        where few are left, and fewest peers first, where the strategy says so, then the score, then the name."""
+        prefers, then whole GPUs before slots of shared ones, then what the pod says of its peers, then the domain of its gang,
+        then nodes whose free GPUs are fit for use, then whole nodes last where few are left, and fewest peers first, where the
+        strategy says so, then the score, the load, the heat, and the name."""
         nodes, rows = self._state.nodes, scores.rows
         tiers: list[Tier] = []
         if scores.preference is not None:
             tiers.append(-scores.preference)
+        if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
+            tiers.append(nodes.columns.sharing[rows] > 1)
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner) or 1
+        if request.company is not ALONE:
+            fits = scores.score > NEVER
+            tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
-            tiers += self._domains(request, scores, peers)
-        if nodes.avoided:
-            tiers.append(nodes.columns.avoid[rows] > 0)
+            tiers += self._domains(request, scores, peers, pods)
+        if nodes.metered and scores.gpu is not None:
+            tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
         if not scores.strategy.peers_first or not peers:
             return self._best(scores, tiers)
         counts = np.zeros(nodes.columns.size, np.int32)
@@ -139,16 +154,22 @@ class Ranker:
         return found if whole is None else self._best(scores, [*tiers, whole, counts[rows]])
 
     def _best(self, scores: NodeScores, tiers: list[Tier]) -> NDArray[np.intp]:
+        nodes, rows = self._state.nodes, scores.rows
         fits = (scores.score > NEVER).nonzero()[0] if tiers else None
-        found = smallest(self._settings.nodes, [*tiers, -scores.score], fits)
+        keys = [*tiers, -scores.score]
+        if nodes.metered and scores.gpu is not None:  # among equals idle and cool ones first
+            keys += [nodes.columns.utilisation[rows], nodes.columns.heat[rows]]
+        if len(nodes.replicas) > 1:
+            keys.append(nodes.columns.share[rows])
+        found = smallest(self._settings.nodes, keys, fits)
         return found if tiers else found[scores.score[found] > NEVER]
 
-    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> list[Tier]:
+    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers, pods: int) -> list[Tier]:
         """How near the domain of the gang each node is: the closest first."""
         nodes = self._state.nodes
         by_row = np.full(nodes.columns.size, NEVER)
         by_row[scores.rows] = scores.score
-        near = gang_domains(nodes, by_row, request.demand, peers, request.gang, self._settings.gangs.keys)
+        near = gang_domains(nodes, by_row, request.demand, peers, pods, self._settings.gangs.keys)
         return [~domain[scores.rows] for domain in near]
 
     def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:
@@ -166,13 +187,26 @@ class Ranker:
 
     def _ranked(self, scores: NodeScores, best: NDArray[np.intp], peers: Peers) -> tuple[Ranked, ...]:
         """What is said of the chosen rows."""
-        columns = self._state.nodes.columns
-        free = columns.free[scores.gpu] if scores.gpu is not None else np.zeros(columns.size, np.int64)
-        rows = scores.rows[best].tolist()
-        return tuple(
-            Ranked(columns.name[row], free.item(row), peers.get(row, 0), score)
-            for row, score in zip(rows, scores.score[best].tolist(), strict=True)
-        )
+        columns, rows = self._state.nodes.columns, scores.rows[best]
+        free = columns.free[scores.gpu][rows].tolist() if scores.gpu is not None else [0] * len(rows)
+        found = [
+            Ranked(columns.name[row], gpus, peers.get(row, 0), score)
+            for row, gpus, score in zip(rows.tolist(), free, scores.score[best].tolist(), strict=True)
+        ]
+        if self._state.nodes.metered and scores.gpu is not None:
+            usable = usable_gpus(columns, rows, self._view.gpus, scores.gpu).tolist()
+            for number, row in enumerate(rows.tolist()):
+                if columns.known[row]:
+                    load = round(100 * columns.utilisation.item(row)) if columns.measured[row] else None
+                    found[number] = found[number]._replace(usable=max(0, int(usable[number])), load=load)
+        return tuple(found)
+
+
+def _numbers(metrics: MetricsStatus, ranked: tuple[Ranked, ...]) -> tuple[str | int, ...]:
+    """What GPUs were judged by: see `Placement.numbers`."""
+    if not metrics.reason and metrics.age is not None and any([node.usable is not None for node in ranked]):
+        return "metrics", metrics.source, int(metrics.age)
+    return "allocation", metrics.reason or "no GPU metrics of these nodes"
 
 
 def _required(spec: Spec) -> Spec:

@@ -13,7 +13,9 @@ from webhook.cluster.pods import demand_of, is_short, owner_key
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
+from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
+from webhook.placement.company import ALONE, Company, company_of
 from webhook.placement.gangs import gang_size
 from webhook.placement.preferences import Preferences, preferences_of
 from webhook.placement.settings import PlacementSettings
@@ -38,6 +40,7 @@ class PlacementRequest(NamedTuple):
     """How many pods the gang has; 1 where that is not known; 0 for a pod that is in no gang."""
     key: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
+    company: Company = ALONE
     preferences: Preferences | None = None
     """Those of its annotations and of the policy, besides its own affinity."""
 
@@ -68,6 +71,8 @@ def placement_request(
         return Placement((), strategy, "the policy leaves it to the scheduler")
     if reason := ineligible(pod):
         return Placement((), strategy, reason)
+    if other_gpus(pod):
+        return Placement((), strategy, "GPUs that another scheduler serves")
     try:
         demand = demand_of(pod)
     except QuantityError:
@@ -81,7 +86,8 @@ def placement_request(
         return Placement((), strategy, "too many resources are asked for")
     stated, shape = shape_key(pod["spec"])
     key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
-    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang_size(pod, settings.gangs), key, preferences)
+    gang, company = gang_size(pod, settings.gangs), company_of(pod)
+    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang, key, company, preferences)
 
 
 def ineligible(pod: Pod) -> str:

@@ -119,7 +119,7 @@ class PlacementSettings(Settings):
     """The `placement` of a profile."""
 
     strategies: dict[str, StrategyName] = Field(
-        default={"inference": "apart"},
+        default={"inference-critical": "apart", "inference": "apart", "service": "apart"},
         description="Class of workload: "
         + " | ".join(f"{name} ({strategy.meaning})" for name, strategy in STRATEGIES.items())
         + " | off (leave it to the scheduler)",

@@ -25,7 +25,7 @@ class Whole:
 
     def __init__(self, columns: Columns, view: View, gpu: str) -> None:
         self.gpu = gpu
-        capacity = columns.capacity[gpu][: columns.rows]
+        capacity = columns.capacity[gpu][: columns.rows] * (columns.sharing[: columns.rows] <= 1)
         self.size = max(1, int(capacity.max(initial=0)))
         """What the largest nodes have: a row with so much free is a whole node."""
         self._kept = int((capacity >= self.size).sum()) // _KEPT
@@ -44,11 +44,11 @@ class Whole:
 
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes."""
-        return columns.free[self.gpu][rows] >= self.size
+        return (columns.free[self.gpu][rows] >= self.size) & (columns.sharing[rows] <= 1)
 
     def scarce(self, columns: Columns) -> bool:
         """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""
-        return self._kept > 0 and int(np.count_nonzero(columns.free[self.gpu] >= self.size)) <= self._kept
+        return self._kept > 0 and int(np.count_nonzero(self.among(columns, slice(0, columns.rows)))) <= self._kept
 
 
 def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:

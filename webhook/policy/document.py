@@ -71,8 +71,8 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 def _plain(value: Any) -> Any:
     """As it is written. Of an entry of a list or map what is not set, or empty, is left out."""
     if isinstance(value, Settings):
-        fields = {info.alias or name: getattr(value, name) for name, info in type(value).model_fields.items()}
-        return {key: _plain(one) for key, one in fields.items() if one is not None and one not in ((), {})}
+        fields = {info.alias or name: (getattr(value, name), info) for name, info in type(value).model_fields.items()}
+        return {k: _plain(one) for k, (one, info) in fields.items() if one != info.default or one not in (None, (), {})}
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, float):  # every number with a fraction is a time

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final, TypeVar, get_args
 
 import yaml
@@ -31,8 +33,14 @@ _MAX_DEPTH = 32
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read(text: str | bytes, model: type[Model]) -> Model:
-    """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem."""
+def read(
+    text: str | bytes,
+    model: type[Model],
+    check: Callable[[Model], Iterable[tuple[tuple[Key, ...], str]]] = lambda _: (),
+) -> Model:
+    """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem.
+
+    `check`: what is wrong in a model that is valid by itself, with its place."""
     root = _compose(text)
     problems: list[str] = []
     data = _plain(root, "", problems)
@@ -42,9 +50,15 @@ def read(text: str | bytes, model: type[Model]) -> Model:
         wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
         raise PolicyError([f"line 1: saw {kind(data)}; {wanted}"])
     try:
-        return model.model_validate(_filled(data), by_alias=True, by_name=False)
+        made = model.model_validate(_filled(data), by_alias=True, by_name=False)
     except ValidationError as error:
         raise PolicyError(_problems(error, root, model)) from None
+    for location, problem in islice(check(made), _MAX_PROBLEMS):
+        line, place = _place(root, location)
+        problems.append(f"line {line}: {_dotted(place)}: {problem}")
+    if problems:
+        raise PolicyError(list(dict.fromkeys(problems)))
+    return made
 
 
 def _compose(text: str | bytes) -> yaml.Node | None:

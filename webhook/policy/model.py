@@ -29,6 +29,7 @@ from webhook.policy.exemptions import OPERATORS, Exemption
 from webhook.policy.loader import read
 from webhook.policy.templates import Templates
 from webhook.policy.units import completed, named
+from webhook.policy.vocabulary import problems
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule, GpuResource, classify, entitled
 from webhook.rules.capabilities import Capabilities
 from webhook.rules.cpu_per_gpu import CpuPerGpu
@@ -187,7 +188,9 @@ class Policy:
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
         """From YAML. Raises PolicyError with every problem found."""
-        return cls.of(read(text, PolicyFile))
+        return cls.of(
+            read(text, PolicyFile, lambda file: problems(file.classes, [g.name for g in file.gpus], file.profiles))
+        )
 
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:

@@ -31,9 +31,9 @@ class ClassRule(Settings):
     owner_kinds: tuple[str, ...] = ()
     """and the object that made the pod is of one of these kinds; left out: any, or none"""
     namespaces: tuple[str, ...] = _EVERYWHERE
-    """and its namespace is entitled to the class (name patterns). A label is written by the pod's author: where classes differ
-    in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author is told. The rule
-    priorityClass keeps the PriorityClass of the class for these namespaces too."""
+    """and its namespace is entitled to the class (name patterns; [] is none). A label is written by the pod's author: where
+    classes differ in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author is told.
+    The rule priorityClass keeps the PriorityClass of the class for these namespaces too."""
 
 
 GPUS = (
@@ -46,6 +46,7 @@ GPUS = (
     GpuResource(name="habana.ai/gaudi"),
 )
 CLASSES = (
+    ClassRule(name="inference-critical", labels={"workload-type": ("inference-critical",)}, namespaces=()),
     ClassRule(name="inference", labels={"workload-type": ("inference", "serving")}),
     ClassRule(name="training", labels={"workload-type": ("training", "batch")}),
     ClassRule(name="development", labels={"workload-type": ("development", "notebook")}),
@@ -57,7 +58,7 @@ CLASSES = (
         ),
     ),
     ClassRule(
-        name="inference",
+        name="service",
         owner_kinds=(
             "ReplicaSet",
             "StatefulSet",

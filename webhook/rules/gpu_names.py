@@ -18,7 +18,7 @@ from typing import ClassVar
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import bare, matches_any, quoted
+from webhook.text import bare, matches_any, one_slip, quoted
 
 _LONGEST = 64
 _ALIKE = 0.66
@@ -65,7 +65,7 @@ class GpuNames(Rule):
             elif resource == known_resource or _plain(resource) == _plain(known_resource):
                 if SequenceMatcher(None, _vendor(domain), _vendor(known_domain)).ratio() >= _ALIKE:
                     return known.name
-            elif domain == known_domain and _one_slip(resource, known_resource):
+            elif domain == known_domain and one_slip(resource, known_resource):
                 return known.name
         return None
 
@@ -77,12 +77,3 @@ def _vendor(domain: str) -> str:
 
 def _plain(resource: str) -> str:
     return resource.replace("-", "").replace("_", "").removesuffix("s")
-
-
-def _one_slip(word: str, known: str) -> bool:
-    """Whether one letter is too many, missing or another, or two have changed places."""
-    if len(word) == len(known):
-        differ = [(a, b) for a, b in zip(word, known, strict=True) if a != b]
-        return len(differ) == 1 or (len(differ) == 2 and differ[0] == differ[1][::-1])
-    longer, shorter = (word, known) if len(word) > len(known) else (known, word)
-    return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))

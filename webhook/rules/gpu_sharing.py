@@ -6,8 +6,8 @@ the second at the node, where the pod fails and is made anew, and fails again.
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share in a container
 Refused:       more than one, where the pod chooses nodes with MPS
-Warned about:  more than one time-sliced share, or share of unknown kind; more than one GPU by its plain name where all
-               nodes of this cluster share their GPUs
+Warned about:  more than one time-sliced share, or share of unknown kind. Where only nodes that share their GPUs have several
+               by their plain name, the rule gpuFits says so
 Not for DRA:   a claim asks for a share in its own way.
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); labels:
@@ -16,8 +16,8 @@ Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod
@@ -30,7 +30,7 @@ _SHARED = ("time-slicing", "mps")
 class GpuSharing(Rule):
     """No container asks for more than one share of a shared GPU: two shares may be of the same GPU."""
 
-    not_exported: ClassVar[str] = "needs the state of the cluster"
+    not_exported: ClassVar[str] = "is advice by node labels"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:
@@ -39,7 +39,7 @@ class GpuSharing(Rule):
             for name, count in container.gpu_counts(context.gpus).items():
                 if count < 2:
                     continue
-                strategy = self._strategy(name, pod["spec"], context)
+                strategy = self._strategy(name, pod, context)
                 if strategy:
                     yield Finding(
                         path=context.field_of(container, name),
@@ -49,19 +49,16 @@ class GpuSharing(Rule):
                         only_warn=strategy != "mps",
                     )
 
-    def _strategy(self, name: str, spec: Mapping[str, Any], context: Context) -> str | None:
+    def _strategy(self, name: str, pod: Pod, context: Context) -> str | None:
         """How the GPUs of this name are shared: a label value, "share" where only the name tells; None: they are not."""
         kind = context.gpus.kind(name)
         if kind == "slice" or not name.startswith("nvidia.com/"):
             return "share" if kind == "share" else None
-        selector = spec.get("nodeSelector") or {}
+        selector = pod["spec"].get("nodeSelector") or {}
         chosen = selector.get(_STRATEGY)
         if chosen is not None:
             return chosen if chosen in _SHARED else None
-        if kind == "share" or selector.get(_PRODUCT, "").endswith("-SHARED"):
-            return "share"
-        found = context.cluster.label_values(_STRATEGY, context.gpus) if context.cluster.fresh else ()
-        return found[0] if found and all(strategy in _SHARED for strategy in found) else None
+        return "share" if kind == "share" or selector.get(_PRODUCT, "").endswith("-SHARED") else None
 
 
 _SHARES = {"mps": "shares of GPUs by MPS", "time-slicing": "time-sliced shares of GPUs"}

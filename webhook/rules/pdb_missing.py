@@ -29,7 +29,7 @@ class PdbMissing(Rule):
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"
-    classes: tuple[str, ...] = ("inference",)
+    classes: tuple[str, ...] = ("inference-critical", "inference", "service")
     """The critical classes of workload."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:

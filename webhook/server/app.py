@@ -111,9 +111,11 @@ def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
     if api is None:
         return
     settings = process.settings
+    gpus = Utilisation(GpuMetricsSettings())
+    process.state.gpu_metrics = gpus.status
     follow = GpuMetrics(
         lambda: process.policies.current,
-        Utilisation(GpuMetricsSettings()),
+        gpus,
         process.state.gpu_use_seen,
         api,
         process.metrics,

@@ -25,7 +25,6 @@ CASES = [
         [deployment("pair", 2, affinity=affinity("pair"))],
         [on("b")],
         there=[taken("a", 7)],
-        not_yet="the pods that must share a domain are not counted together",
     ),
     Case(
         "three replicas of two GPUs that must share a host go where all fit",
@@ -33,7 +32,6 @@ CASES = [
         [deployment("trio", 3, 2, affinity=affinity("trio"))],
         [on("b")],
         there=[taken("a", 4)],
-        not_yet="the pods that must share a domain are not counted together",
     ),
     Case(
         "a Job whose pods must share a host goes where all fit",
@@ -41,7 +39,6 @@ CASES = [
         [job("train", 4, 2, affinity=affinity("train"))],
         [on("b")],
         there=[taken("a", 2)],
-        not_yet="the pods that must share a domain are not counted together",
     ),
     Case(
         "two replicas that must share a host have CPU in mind too",
@@ -56,14 +53,12 @@ CASES = [
         ],
         [on("b")],
         there=[taken("a", 4)],
-        not_yet="the pods that must share a domain are not counted together",
     ),
     Case(
         "replicas that must share a zone go to one that holds all",
         [node("a"), node("b", zone="zone-b"), node("c", zone="zone-b"), node("d", zone="zone-b")],
         [deployment("three", 3, 8, affinity=affinity("three", ZONE))],
         [together(ZONE)],
-        not_yet="the pods that must share a domain are not counted together",
     ),
     Case(
         "replicas that must share a rack go to one that holds all",
@@ -74,7 +69,6 @@ CASES = [
         ],
         [deployment("two", 2, 8, affinity=affinity("two", RACK))],
         [on("b c")],
-        not_yet="the pods that must share a domain are not counted together",
     ),
     Case(
         "a pod goes to the pod that it must be with, though another node is fuller",
@@ -113,7 +107,7 @@ CASES = [
         [runs("one", "cache"), together()],
         later=[pod("cache", 4)],
         there=HALF,
-        not_yet="the pods that must share a domain are not counted together",
+        not_yet="what a pod that waits says of others is not known",
     ),
     # --- required anti-affinity
     Case(

@@ -47,7 +47,6 @@ CASES = [
         [pod("one", 2)],
         [on("b")],
         there=[taken("a", 30)],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of two goes to whole GPUs, though the whole node is fuller",
@@ -67,7 +66,6 @@ CASES = [
         [sliced("a"), node("b"), node("c")],
         [deployment("chat", 4, 2)],
         [counts(b=2, c=2)],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a Job of pods of four fills whole GPUs",
@@ -81,7 +79,6 @@ CASES = [
         [pod("one", 12)],
         [refused("one", "at most 8")],
         fewer=SLOTS_ARE_NO_GPUS,
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of twelve is refused where all GPUs are sliced",
@@ -89,7 +86,6 @@ CASES = [
         [pod("one", 12)],
         [refused("one", "at most 8")],
         fewer=SLOTS_ARE_NO_GPUS,
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of two takes slots where no whole GPUs are left",
@@ -115,7 +111,6 @@ CASES = [
         WHOLE_AND_SLICED,
         [pod("one", 2, nodeSelector={"kubernetes.io/hostname": "@a"})],
         [on("a"), told("one", "share")],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of two that can only go to slots is told, by its affinity",
@@ -136,14 +131,12 @@ CASES = [
             )
         ],
         [on("a"), told("one", "share")],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of two that can only go to slots since there are no others is told",
         [sliced("a")],
         [pod("one", 2)],
         [on("a"), told("one", "share")],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of two on MPS is refused: the node would refuse it",
@@ -208,7 +201,6 @@ CASES = [
         [pod("one", 2)],
         [on("b")],
         there=[taken("a", 30)],
-        not_yet="slots count as whole GPUs",
     ),
 ]
 

@@ -38,7 +38,6 @@ CASES = [
         [pod("one", 2)],
         [on("b")],
         there=[taken("a", 30)],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a Job of pods of four fills whole GPUs",
@@ -51,7 +50,6 @@ CASES = [
         [SLICED],
         [pod("one", 2)],
         [on("a"), told("one", "share")],
-        not_yet="slots count as whole GPUs",
     ),
     Case(
         "a pod of twelve is refused",
@@ -59,7 +57,6 @@ CASES = [
         [pod("one", 12)],
         [refused("one", "at most 8")],
         fewer="32 slots of 8 GPUs are not 12 GPUs",
-        not_yet="slots count as whole GPUs",
     ),
 ]
 

@@ -48,21 +48,18 @@ CASES = [
         in_zones(a=1, b=2),
         [job("train", 2, 8)],
         [together(ZONE)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of two pods of eight goes to the smallest zone that holds both",
         in_zones(a=4, b=2),
         [job("train", 2, 8)],
         [counts(b1=1, b2=1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of four pods of four goes to the zone that holds all",
         in_zones(a=1, b=2),
         [job("train", 4, 4)],
         [counts(b1=2, b2=2)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of three pods of eight, of which one zone has a node that is partly taken",
@@ -70,14 +67,12 @@ CASES = [
         [job("train", 3, 8)],
         [counts(b1=1, b2=1, b3=1)],
         there=[taken("a1", 1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job with more completions than pods at once",
         in_zones(a=1, b=2),
         [indexed("train", 2, 8, completions=10)],
         [together(ZONE)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job with fewer completions than it may run at once",
@@ -101,21 +96,18 @@ CASES = [
         ],
         [job("train", 2, 8)],
         [counts(b=1, c=1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job in the clique that holds all",
         [node("a", labels={CLIQUE: "x.1"}), *[node(name, labels={CLIQUE: "x.2"}) for name in "bc"]],
         [job("train", 2, 8)],
         [counts(b=1, c=1)],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "two Jobs, each in a zone of its own",
         in_zones(a=2, b=2),
         [job("one", 2, 8), job("two", 2, 8)],
         [together(ZONE, "one"), together(ZONE, "two")],
-        not_yet="the size of a Job is not known",
     ),
     Case(
         "a Job of one pod of eight leaves the zone whole that a larger one needs",

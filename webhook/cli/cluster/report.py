@@ -116,7 +116,19 @@ def record_of(pod: Pod) -> dict[str, Any]:
         found = orjson.loads(annotations_of(pod).get(DECISION, "{}"))
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if _is_record(found) else {}
+
+
+def _is_record(found: Any) -> bool:
+    """Whether it has the form of a decision: anybody can write an annotation."""
+    if not isinstance(found, dict) or not isinstance(found.get("units", {}), dict):
+        return False
+    entries = [(found.get("nodes", []), (str, int, int, (int, float))), (found.get("rejected", []), (str, int))]
+    return all(
+        isinstance(listed, list)
+        and all(isinstance(e, list) and len(e) == len(kinds) and all(map(isinstance, e, kinds)) for e in listed)
+        for listed, kinds in entries
+    )
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhook.cli import offline
-from webhook.cluster.state import ClusterState, Listing, ListKind
+from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
@@ -67,7 +67,7 @@ class Snapshot:
         """
         state = ClusterState(max_age=float("inf"))
         for name, kind in KINDS.items():
-            if name in self.objects or not self.missing:
+            if name in self.objects or kind in REQUIRED:
                 self._list(state, name, kind)
         return state
 

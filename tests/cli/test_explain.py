@@ -1,0 +1,148 @@
+"""`gpu-admission explain`: decisions in words, of pods that exist and of files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.objects import deployment, pod
+from webhook.kube.pod import DECISION
+
+RECORD = {
+    "policy": "1f0c",
+    "profile": "default",
+    "class": "inference",
+    "units": {"gpuResources": ["filled", 1], "tolerations": ["added", ["nvidia.com/gpu"]]},
+    "strategy": "apart",
+    "nodes": [["gpu-a", 8, 0, 1.0], ["gpu-b", 4, 1, 0.5]],
+    "of": 3,
+}
+TOLD = """\
+team/chat
+  class inference, profile default, policy 1f0c
+  gpuResources: GPU requests were filled in from limits in 1 place(s)
+  tolerations: it got tolerations of nvidia.com/gpu
+  strategy apart; bound to gpu-b, number 2 of the ranking, not to gpu-a: the scheduler's other scores weighed more
+  NODE    FREE   PEERS   SCORE
+  gpu-a      8       0     1.0
+  gpu-b      4       1     0.5   ← bound
+  FREE: GPUs of that name that were free before this pod; PEERS: pods of its owner there; SCORE: by the strategy; higher is \
+better, after fewer peers where it keeps them apart
+"""
+
+
+def decided(bound: str | None = "gpu-b", record: Any = RECORD) -> dict[str, Any]:
+    made = placed(pod("chat", 1), bound)
+    made["metadata"]["annotations"] = {DECISION: record if isinstance(record, str) else json.dumps(record)}
+    return made
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Any:
+    def make(*objects: Any) -> Path:
+        path = tmp_path / "manifest.yaml"
+        path.write_text(yaml.safe_dump_all(objects))
+        return path
+
+    return make
+
+
+def namespace(**labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+
+
+OPTED_IN = namespace(**{"gpu-admission.io/profile": "default"})
+
+
+def test_a_pod_that_exists(tmp_path: Path) -> None:
+    result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided()))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == TOLD
+
+
+def test_its_document(tmp_path: Path) -> None:
+    found = json.loads(
+        call(
+            "explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided("gpu-a")), "-o", "json"
+        ).stdout
+    )
+    assert found["choice"] == "first"
+    assert found["nodes"][0] == {"name": "gpu-a", "free": 8, "peers": 0, "score": 1.0}
+    assert found["boundTo"] == "gpu-a"
+
+
+def test_one_that_waits_says_why(tmp_path: Path) -> None:
+    found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
+    assert "it has no decision: " in found
+    assert "  waits: gpusTaken: all GPUs are taken" in found
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"nodes": 3}', '{"units": 3, "nodes": [[1]]}'])
+def test_what_somebody_else_wrote_into_the_annotation_ends_nothing(tmp_path: Path, text: str) -> None:
+    result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided(record=text)))
+    assert result.exit_code == 0
+
+
+def test_a_namespace_that_has_not_opted_in_is_named(tmp_path: Path, manifest: Any) -> None:
+    cluster = write(tmp_path, *CLUSTER, namespace())
+    for arguments in (("trainer",), ("-f", manifest(pod("new")))):
+        result = call("explain", *arguments, "-n", "team", "--cluster", cluster)
+        assert result.exit_code == 0
+        assert "the webhook is not asked: namespace team has not opted in" in result.stdout
+
+
+def test_a_file_that_would_be_taken(tmp_path: Path, manifest: Any) -> None:
+    result = call(
+        "explain", "-f", manifest(deployment("chat", 3)), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
+    )
+    assert result.exit_code == 0
+    assert result.stdout.startswith("team: deployment/chat (3 pods)\n")
+    assert "  +  tolerations:\n  +  - key: nvidia.com/gpu\n" in result.stdout
+    assert "  nodeAffinity: 2 node(s) are preferred, the chosen one most\n" in result.stdout
+    assert DECISION not in result.stdout
+
+
+def test_a_file_that_would_be_refused_says_the_words_of_the_refusal_and_hides_no_other(
+    tmp_path: Path, manifest: Any
+) -> None:
+    file = manifest(pod("big", 64), {"kind": "Odd"}, pod("good"))
+    cluster = write(tmp_path, *CLUSTER, OPTED_IN)
+    result = call("explain", "-f", file, "-n", "team", "--cluster", cluster)
+    assert result.exit_code == 2
+    validated = call("validate", file, "--cluster", cluster).stderr
+    said = next(line for line in result.stdout.splitlines() if "  refused: " in line)
+    assert said.removeprefix("  refused: ") in validated
+    assert "team: pod/good\n" in result.stdout
+    assert "wanted a Pod" in result.stderr
+    found = json.loads(
+        call("explain", "-f", manifest(pod("big", 64)), "-n", "team", "--cluster", cluster, "-o", "json").stdout
+    )
+    assert found[0]["refused"]
+    assert "gpuFits" in [finding["unit"] for finding in found[0]["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param([], "error: wanted the name of a pod, or -f FILE, and not both\n", id="nothing"),
+        pytest.param(["chat", "-f", "x"], "error: wanted the name of a pod, or -f FILE, and not both\n", id="both"),
+        pytest.param(
+            ["char", "-n", "team"],
+            'error: no pod "char" in namespace team; did you mean chat?\n',
+            id="a pod that is not there",
+        ),
+        pytest.param(
+            ["-f", "/no"],
+            "error: /no: cannot be read: No such file or directory. Give a file, or - for stdin\n",
+            id="no file",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+    result = call("explain", *arguments, "--cluster", write(tmp_path, *CLUSTER, decided()))
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)

@@ -1,0 +1,67 @@
+"""The pods that manifests would make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.controlplane.objects import deployment, job, pod
+from webhook.cli.manifests import Planned, planned
+from webhook.cli.offline import load_policy
+from webhook.errors import BadInput
+
+
+def found(folder: Path, *objects: Any, namespace: str | None = "team") -> list[Planned | BadInput]:
+    file = folder / "all.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    return list(planned([str(file)], load_policy(), namespace))
+
+
+def test_bare_pods_and_those_of_workloads(tmp_path: Path) -> None:
+    made = found(
+        tmp_path,
+        pod("one", 1),
+        deployment("chat", 3),
+        job("train", 2),
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}},
+    )
+    assert [(each.of, each.replicas) for each in made if isinstance(each, Planned)] == [
+        ("pod/one", 1),
+        ("deployment/chat", 3),
+        ("job/train", 2),
+    ]
+    assert len(made) == 3, "what no pods are made from makes none"
+
+
+def test_a_pod_of_a_template_is_as_its_controller_asks_for_it(tmp_path: Path) -> None:
+    (made,) = found(tmp_path, deployment("chat", 1))
+    assert isinstance(made, Planned)
+    request = made.document.request
+    assert (request.kind, request.resource, request.namespace, request.generated) == ("Pod", "pods", "team", "chat-")
+    assert request.user == "system:serviceaccount:kube-system:replicaset-controller"
+    body = request.object
+    assert body is not None
+    assert body["spec"]["containers"][0]["resources"] == {
+        "limits": {"nvidia.com/gpu": "1"},
+        "requests": {"nvidia.com/gpu": "1"},
+    }
+    assert body["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
+
+
+def test_a_namespace_that_is_written_counts(tmp_path: Path) -> None:
+    one = pod("one", 1)
+    one["metadata"]["namespace"] = "other"
+    assert [
+        each.document.request.namespace for each in found(tmp_path, one, pod("two", 1)) if isinstance(each, Planned)
+    ] == ["other", "team"]
+
+
+def test_a_folder_is_every_manifest_in_it_and_errors_stand_in_their_place(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: Nonsense\n")
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump(pod("one", 1)))
+    (tmp_path / "notes.txt").write_text("no manifest")
+    first, second = planned([str(tmp_path)], load_policy(), None)
+    assert isinstance(first, BadInput)
+    assert isinstance(second, Planned)

@@ -1,0 +1,70 @@
+"""Decision records in words."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.cli.words import _SENTENCES, choice, sentence, why_none
+from webhook.text import matches_any
+
+INJECTORS = Path(__file__).resolve().parents[2] / "webhook" / "injectors"
+
+
+def outcomes() -> list[tuple[str, str]]:
+    """Every injector, by its name in the policy, with each result that it may have, read from its module."""
+    found = []
+    for path in sorted(INJECTORS.glob("[a-z]*.py")):
+        head, *rest = path.stem.split("_")
+        name = head + "".join(part.capitalize() for part in rest)
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Outcome":
+                words = [
+                    n.value for n in ast.walk(call.args[0]) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+                ]
+                found += [(name, word) for word in words]
+    return found
+
+
+@pytest.mark.parametrize(("unit", "result"), sorted(set(outcomes())))
+def test_every_result_of_an_injector_is_told_in_words(unit: str, result: str) -> None:
+    assert result in _SENTENCES[unit]
+    assert matches_any(("*",), sentence(unit, [result, 1]))
+
+
+@pytest.mark.parametrize(
+    ("done", "text"),
+    [
+        pytest.param(["filled", 2], "GPU requests were filled in from limits in 2 place(s)", id="a number"),
+        pytest.param(["equal"], "GPU requests equal limits already", id="no detail"),
+        pytest.param(["newer", {"a": [1, "b"]}], "newer a 1, b", id="a result of a later version"),
+        pytest.param("odd", "odd", id="what somebody else wrote"),
+        pytest.param([], "[]", id="nothing"),
+    ],
+)
+def test_sentences(done: Any, text: str) -> None:
+    assert sentence("gpuResources", done) == text
+
+
+@pytest.mark.parametrize(
+    ("bound", "word", "text"),
+    [
+        (None, "waits", "not bound yet; chosen was a"),
+        ("a", "first", "bound to a, the node that was chosen"),
+        ("b", "ranked", "bound to b, number 2 of the ranking, not to a: the scheduler's other scores weighed more"),
+        ("c", "other", "bound to c, which is not in the ranking: a and the others had no room when it was scheduled"),
+    ],
+)
+def test_where_it_was_bound(bound: str | None, word: str, text: str) -> None:
+    assert choice(["a", "b"], bound) == (word, text)
+
+
+def test_why_no_node_was_chosen() -> None:
+    assert why_none({"nodes": []}) == ""
+    assert (
+        why_none({"why": "no node fits", "rejected": [["cordoned", 2], ["too few free GPUs", 1]]})
+        == "no node fits: 2 nodes cordoned, 1 node too few free GPUs"
+    )

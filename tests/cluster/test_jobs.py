@@ -1,0 +1,81 @@
+"""How many pods of a Job, or of a JobSet, work together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.objects import state
+from webhook.cluster.state import ClusterState
+
+
+def job(name: str = "train", status: dict[str, Any] | None = None, labels: Any = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "labels": labels}
+    return {"metadata": metadata, "spec": spec, "status": status or {}}
+
+
+def with_jobs(*jobs: dict[str, Any]) -> ClusterState:
+    of = state()
+    of.replace("jobs", jobs, 0)
+    return of
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods"),
+    [
+        pytest.param({}, 1, id="one, if it does not say"),
+        pytest.param({"parallelism": 4}, 4, id="so many at once"),
+        pytest.param({"parallelism": 4, "completions": 100}, 4, id="so many at once of more"),
+        pytest.param({"parallelism": 4, "completions": 2}, 2, id="no more than there are to be"),
+        pytest.param({"parallelism": 0}, 0, id="none: it is suspended so"),
+        pytest.param({"parallelism": 2**31 - 1}, 100_000, id="more than there are nodes"),
+    ],
+)
+def test_pods_of_a_job(spec: dict[str, Any], pods: int) -> None:
+    assert with_jobs(job(**spec)).jobs.pods("uid-train") == pods
+
+
+@pytest.mark.parametrize("condition", ["Complete", "Failed"])
+def test_a_finished_job_is_forgotten(condition: str) -> None:
+    of = with_jobs(job(parallelism=4))
+    status = {"conditions": [{"type": condition, "status": "True"}]}
+    of.seen("jobs", job(parallelism=4, status=status), 0)
+    assert (of.jobs.pods("uid-train"), list(of.jobs)) == (0, [])
+
+
+def test_a_job_that_is_deleted_or_missing_in_a_list_is_forgotten() -> None:
+    of = with_jobs(job("a", parallelism=2), job("b", parallelism=3))
+    of.forget("jobs", "team-a/a")
+    assert (of.jobs.pods("uid-a"), of.jobs.pods("uid-b")) == (0, 3)
+    of.replace("jobs", [], 0)
+    assert of.jobs.pods("uid-b") == 0
+
+
+def test_a_job_that_is_scaled_has_another_size() -> None:
+    of = with_jobs(job(parallelism=4))
+    of.seen("jobs", job(parallelism=6), 0)
+    assert of.jobs.pods("uid-train") == 6
+
+
+def of_set(name: str, part: str, replicas: str | None, **spec: Any) -> dict[str, Any]:
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": part}
+    if replicas is not None:
+        labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = replicas
+    return job(name, labels=labels, **spec)
+
+
+SET = "team-a/jobset.sigs.k8s.io/jobset-uid=set"
+
+
+def test_the_jobs_of_a_jobset_are_one_gang() -> None:
+    """The first of four is there, and says how many there are to be; and a driver."""
+    of = with_jobs(of_set("w-0", "workers", "4", parallelism=2), of_set("d-0", "driver", "1"))
+    assert of.jobs.pods(SET) == 9
+    of.seen("jobs", of_set("w-1", "workers", "4", parallelism=2), 0)
+    assert of.jobs.pods(SET) == 9
+
+
+@pytest.mark.parametrize("replicas", [None, "", "x", "-1", "9" * 9])
+def test_a_label_that_says_nothing_of_use_counts_as_one(replicas: str | None) -> None:
+    assert with_jobs(of_set("w-0", "workers", replicas, parallelism=2)).jobs.pods(SET) == 2

@@ -1,0 +1,158 @@
+"""Pods that say something about other pods: where they can go comes first, with room for those that come with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import admitted, node, placer, pod, state
+from webhook.cluster.state import ClusterState
+from webhook.placement.company import ALONE, Company, company_of
+from webhook.placement.settings import PlacementSettings
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+REQUIRED, PREFERRED = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
+OWN = {"matchLabels": {"app": "chat"}}
+OTHERS = {"matchLabels": {"app": "cache"}}
+
+
+def term(key: str = HOST, selector: Any = OWN, **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": selector, **more}
+
+
+def weighed(found: dict[str, Any], weight: int = 100) -> dict[str, Any]:
+    return {"weight": weight, "podAffinityTerm": found}
+
+
+def towards(*terms: dict[str, Any], kind: str = REQUIRED) -> dict[str, Any]:
+    return {"affinity": {"podAffinity": {kind: list(terms)}}}
+
+
+def away(*terms: dict[str, Any], kind: str = REQUIRED) -> dict[str, Any]:
+    return {"affinity": {"podAntiAffinity": {kind: list(terms)}}}
+
+
+def spread(key: str = HOST, when: str = "DoNotSchedule", skew: int = 1, selector: Any = OWN) -> dict[str, Any]:
+    constraint = {"topologyKey": key, "whenUnsatisfiable": when, "maxSkew": skew, "labelSelector": selector}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+PORT = [{"name": "main", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+
+
+def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
+    found = pod(name, gpus, owner="chat", **made)
+    found["metadata"]["labels"] = {"app": "chat"}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "company"),
+    [
+        pytest.param({}, ALONE, id="nothing"),
+        pytest.param({"affinity": {"nodeAffinity": {}}}, ALONE, id="affinity to nodes"),
+        pytest.param(towards(term(ZONE)), Company(together=(ZONE,)), id="in one zone"),
+        pytest.param(towards(term(namespaces=["team-a"])), Company(together=(HOST,)), id="its own namespace, named"),
+        pytest.param(away(term()), Company(apart=(HOST,)), id="never on one host"),
+        pytest.param(away(term(selector=OTHERS)), Company(), id="away from others, of whom nothing is known"),
+        pytest.param(away(weighed(term()), kind=PREFERRED), Company(rather_apart=((HOST, 1),)), id="rather apart"),
+        pytest.param(spread(ZONE, skew=2), Company(even=((ZONE, 2),)), id="spread over zones"),
+        pytest.param(spread(when="ScheduleAnyway", skew=3), Company(rather_apart=((HOST, 3),)), id="rather spread"),
+        pytest.param(spread(selector=OTHERS), Company(), id="spread of others"),
+        pytest.param(spread(selector=None), Company(), id="spread of nobody"),
+        pytest.param({"containers": PORT}, Company(apart=(HOST,)), id="a port of the host"),
+        pytest.param({"initContainers": PORT}, Company(apart=(HOST,)), id="a port of the host, of a sidecar"),
+    ],
+)
+def test_what_a_pod_says_of_its_peers(spec: dict[str, Any], company: Company) -> None:
+    assert company_of(chat(**spec)) == company
+
+
+LEFT = "required affinity to other pods"
+RATHER = "preferred affinity to other pods"
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        pytest.param(towards(term(selector=OTHERS)), LEFT, id="to others"),
+        pytest.param(towards(term(), term(selector=OTHERS)), LEFT, id="to its own and to others"),
+        pytest.param(towards(term(namespaces=["team-b"])), LEFT, id="in another namespace"),
+        pytest.param(towards(term(namespaceSelector={})), LEFT, id="in all namespaces"),
+        pytest.param(towards(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather to others"),
+        pytest.param(towards(weighed(term(), 1), kind=PREFERRED), RATHER, id="rather to its own"),
+        pytest.param(away(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather away from others"),
+    ],
+)
+def test_what_is_left_to_the_scheduler_and_said_so(spec: dict[str, Any], why: str) -> None:
+    of = state([node("a")])
+    found = placer(of).place(chat(**spec), of.view(0), PlacementSettings(), "pack", GPUS)
+    assert (found.nodes, found.reason) == ((), why)
+
+
+# --- on nodes ---------------------------------------------------------------------------------------------------------
+
+
+def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> str:
+    """Admit a pod, and give the node that was chosen for it."""
+    placement = placer(of).place(admitted(made), of.view(0), PlacementSettings(), strategy, GPUS)
+    of.reserve_pod(admitted(made), placement, 0)
+    return placement.nodes[0].node
+
+
+def several(of: ClusterState, count: int, spec: dict[str, Any], gpus: int = 1, strategy: str = "pack") -> list[str]:
+    return [run(of, chat(f"p{n}", gpus, **spec), strategy) for n in range(count)]
+
+
+@pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
+def test_pods_that_must_share_a_host_begin_where_there_is_most_room(strategy: str) -> None:
+    of = state([node("a"), node("b")], [pod("x", 6, on="a")])
+    assert several(of, 3, towards(term()), strategy=strategy) == ["b", "b", "b"]
+
+
+def test_pods_that_must_share_a_zone_begin_in_the_one_with_most_room() -> None:
+    of = state([node("a", labels={ZONE: "x"}), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "y"})])
+    assert set(several(of, 2, towards(term(ZONE)), 8)) == {"b", "c"}
+
+
+def test_a_node_outside_of_every_zone_comes_last() -> None:
+    of = state([node("a", 8), node("b", 2, labels={ZONE: "y"})])
+    assert run(of, chat(**towards(term(ZONE)))) == "b"
+
+
+def test_where_it_is_known_how_many_come_a_host_that_holds_all_is_taken() -> None:
+    of = state([node("a"), node("b")], [pod("x", 5, on="a"), pod("y", 4, on="b")])
+    metadata = {"name": "chat", "namespace": "team-a", "uid": "chat"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 4}}], 0)
+    assert several(of, 4, towards(term())) == ["b"] * 4
+
+
+@pytest.mark.parametrize("spec", [away(term()), {"containers": [], "initContainers": PORT}], ids=["anti", "port"])
+def test_pods_that_must_not_share_a_host_do_not(spec: dict[str, Any]) -> None:
+    spec = {key: value for key, value in spec.items() if key != "containers"}
+    of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="a")])
+    assert sorted(several(of, 3, spec)) == ["a", "b", "c"]
+
+
+def test_a_hard_spread_is_kept_and_else_nodes_are_filled() -> None:
+    of = state([node("a"), node("b")], [pod("x", 2, on="a")])
+    assert several(of, 4, spread(skew=2)) == ["a", "a", "b", "a"]
+
+
+def test_a_spread_by_preference_is_followed() -> None:
+    of = state([node("a"), node("b")], [pod("x", 2, on="a")])
+    assert sorted(several(of, 4, spread(when="ScheduleAnyway"))) == ["a", "a", "b", "b"]
+
+
+def test_a_key_that_no_node_has_does_no_harm() -> None:
+    of = state([node("a")])
+    for spec in (towards(term("no/such")), away(term("no/such")), spread("no/such")):
+        assert run(of, chat(**spec)) == "a"
+
+
+def test_no_node_at_all_does_no_harm() -> None:
+    of = state()
+    found = placer(of).place(chat(**towards(term())), of.view(0), PlacementSettings(), "pack", GPUS)
+    assert found.reason == "no node fits"

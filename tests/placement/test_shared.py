@@ -1,0 +1,103 @@
+"""Slots of GPUs that several pods share are no GPUs: they come last for pods of several, and are not counted as whole ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import GPU, node, placer, pod, state
+from webhook.cluster.node import pods_to_a_gpu
+from webhook.cluster.state import ClusterState
+from webhook.placement.settings import PlacementSettings
+
+DEFAULTS = PlacementSettings()
+STRATEGY, REPLICAS, PRODUCT, COUNT = (
+    f"nvidia.com/gpu.{key}" for key in ("sharing-strategy", "replicas", "product", "count")
+)
+
+
+def sliced(name: str, slots: int = 32, **labels: str) -> dict[str, Any]:
+    return node(name, slots, labels={REPLICAS: "4", STRATEGY: "time-slicing", **labels})
+
+
+def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]:
+    found = placer(of).place(pod("p", gpus, **spec), of.view(0), DEFAULTS, strategy, GPUS)
+    return [each.node for each in found.nodes]
+
+
+@pytest.mark.parametrize(
+    ("labels", "offered", "pods"),
+    [
+        pytest.param({}, 8, 1, id="nothing is said"),
+        pytest.param({REPLICAS: "1", STRATEGY: "none"}, 8, 1, id="GPUs of their own"),
+        pytest.param({REPLICAS: "0"}, 0, 1, id="a node with slices"),
+        pytest.param({REPLICAS: "many"}, 8, 1, id="what makes no sense"),
+        pytest.param({REPLICAS: "4"}, 32, 4, id="so many"),
+        pytest.param({STRATEGY: "mps", COUNT: "8"}, 32, 4, id="as many as are offered of each"),
+        pytest.param({PRODUCT: "NVIDIA-L4-SHARED", COUNT: "2"}, 20, 10, id="by the product"),
+        pytest.param({STRATEGY: "time-slicing"}, 0, 2, id="nobody knows how many"),
+    ],
+)
+def test_how_many_pods_share_a_gpu(labels: dict[str, str], offered: int, pods: int) -> None:
+    assert pods_to_a_gpu(labels, offered) == pods
+
+
+@pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
+@pytest.mark.parametrize("there", [{"a": 30}, {"a": 1}, {"b": 6}, {}], ids=str)
+def test_whole_gpus_come_first_for_a_pod_of_two(strategy: str, there: dict[str, int]) -> None:
+    of = state([sliced("a"), node("b")], [pod(f"on-{name}", gpus, on=name) for name, gpus in there.items()])
+    assert ranked(of, 2, strategy) == ["b", "a"]
+
+
+def test_slots_are_taken_where_no_whole_gpus_are_left() -> None:
+    of = state([sliced("a"), node("b")], [pod("x", 7, on="b")])
+    assert ranked(of, 2, "pack") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "largest"),
+    [
+        ([sliced("a"), node("b")], (("a", 8), ("b", 8))),
+        ([sliced("a")], (("a", 8),)),
+        ([sliced("a", 32), node("b", 4)], (("a", 8), ("b", 4))),
+        ([node("a"), node("b", 4)], (("a", 8), ("b", 4))),
+    ],
+)
+def test_slots_never_raise_what_the_largest_node_has(
+    nodes: list[dict[str, Any]], largest: tuple[tuple[str, int], ...]
+) -> None:
+    view = state(nodes).view(0)
+    assert view.largest(GPU, 4) == largest
+    assert view.resources()[GPU] == largest[0][1]
+
+
+TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "made", "only"),
+    [
+        pytest.param([node("a")], pod("p", 2), False, id="no GPU is shared"),
+        pytest.param([sliced("a"), node("b")], pod("p", 2), False, id="whole ones are there"),
+        pytest.param([sliced("a"), node("b")], pod("p", 8), False, id="all of a whole node"),
+        pytest.param([sliced("a")], pod("p", 2), True, id="no whole ones"),
+        pytest.param([sliced("a"), node("b", 1)], pod("p", 2), True, id="too few whole ones"),
+        pytest.param([sliced("a"), node("b")], pod("p", 64), False, id="neither nor"),
+        pytest.param([sliced("a"), node("b")], pod("p", 2, nodeSelector={STRATEGY: "time-slicing"}), True, id="chosen"),
+        pytest.param([sliced("a"), node("b", taints=[TAINT])], pod("p", 2), True, id="a taint keeps it from the rest"),
+        pytest.param([sliced("a"), node("b", cordoned=True)], pod("p", 2), False, id="whole ones that come back"),
+        pytest.param([sliced("a")], pod("p", 0), False, id="no GPU is asked for"),
+        pytest.param([sliced("a")], pod("p", 2, schedulerName="other"), False, id="somebody else's to say"),
+    ],
+)
+def test_whether_a_pod_goes_to_slots_or_nowhere(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
+    of = state(nodes)
+    assert placer(of).only_shared(made, of.view(0), DEFAULTS, GPUS) is only
+
+
+def test_a_whole_node_is_one_whose_gpus_nobody_shares() -> None:
+    """One in twenty whole nodes is kept: 32 free slots are none of them."""
+    of = state([*[sliced(f"s{n}") for n in range(40)], *[node(f"w{n:02}") for n in range(20)]])
+    assert ranked(of, 8, "pack")[0] == "w00"

@@ -1,0 +1,131 @@
+"""What GPU metrics say against a node counts in every strategy, and never refuses a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import GPU, node, placer, pod, state
+from webhook.cluster.state import ClusterState
+from webhook.cluster.utilisation import UNKNOWN
+from webhook.framework.cluster_view import MetricsStatus, Placement
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import STRATEGIES
+from webhook.placement.use import usable_gpus
+
+FRESH = MetricsStatus("dcgm", "", 12.3)
+IDLE = {"measured": 8, "idle": 8, "utilisation": 0.0, "hottest": 35.0, "known": 8}
+BUSY = IDLE | {"idle": 0, "utilisation": 0.99, "busy": 8}
+
+
+def placed(of: ClusterState, made: dict[str, Any], strategy: str, status: MetricsStatus = FRESH) -> Placement:
+    of.gpu_metrics = lambda _: status
+    return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
+
+
+def names(placement: Placement) -> list[str]:
+    return [ranked.node for ranked in placement.nodes]
+
+
+def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:
+    for name, use in uses.items():
+        of.gpu_use_seen(name, UNKNOWN._replace(**use))
+    return of
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("replicas", [(), ("x", "y", "z")], ids=["one replica", "three replicas"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(BUSY, IDLE, id="all GPUs are busy, and nobody was given them"),
+        pytest.param(IDLE | {"idle": 7, "busy": 1, "utilisation": 0.1}, IDLE, id="one GPU is busy"),
+        pytest.param(IDLE | {"avoid": 1}, IDLE, id="one GPU is hot or sick"),
+        pytest.param(IDLE | {"measured": 7, "idle": 7, "avoid": 1}, IDLE, id="one GPU is lost, and still offered"),
+        pytest.param(BUSY, {}, id="busy ones, and a node without metrics"),
+        pytest.param(IDLE | {"utilisation": 0.2}, IDLE, id="both idle, one of them less so"),
+        pytest.param(IDLE | {"hottest": 80.0}, IDLE, id="both idle, one of them warm"),
+    ],
+)
+def test_the_other_node_goes_first(
+    strategy: str, replicas: tuple[str, ...], first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    for one, other in ("ab", "ba"):
+        of = used(state([node("a"), node("b")], replica="x"), **{one: first, other: second})
+        of.nodes.share(replicas)
+        if replicas and "idle" in first and not ({"busy", "avoid"} & first.keys()):
+            of.nodes.columns.share[:2] = 0.5, 0.4  # both are this replica's
+        assert names(placed(of, pod("p", owner="o"), strategy)) == [other, one]
+
+
+@pytest.mark.parametrize("strategy", ["pack", "apart"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(IDLE | {"idle": 4, "busy": 4, "utilisation": 0.5}, id="the busy GPUs are those that were given"),
+        pytest.param(IDLE | {"idle": 8}, id="the GPUs that were given are not used"),
+        pytest.param(IDLE | {"measured": 4, "idle": 0, "busy": 4, "utilisation": 1.0}, id="only those are measured"),
+        pytest.param(IDLE | {"known": 9, "avoid": 1}, id="the sick GPU was withdrawn by the device plugin"),
+        pytest.param({}, id="no metrics"),
+    ],
+)
+def test_a_partly_used_node_whose_free_gpus_are_fit_stays_first(strategy: str, use: dict[str, Any]) -> None:
+    of = used(state([node("a"), node("b")], [pod(f"x{i}", 1, on="b") for i in range(4)]), a=IDLE, b=use)
+    assert names(placed(of, pod("p"), strategy)) == ["b", "a"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_where_enough_gpus_are_fit_comes_before_where_too_few_are_and_none_is_refused(strategy: str) -> None:
+    three, five = ({"idle": n, "busy": 8 - n, "utilisation": 0.5} for n in (3, 5))
+    of = used(state([node(name) for name in "abc"]), a=IDLE | three, b=IDLE | five, c=IDLE)
+    assert names(placed(of, pod("p", 4), strategy)) == ["c", "b", "a"]
+    of.pod_seen(pod("x", 8, on="c"), 0)
+    of.pod_seen(pod("y", 1, on="b"), 0)
+    assert names(placed(of, pod("p", 8), strategy)) == ["a"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_of_nodes_with_shared_gpus_the_least_used_goes_first(strategy: str) -> None:
+    shared = {"nvidia.com/gpu.replicas": "4"}
+    of = state([node(name, 8, labels=shared) for name in "ab"], [pod("x", 4, on="a"), pod("y", 2, on="b")])
+    used(of, a={**IDLE, "measured": 2, "idle": 1, "busy": 1, "utilisation": 0.2, "known": 2})
+    used(of, b={**IDLE, "measured": 2, "idle": 0, "busy": 2, "utilisation": 0.9, "known": 2})
+    assert names(placed(of, pod("p"), strategy)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("status", "use", "by", "usable"),
+    [
+        pytest.param(FRESH, BUSY, ("metrics", "dcgm", 12), [(8, 0), (0, 99)], id="metrics"),
+        pytest.param(
+            FRESH, {}, ("allocation", "no GPU metrics of these nodes"), [(None, None)] * 2, id="of other nodes"
+        ),
+        pytest.param(MetricsStatus(), {}, ("allocation", "GPU metrics are off"), [(None, None)] * 2, id="off"),
+        pytest.param(
+            MetricsStatus("dcgm", "GPU metrics are stale", 400.0),
+            {},
+            ("allocation", "GPU metrics are stale"),
+            [(None, None)] * 2,
+            id="stale",
+        ),
+    ],
+)
+def test_a_placement_says_what_it_was_judged_by(
+    status: MetricsStatus, use: dict[str, Any], by: tuple[str | int, ...], usable: list[Any]
+) -> None:
+    of = used(state([node("a"), node("b")]), a=use, b=IDLE if use else {})
+    placement = placed(of, pod("p"), "pack", status)
+    assert placement.numbers == by
+    loads = [(ranked.usable, ranked.load) for ranked in placement.nodes]
+    assert loads == ([(8, 0), (0, 100 if use else None)] if use else usable)
+
+
+def test_gpus_of_all_resources_count_as_given() -> None:
+    slices = "nvidia.com/mig-1g.10gb"
+    of = state([node("a", 4, **{slices: "14"})], [pod("x", 0, on="a", asks={slices: "7"}), pod("y", 1, on="a")])
+    used(of, a={**IDLE, "measured": 18, "idle": 9, "busy": 9, "known": 18})
+    rows = np.array([of.nodes.row_of["a"]])
+    assert usable_gpus(of.nodes.columns, rows, (GPU, slices), GPU).tolist() == [3 - 1]

@@ -1,0 +1,80 @@
+"""The profiles of manifests/examples/profiles are ready to use, and a guess stops nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builders import pod
+from webhook.kube.pod import Owner
+from webhook.policy.model import Policy, PolicyFile, Profile
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+FOLDER = MANIFESTS / "examples" / "profiles"
+POLICY = Policy.of(PolicyFile())
+PRIORITIES = {
+    each["metadata"]["name"]: each for each in yaml.safe_load_all((MANIFESTS / "50-priority-classes.yaml").read_text())
+}
+
+
+def profile(name: str) -> Profile:
+    found, settings = Policy.load((FOLDER / f"{name}.yaml").read_text()).profile(name)
+    assert found == name
+    return settings
+
+
+def test_there_are_four() -> None:
+    assert sorted(path.stem for path in FOLDER.iterdir()) == ["balance", "default", "strict", "throughput"]
+
+
+def test_each_says_what_differs_and_no_more() -> None:
+    assert profile("default") == POLICY.profile("default")[1]
+    balance, throughput, strict = map(profile, ("balance", "throughput", "strict"))
+    workloads = ("inference-critical", "inference", "service", "training", "development", "none")
+    assert {balance.placement.strategy(each) for each in workloads} == {"spread"}
+    assert {throughput.placement.strategy(each) for each in workloads} == {"pack"}
+    assert throughput.placement.gangs.enabled
+    assert throughput.injectors.cpu_per_gpu.enabled
+    assert (strict.templates.mode, strict.rules.gpu_limit.sizes) == ("deny", (1, 2, 4, 8))
+
+
+@pytest.mark.parametrize(
+    ("labels", "owner", "workload", "priority", "preempts"),
+    [
+        pytest.param({"workload-type": "inference"}, "ReplicaSet", "inference", "gpu-inference", True, id="by label"),
+        pytest.param({}, "ReplicaSet", "service", "gpu-service", False, id="a Deployment: a guess"),
+        pytest.param({}, "StatefulSet", "service", "gpu-service", False, id="a StatefulSet: a guess"),
+        pytest.param({}, "Job", "training", "gpu-training", False, id="a Job: a guess"),
+        pytest.param({"workload-type": "training"}, "ReplicaSet", "training", "gpu-training", False, id="training by label"),
+        pytest.param({}, None, "development", "gpu-development", False, id="a pod by itself"),
+        pytest.param(
+            {"workload-type": "inference-critical"}, "ReplicaSet", "service", "gpu-service", False,
+            id="critical, where no namespace is entitled to it",
+        ),
+    ],
+)  # fmt: skip
+def test_only_what_was_asked_for_by_label_preempts(
+    labels: dict[str, str], owner: str | None, workload: str, priority: str, preempts: bool
+) -> None:
+    made = POLICY.classify(pod(labels=labels), Owner(owner, "a", "u") if owner else None, "team-a")
+    assert made.name == workload
+    assert bool(made.warning) is (labels.get("workload-type") == "inference-critical")
+    name = POLICY.profile("default")[1].injectors.priority_class.classes[workload]
+    assert (name, PRIORITIES[name]["preemptionPolicy"] != "Never") == (priority, preempts)
+
+
+def test_an_entitled_namespace_has_the_critical_class_and_no_other_may_name_it() -> None:
+    written = (
+        "classes: [{class: inference-critical, labels: {workload-type: [inference-critical]}, namespaces: [serving]}]"
+    )
+    critical = pod(labels={"workload-type": "inference-critical"})
+    assert Policy.load(written).classify(critical, None, "serving").name == "inference-critical"
+    for policy, namespaces in ((POLICY, ()), (Policy.load(written), ("serving",))):
+        assert policy.profile("default")[1].rules.priority_class.reserved["gpu-inference-critical"] == namespaces
+
+
+def test_the_tiers_are_four() -> None:
+    assert len({each["value"] for each in PRIORITIES.values()}) == 4
+    assert PRIORITIES.keys() == set(POLICY.profile("default")[1].injectors.priority_class.classes.values())

@@ -1,0 +1,102 @@
+# ruff: noqa: E501  a policy stands on one line
+"""Words of a policy that mean nothing, and those that are somebody's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.errors import PolicyError
+from webhook.policy.model import Policy
+
+GOOD = {
+    "the shipped policy": "{}",
+    "a class of one's own": "{classes: [{class: gold}], profiles: {default: {placement: {strategies: {gold: spread}}}}}",
+    "a shipped class that no entry makes": "{classes: [{class: gold}], profiles: {default: {rules: {restartPolicy: {classes: [training]}}}}}",
+    "a kind of one's own": "classes: [{class: training, ownerKinds: [HyperPodPyTorchJob, VCJob, SparkJob]}]",
+    "a label of one's own": "profiles: {default: {injectors: {topologySpread: {constraints: [{key: example.com/rack}]}}}}",
+    "a taint of one's own": "profiles: {default: {injectors: {tolerations: {taints: [{key: team}, {key: gpu}]}}}}",
+    "a GPU of another vendor": "gpus: [{name: metax-tech.com/gpu}, {name: aws.amazon.com/neuron}]",
+    "a resource of one's own": "profiles: {default: {templates: {custom: [{group: example.com, kind: Farm, path: spec.template}]}}}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_this_is_taken(text: str) -> None:
+    Policy.load(text)
+
+
+CLASS = "no entry of `classes` makes the class"
+KNOWN = "that is known; did you mean"
+BAD = {
+    "a class that no pod can have": (
+        "profiles:\n  default:\n    placement:\n      strategies:\n        trainig: pack",
+        f'line 5: profiles.default.placement.strategies.trainig: {CLASS} "trainig"; did you mean "training"?',
+    ),
+    "a class in a rule": (
+        "profiles: {default: {rules: {pdbMissing: {classes: [inference, serving]}}}}",
+        f'line 1: profiles.default.rules.pdbMissing.classes[1]: {CLASS} "serving"; did you mean "service"?',
+    ),
+    "a class in a preference": (
+        "profiles: {default: {placement: {preferences: [{classes: [x], nodes: [{key: a, values: [b]}]}]}}}",
+        f'line 1: profiles.default.placement.preferences[0].classes[0]: {CLASS} "x"; '
+        "`classes` makes inference-critical, inference, training, development, service",
+    ),
+    "a class that gets a PriorityClass": (
+        "profiles: {default: {injectors: {priorityClass: {classes: {inferense: high}}}}}",
+        f'line 1: profiles.default.injectors.priorityClass.classes.inferense: {CLASS} "inferense"; did you mean "inference"?',
+    ),
+    "a class that is inherited is told once": (
+        "profiles:\n  default:\n    rules: {restartPolicy: {classes: [trainin]}}\n  a: {}\n  b: {}",
+        f'line 3: profiles.default.rules.restartPolicy.classes[0]: {CLASS} "trainin"; did you mean "training"?',
+    ),
+    "a kind that makes no pods": (
+        "classes: [{class: inference, ownerKinds: [Deployment]}]",
+        "line 1: classes[0].ownerKinds[0]: the pods of a Deployment are made by its ReplicaSet: write ReplicaSet",
+    ),
+    "a kind in other letters": (
+        "classes: [{class: training, ownerKinds: [Job, PytorchJob]}]",
+        f'line 1: classes[0].ownerKinds[1]: saw "PytorchJob", which is no kind {KNOWN} "PyTorchJob"?',
+    ),
+    "a kind of several": (
+        "classes: [{class: training, ownerKinds: [RayClusters]}]",
+        f'line 1: classes[0].ownerKinds[0]: saw "RayClusters", which is no kind {KNOWN} "RayCluster"?',
+    ),
+    "a kind of a gang": (
+        "profiles: {default: {placement: {gangs: {kinds: [Jobset]}}}}",
+        f'line 1: profiles.default.placement.gangs.kinds[0]: saw "Jobset", which is no kind {KNOWN} "JobSet"?',
+    ),
+    "a label to spread over": (
+        "profiles: {default: {injectors: {topologySpread: {constraints: [{key: topology.kubernetes.io/zones}]}}}}",
+        "line 1: profiles.default.injectors.topologySpread.constraints[0].key: "
+        f'saw "topology.kubernetes.io/zones", which is no label {KNOWN} "topology.kubernetes.io/zone"?',
+    ),
+    "a label of a preference": (
+        "profiles: {default: {placement: {preferences: [{nodes: [{key: nvidia.com/gpu.prodcut, values: [a]}]}]}}}",
+        "line 1: profiles.default.placement.preferences[0].nodes[0].key: "
+        f'saw "nvidia.com/gpu.prodcut", which is no label {KNOWN} "nvidia.com/gpu.product"?',
+    ),
+    "the domain of a label": (
+        "profiles: {default: {placement: {gangs: {keys: [topologi.kubernetes.io/zone]}}}}",
+        "line 1: profiles.default.placement.gangs.keys[0]: "
+        f'saw "topologi.kubernetes.io/zone", which is no label {KNOWN} "topology.kubernetes.io/zone"?',
+    ),
+    "a taint": (
+        "profiles: {default: {injectors: {tolerations: {allowed: [{key: nvdia.com/gpu}]}}}}",
+        f'line 1: profiles.default.injectors.tolerations.allowed[0].key: saw "nvdia.com/gpu", which is no taint {KNOWN} "nvidia.com/gpu"?',
+    ),
+    "a GPU": (
+        "gpus: [{name: nvidia.com/gpus}]",
+        f'line 1: gpus[0].name: saw "nvidia.com/gpus", which is no resource {KNOWN} "nvidia.com/gpu"?',
+    ),
+    "a group of a custom resource": (
+        "profiles: {default: {templates: {custom: [{group: kubeflow.or, kind: PyTorchJob, path: spec.template}]}}}",
+        f'line 1: profiles.default.templates.custom[0].group: saw "kubeflow.or", which is no group {KNOWN} "kubeflow.org"?',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "problem"), BAD.values(), ids=BAD)
+def test_this_is_refused_with_the_nearest_word(text: str, problem: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(text)
+    assert caught.value.problems == [problem]

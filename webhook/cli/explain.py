@@ -1,0 +1,213 @@
+"""`gpu-admission explain`: what was decided about a pod and why; of a file, what would be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from webhook.admission.context import PROFILE_LABEL
+from webhook.cli import offline, options, words
+from webhook.cli.cluster.report import record_of
+from webhook.cli.cluster.snapshot import FINISHED, Snapshot
+from webhook.cli.manifests import Planned, planned
+from webhook.cli.options import Format
+from webhook.cli.pending import KINDS, answers
+from webhook.cli.printing import document, show, table
+from webhook.cli.reading import namespace_of, policy_of, snapshot_of
+from webhook.cli.terminal import COULD_NOT, REFUSED, say
+from webhook.errors import BadInput, GpuAdmissionError
+from webhook.kube.pod import DECISION, Pod
+from webhook.kube.yaml import to_yaml
+from webhook.policy.model import Policy
+from webhook.text import nearest, quoted
+
+_COLOURS = {"+": "green", "-": "red"}
+
+
+def explain(
+    pod: Annotated[str | None, typer.Argument(help="A pod that exists.")] = None,
+    file: Annotated[
+        list[str] | None, typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests; may be repeated.")
+    ] = None,
+    namespace: options.Namespace = None,
+    output: options.Output = Format.table,
+    policy: options.Policy = None,
+    cluster: options.Snapshot = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> None:
+    """Explain the decision on a pod: what each injector did and why not, the ranking, and where the pod was bound.
+
+    With -f: what would happen to the pods of these manifests now, as a diff with the findings; exit status 1 if one would
+    be refused. Nothing is created. Example: `gpu-admission explain -f job.yaml -n team-a`.
+    """
+    if bool(pod) == bool(file):
+        raise BadInput("wanted the name of a pod, or -f FILE, and not both")
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
+    rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
+    if pod:
+        found = existing(snapshot, rules, where or "default", pod.removeprefix("pod/"))
+        if not document(found, output):
+            _print_record(found)
+        return
+    told, status = list(of_files(snapshot, rules, where, file or [])), 0
+    for each in told:
+        status = max(status, COULD_NOT if "error" in each else REFUSED if each["refused"] else 0)
+    if not document(told, output):
+        for each in told:
+            _print_planned(each)
+    raise typer.Exit(status)
+
+
+def existing(snapshot: Snapshot, policy: Policy, namespace: str, name: str) -> dict[str, Any]:
+    """The document about a pod that exists. Raises BadInput where there is none."""
+    pods = snapshot.named("Pod")
+    pod = pods.get((namespace, name))
+    if pod is None:
+        near = nearest(name, [n for there, n in pods if there == namespace])
+        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
+    record, bound = record_of(pod), pod["spec"].get("nodeName")
+    found = {"namespace": namespace, "name": name, **_of_record(record, bound)}
+    if not record:
+        found["undecided"] = _undecided(snapshot, pod)
+    if not bound and pod["status"].get("phase") not in FINISHED:
+        found["causes"] = answers(snapshot, policy, namespace, name)[0].document()["causes"]
+    return found
+
+
+def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: list[str]) -> Iterator[dict[str, Any]]:
+    """The document of each pod that the manifests would make, decided one after another as a server would."""
+    for each in planned(files, policy, namespace):
+        if isinstance(each, BadInput):
+            yield {"error": str(each)}
+            continue
+        try:
+            yield _would(snapshot, policy, each)
+        except GpuAdmissionError as error:
+            yield {"error": str(error)}
+
+
+def _would(snapshot: Snapshot, policy: Policy, each: Planned) -> dict[str, Any]:
+    request, state = each.document.request, snapshot.state
+    head = {"namespace": request.namespace, "of": each.of, "replicas": each.replicas, "refused": False}
+    labels = state.view(snapshot.taken).namespace_labels(request.namespace)
+    if labels is not None and PROFILE_LABEL not in labels:
+        return head | {"undecided": _not_opted_in(request.namespace)}
+    judged = offline.run(each.document, offline.decide_validate, policy, state, snapshot.taken)
+    made = offline.run(each.document, offline.decide_mutate, policy, state, snapshot.taken)
+    if judged.decision.message or made.decision.message:
+        head |= {
+            "refused": judged.decision.result == "denied",
+            "message": judged.decision.message or made.decision.message,
+        }
+    before, after = (each.document.request.object or {}), made.pod
+    record = record_of(after) if not head["refused"] else {}
+    lines = [line for line in _diff(before, after) if line] if not head["refused"] else []
+    findings = [
+        {"unit": unit, "action": action, "path": f.path, "seen": f.seen, "wanted": f.wanted, "fix": str(f.fix)}
+        for unit, action, f in judged.decision.findings
+    ]
+    return head | {
+        "diff": lines,
+        "findings": findings,
+        "warnings": list(judged.decision.warnings),
+        **_of_record(record, None),
+    }
+
+
+def _of_record(record: Mapping[str, Any], bound: str | None) -> dict[str, Any]:
+    if not record:
+        return {"boundTo": bound}
+    nodes = [
+        {"name": n, "free": free, "peers": peers, "score": score} for n, free, peers, score in record.get("nodes") or ()
+    ]
+    word, sentence = words.choice([node["name"] for node in nodes], bound)
+    return {
+        **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
+        "units": [{"name": name, "text": text} for name, text in words.units(record)],
+        "nodes": nodes,
+        "why": words.why_none(record),
+        "boundTo": bound,
+        "choice": word,
+        "text": sentence,
+    }
+
+
+def _undecided(snapshot: Snapshot, pod: Pod) -> str:
+    namespace = pod["metadata"]["namespace"]
+    found = snapshot.named("Namespace").get(("", namespace))
+    if found is not None and PROFILE_LABEL not in (found["metadata"].get("labels") or {}):
+        return _not_opted_in(namespace)
+    return "it has no decision: it was made before its namespace opted in or while the webhook was away, or asks for no GPU"
+
+
+def _not_opted_in(namespace: str) -> str:
+    label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
+    return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
+
+
+def _diff(before: Pod, after: Pod) -> Iterator[str]:
+    """Lines of a diff, without the decision itself."""
+    shown = {**after, "metadata": {**after.get("metadata", {})}}
+    annotations = {k: v for k, v in (shown["metadata"].pop("annotations", None) or {}).items() if k != DECISION}
+    if annotations:
+        shown["metadata"]["annotations"] = annotations
+    old, new = (to_yaml(pod).splitlines() for pod in (before, shown))
+    for line in list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]:
+        yield "⋮" if line.startswith("@@") else line
+
+
+def _print_record(found: dict[str, Any]) -> None:
+    show(Text(f"{found['namespace']}/{found['name']}", style="bold"))
+    if undecided := found.get("undecided"):
+        show(Text(f"  {undecided}"))
+    _print_decision(found)
+    for cause in found.get("causes") or ():
+        show(
+            Text.assemble(
+                "  waits: ", (cause["cause"], "yellow"), f": {cause['text']}\n    → ", (cause["fix"], "green")
+            )
+        )
+
+
+def _print_planned(each: dict[str, Any]) -> None:
+    if error := each.get("error"):
+        say(f"error: {error}", "red")
+        return
+    times = f" ({each['replicas']} pods)" if each["replicas"] != 1 else ""
+    show(Text(f"{each['namespace']}: {each['of']}{times}", style="bold"))
+    if message := each.get("message"):
+        show(Text(f"  {'refused' if each['refused'] else 'would be refused (shadow)'}: {message}", style="red"))
+    for finding in each.get("findings") or ():
+        if finding["action"] == "warn":
+            text = f"{finding['path']}: saw {finding['seen']}, wanted {finding['wanted']}. {finding['fix']}. [{finding['unit']}]"
+            show(Text(f"  warning: {text}", style="yellow"))
+    for warning in each.get("warnings") or ():
+        show(Text(f"  warning: {warning}", style="yellow"))
+    if undecided := each.get("undecided"):
+        show(Text(f"  {undecided}"))
+    for line in each.get("diff") or ():
+        show(Text(f"  {line}", style=_COLOURS.get(line[0], "dim")))
+    _print_decision(each)
+
+
+def _print_decision(found: dict[str, Any]) -> None:
+    if "class" not in found:
+        return
+    show(Text(f"  class {found['class']}, profile {found['profile']}, policy {found['policy']}"))
+    for unit in found["units"]:
+        show(Text.assemble(("  " + unit["name"], "cyan"), f": {unit['text']}"))
+    if found["why"]:
+        show(Text(f"  no node chosen: {found['why']}"))
+    if found["nodes"]:
+        show(Text(f"  strategy {found['strategy']}; {found['text']}"))
+        rows = [
+            ["  " + n["name"], n["free"], n["peers"], n["score"], "← bound" if n["name"] == found["boundTo"] else ""]
+            for n in found["nodes"]
+        ]
+        table(["  NODE", *words.MEANINGS, ""], rows)
+        show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))

@@ -1,0 +1,93 @@
+"""The pods that manifests would make: bare ones, and those of templates, as the controller of the workload would ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from webhook.cli.offline import Document, documents
+from webhook.cli.terminal import read
+from webhook.errors import BadInput
+from webhook.kube.pod import Pod
+from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.policy.templates import templates
+
+
+class Planned(NamedTuple):
+    """`document`: one pod, as it will be created. `of`: what makes it, as kubectl names it; `replicas`: how many."""
+
+    document: Document
+    of: str
+    replicas: int
+
+
+def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
+    """Every pod of some files, in their order; what is wrong stands in its place. `namespace`: of objects that name none."""
+    for file in files:
+        if file != "-" and Path(file).is_dir():
+            names = sorted(str(path) for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json"))
+            yield from planned(names, policy, namespace)
+            continue
+        yield from planned_in(read(file), file, policy, namespace)
+
+
+def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
+    """The same of a text; `name` stands for it in messages."""
+    for found in documents(text, name):
+        if isinstance(found, BadInput):
+            yield found
+        else:
+            yield from _pods(_in(found, namespace), policy)
+
+
+def _in(document: Document, namespace: str | None) -> Document:
+    stated = ((document.request.object or {}).get("metadata") or {}).get("namespace")
+    if stated or not namespace or not document.plain:
+        return document
+    return document._replace(request=document.request._replace(namespace=namespace))
+
+
+def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
+    request = document.request
+    if request.resource == "pods":
+        if document.plain and isinstance((request.object or {}).get("spec"), dict):
+            body = _created(request.object or {}, request.namespace)
+            document = document._replace(request=request._replace(object=body), original=orjson.dumps(body))
+        yield Planned(document, f"pod/{request.name or request.generated}", 1)
+        return
+    obj = request.object or {}
+    settings = policy.profile(DEFAULT_PROFILE)[1].templates
+    for template in templates(obj, request.group, request.kind, settings):
+        body = _created({"apiVersion": "v1", "kind": "Pod", **template.pod}, request.namespace)
+        made = request._replace(
+            kind="Pod",
+            group="",
+            resource="pods",
+            name="",
+            generated=str(body["metadata"]["generateName"]),
+            user=template.maker,
+            object=body,
+        )
+        replicas = 1 if template.replicas is None else template.replicas
+        yield Planned(
+            document._replace(request=made, original=orjson.dumps(body)),
+            f"{request.kind.lower()}/{request.name}",
+            replicas,
+        )
+
+
+def _created(pod: Pod, namespace: str) -> Pod:
+    """With the requests that the API server fills in from limits (SetDefaults_Pod)."""
+    made: Pod = orjson.loads(orjson.dumps(pod))
+    made["metadata"]["namespace"] = namespace
+    for reference in made["metadata"].get("ownerReferences") or ():
+        reference.setdefault("uid", f"{reference['kind']}/{namespace}/{reference['name']}")
+    for kind in ("initContainers", "containers"):
+        for container in made["spec"].get(kind) or ():
+            resources = container.get("resources") or {}
+            if resources.get("limits"):
+                resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    return made

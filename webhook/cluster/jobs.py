@@ -1,0 +1,80 @@
+"""Jobs, as far as they tell how many pods work together: the scheduler is shown them one by one.
+
+Follows batch/v1: at most `parallelism` pods at once, and never more than `completions`. The Jobs of a JobSet are one gang: each
+says in labels how many of its kind there are (jobset.x-k8s.io).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from webhook.cluster.pods import JOBSET, namespace_of
+
+_REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
+_MOST: Final = 100_000
+_LONGEST: Final = 253
+"""Of what a tenant may have written in a label."""
+
+
+class _Job(NamedTuple):
+    gang: str
+    """As `pods.owner_key` calls it."""
+    part: str
+    """Jobs of one part say the same."""
+    pods: int
+
+
+class Jobs:
+    """By name with the namespace, those that are not finished; and by gang, how many pods it has."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, _Job] = {}
+        self._parts: dict[str, dict[str, int]] = {}
+
+    def seen(self, obj: Mapping[str, Any]) -> None:
+        """A Job is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
+        metadata, spec = obj["metadata"], obj["spec"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        found = None if _finished(obj.get("status") or {}) else _read(metadata, spec)
+        if self._found.get(key) != found:
+            self.gone(key)
+            if found is not None:
+                self._found[key] = found
+                self._parts.setdefault(found.gang, {})[found.part] = found.pods
+
+    def gone(self, name: str) -> None:
+        """`name`: with its namespace, `team-a/train`."""
+        found = self._found.pop(name, None)
+        if found is not None:
+            parts = self._parts.get(found.gang, {})
+            parts.pop(found.part, None)
+            if not parts:
+                self._parts.pop(found.gang, None)
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names, with the namespace."""
+        return iter(self._found)
+
+    def pods(self, gang: str) -> int:
+        """How many pods a gang has at once, as `pods.owner_key` calls it; 0 where that is not known."""
+        return sum(self._parts.get(gang, {}).values())
+
+
+def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job:
+    parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
+    pods = int(parallelism if completions is None else min(parallelism, completions))
+    labels = metadata.get("labels") or {}
+    uid = labels.get(JOBSET)
+    if uid is None:
+        return _Job(str(metadata["uid"]), "", max(0, min(pods, _MOST)))
+    count = labels.get(_COUNT, "")
+    replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
+    part = labels.get(_REPLICATED, str(metadata["name"]))[:_LONGEST]
+    return _Job(f"{namespace_of({'metadata': metadata})}/{JOBSET}={uid[:_LONGEST]}", part, min(pods * replicas, _MOST))
+
+
+def _finished(status: Mapping[str, Any]) -> bool:
+    return any(
+        c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in status.get("conditions") or ()
+    )

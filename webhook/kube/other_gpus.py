@@ -1,0 +1,50 @@
+"""GPUs that a pod gets by other ways than a resource of the policy: from HAMi, Volcano, Aliyun, KAI and Run:ai.
+
+Such a pod is a GPU pod: it needs the tolerations, and it has a class. Which node it goes to, and which part of which GPU it gets,
+is for whoever serves it. Claims of DRA are not here: what they are of is known from the ResourceSlices alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook.kube.pod import Pod, annotations_of, containers, is_zero, requests_of
+from webhook.text import matches
+
+_NVIDIA: Final = "nvidia.com"
+_RESOURCES: Final = {
+    "nvidia.com/gpumem*": _NVIDIA,  # HAMi
+    "nvidia.com/gpucores": _NVIDIA,
+    "volcano.sh/vgpu-*": _NVIDIA,
+    "volcano.sh/gpu-*": _NVIDIA,
+    "aliyun.com/gpu-*": _NVIDIA,
+    "tencent.com/vcuda-*": _NVIDIA,
+    "deviceclass.resource.kubernetes.io/gpu.nvidia.com": _NVIDIA,  # KEP-5004
+    "deviceclass.resource.kubernetes.io/gpu.amd.com": "amd.com",
+    "deviceclass.resource.kubernetes.io/gpu.intel.com": "gpu.intel.com",
+}
+FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
+"""Annotations of KAI and Run:ai: their schedulers hand out parts of NVIDIA's GPUs."""
+
+
+def other_gpus(pod: Pod) -> frozenset[str]:
+    """The vendors of such GPUs that a pod asks for, as domains: "nvidia.com"."""
+    found = {_vendor(name) for container in containers(pod) for name in _asked(container.spec)}
+    if not FRACTIONS.isdisjoint(annotations_of(pod)):
+        found.add(_NVIDIA)
+    return frozenset(found - {""})
+
+
+def has_other_gpu(container: Mapping[str, Any]) -> bool:
+    """Whether one container asks for such a GPU by a resource."""
+    return any([_vendor(name) for name in _asked(container)])
+
+
+def _asked(container: Mapping[str, Any]) -> list[str]:
+    asked = requests_of(container)
+    return [name for name in asked if "/" in name and not is_zero(asked[name])]
+
+
+def _vendor(resource: str) -> str:
+    return next((vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, resource)), "")

@@ -1,0 +1,54 @@
+"""Label selectors of Kubernetes, and which labels one takes.
+
+Follows k8s.io/apimachinery labels.Requirement.Matches: an empty selector takes everything, none at all takes nothing; NotIn and
+DoesNotExist hold where the label is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+_MOST_VALUES: Final = 100
+"""Of one selector. Of a larger one it is not known what it takes, and nothing of it is kept."""
+
+
+class Requirement(NamedTuple):
+    key: str
+    operator: str
+    values: frozenset[str]
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        return _OPERATORS[self.operator](labels.get(self.key), self.values)
+
+
+Selector = tuple[Requirement, ...] | None
+"""All of these hold; None: not known what it takes."""
+_NOTHING: Final = (Requirement("", "In", frozenset()),)
+_OPERATORS: Final[Mapping[str, Callable[[str | None, frozenset[str]], bool]]] = {
+    "In": lambda value, values: value in values,
+    "NotIn": lambda value, values: value not in values,
+    "Exists": lambda value, _: value is not None,
+    "DoesNotExist": lambda value, _: value is None,
+}
+
+
+def takes(selector: Selector, labels: Mapping[str, str]) -> bool | None:
+    """Whether a selector takes these labels. None where that is not known."""
+    return None if selector is None else all([requirement.holds(labels) for requirement in selector])
+
+
+def compiled(selector: Mapping[str, Any] | None) -> Selector:
+    """Raises ValueError, TypeError or LookupError where it is none."""
+    if selector is None:
+        return _NOTHING
+    stated, listed = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
+    if len(stated) + len(listed) + sum(len(e.get("values") or ()) for e in listed) > _MOST_VALUES:
+        return None
+    found = [Requirement(key, "In", frozenset((value,))) for key, value in stated.items()]
+    for expression in listed:
+        key, operator = expression["key"], expression["operator"]
+        if operator not in _OPERATORS:
+            raise ValueError(f"selector operator {operator!r}")
+        found.append(Requirement(key, operator, frozenset(expression.get("values") or ())))
+    return tuple(found)

@@ -1,0 +1,162 @@
+"""What a pod says about other pods, and which nodes that leaves to it.
+
+The labels of other pods are not kept here. But most of what pods say of others they say of their own replicas: these must share
+a zone, must not share a host, are spread over racks, take the same port of the host. A rule that takes the pod itself takes its
+peers, and where these are is known. So nodes where the scheduler would not let the pod go come last, and the first of pods that
+must share a domain goes where there is room for those that come with it.
+
+A rule about other pods than these is left to the scheduler, with the node: a required one leaves few nodes, which need not be
+among those that are ranked, and a preferred one would be outweighed.
+
+Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread,nodeports}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webhook.cluster.node_table import Demand, Integers
+from webhook.cluster.nodes import Nodes
+from webhook.cluster.pods import HOSTNAME
+from webhook.kube.pod import PREFERRED, Pod, labels_of
+from webhook.kube.selectors import compiled, takes
+from webhook.placement.gangs import room_for
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_SOFT: Final = "ScheduleAnyway"
+_MOST: Final = 8
+"""Rules of one pod that are looked at."""
+Peers = Mapping[int, int]
+"""How many pods of the owner are on a row."""
+Tier = NDArray[Any]
+"""For each of some rows a number: the lower, the earlier it comes."""
+
+
+class Company(NamedTuple):
+    """What the pods of one template say about each other. The strings are keys of node labels."""
+
+    together: tuple[str, ...] = ()
+    """All of them are in one domain."""
+    apart: tuple[str, ...] = ()
+    """No two of them are in one domain."""
+    even: tuple[tuple[str, int], ...] = ()
+    """No domain has so many more of them than another (maxSkew)."""
+    rather_apart: tuple[tuple[str, int], ...] = ()
+    """Each domain has as few of them as can be, counted in steps of so many (maxSkew)."""
+    left: str = ""
+    """Why the node is left to the scheduler; "" where it is not."""
+
+
+ALONE: Final = Company()
+
+
+def company_of(pod: Pod) -> Company:
+    """What `pod` says about other pods."""
+    spec = pod["spec"]
+    affinity, spread = spec.get("affinity") or {}, spec.get("topologySpreadConstraints") or ()
+    towards, away = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
+    ports = takes_a_port(spec)
+    if not (towards or away or spread or ports):
+        return ALONE
+    together, others = _keys(pod, towards.get(_REQUIRED) or ())
+    if others:
+        return Company(left="required affinity to other pods")
+    rather_apart, others = _keys(pod, [term.get("podAffinityTerm") or {} for term in away.get(PREFERRED) or ()])
+    if others or towards.get(PREFERRED):
+        return Company(left="preferred affinity to other pods")
+    own = [constraint for constraint in spread[:_MOST] if _takes(pod, constraint.get("labelSelector"))]
+    even, wished = [
+        [
+            (str(c.get("topologyKey")), int(c.get("maxSkew") or 1))
+            for c in own
+            if (c.get("whenUnsatisfiable") == _SOFT) is soft
+        ]
+        for soft in (False, True)
+    ]
+    return Company(
+        together,
+        (*_keys(pod, away.get(_REQUIRED) or ())[0], *([HOSTNAME] if ports else ())),
+        tuple(even),
+        (*[(key, 1) for key in rather_apart], *wished),
+    )
+
+
+def takes_a_port(spec: Mapping[str, Any]) -> bool:
+    """Whether a container takes a port of its node."""
+    every = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return any([port.get("hostPort") for container in every for port in container.get("ports") or ()])
+
+
+def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], bool]:
+    """The topology keys of the terms that take the pod itself; and whether there are others."""
+    listed = list(terms)
+    own = [term for term in listed[:_MOST] if not _elsewhere(pod, term) and _takes(pod, term.get("labelSelector"))]
+    return tuple([str(term.get("topologyKey")) for term in own]), len(own) < len(listed)
+
+
+def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
+    """Whether a term is about pods of other namespaces."""
+    namespaces = term.get("namespaces")
+    own = not namespaces or pod["metadata"].get("namespace") in namespaces
+    return term.get("namespaceSelector") is not None or not own
+
+
+def _takes(pod: Pod, selector: Mapping[str, Any] | None) -> bool:
+    return bool(takes(compiled(selector), labels_of(pod)))
+
+
+def tiers(
+    company: Company,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    fits: NDArray[np.bool_],
+    demand: Demand,
+    pods: int,
+    peers: Peers,
+) -> list[Tier]:
+    """What comes before what among `rows`, the nodes that the filter lets pass. `fits`: where there is room for the pod now.
+    `pods`: how many there are to be, 1 where that is not known. `peers`: how many there are, by row."""
+    found: list[Tier] = []
+    if not len(rows):
+        return found
+    for key in company.together:
+        codes = _codes(nodes, key)
+        if peers:
+            found.append(_there(codes, peers)[codes[rows]] == 0)
+            continue
+        rooms = np.bincount(codes[rows[fits]], weights=room_for(nodes, rows[fits], demand), minlength=codes.max() + 1)
+        rooms[0] = 0
+        found.append(rooms[codes[rows]] < pods if pods > 1 else -rooms[codes[rows]])
+    for key in company.apart:
+        codes = _codes(nodes, key)
+        found.append(_there(codes, peers)[codes[rows]] > 0)
+    for key, skew in company.even:
+        codes = _codes(nodes, key)
+        there = _there(codes, peers)[codes[rows]]
+        found.append((there + 1 - there.min() > skew) | (codes[rows] == 0))
+    for key, step in company.rather_apart:
+        codes = _codes(nodes, key)
+        found.append(_there(codes, peers)[codes[rows]] // step)
+    return found
+
+
+def _codes(nodes: Nodes, key: str) -> Integers:
+    """By row, the number of its domain; 0 where it is in none."""
+    size = nodes.columns.size
+    if key == HOSTNAME:
+        return np.arange(1, size + 1)
+    column = nodes.labels.column(key)
+    return np.zeros(size, np.int64) if column is None else column.padded(size)[:size].astype(np.int64)
+
+
+def _there(codes: Integers, peers: Peers) -> Integers:
+    """By number of a domain, how many of the peers are there."""
+    counts = np.zeros(int(codes.max()) + 1, np.int64)
+    for row, count in peers.items():
+        counts[codes[row]] += count
+    counts[0] = 0
+    return counts

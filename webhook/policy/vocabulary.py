@@ -1,0 +1,130 @@
+"""Words in a policy that mean nothing: a class that no pod can have, a kind, a label, a taint or a GPU that is nearly right.
+
+A misspelt word does no harm that anybody sees: the setting never applies. So it is refused, with the nearest word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.policy.templates import CUSTOM, CustomTemplate
+from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule
+from webhook.text import bare, nearest, one_slip, quoted
+
+Location = tuple[str | int, ...]
+Problem = tuple[Location, str]
+_SHIPPED: Final = (*dict.fromkeys(rule.name for rule in CLASSES), "none")
+"""Classes that the defaults speak of; `none` is a pod that no entry of `classes` fits."""
+_MAKERS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
+_KINDS: Final = tuple(
+    dict.fromkeys(
+        (
+            *(kind for rule in CLASSES for kind in rule.owner_kinds),
+            *(custom.kind for custom in CUSTOM),
+            *("DaemonSet", "Notebook", "SparkApplication", "SeldonDeployment", "Rollout"),
+        )
+    )
+)
+_GROUPS: Final = tuple(dict.fromkeys(custom.group for custom in CUSTOM))
+_LABELS: Final = (
+    *("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type"),
+    *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "topology.kubernetes.io/rack"),
+    *MODEL_LABELS,
+    *[f"nvidia.com/gpu.{name}" for name in ("memory", "count", "family", "replicas", "present", "sharing-strategy")],
+    *(
+        "nvidia.com/gpu-driver-upgrade-state",
+        "nvidia.com/mig.config",
+        "nvidia.com/mig.strategy",
+        "nvidia.com/mig.capable",
+    ),
+    *("nvidia.com/gpu.clique", "karpenter.sh/nodepool", "karpenter.sh/capacity-type", "cloud.google.com/gke-nodepool"),
+    *("cloud.google.com/gke-spot", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool"),
+)
+_GPUS: Final = tuple([gpu.name for gpu in GPUS])
+
+
+def problems(classes: tuple[ClassRule, ...], gpus: Iterable[str], profiles: Mapping[str, Any]) -> Iterator[Problem]:
+    """Each with its place in the policy."""
+    for index, name in enumerate(gpus):
+        yield from _nearly(("gpus", index, "name"), name, _GPUS, "resource")
+    for number, rule in enumerate(classes):
+        for index, kind in enumerate(rule.owner_kinds):
+            yield from _kind(("classes", number, "ownerKinds", index), kind)
+    made = tuple(dict.fromkeys(rule.name for rule in classes))
+    for profile, settings in profiles.items():
+        for place, name in _class_names(settings):
+            if name not in made and name not in _SHIPPED:
+                near = nearest(name, made)
+                hint = f"did you mean {quoted(near)}?" if near else f"`classes` makes {', '.join(map(bare, made))}"
+                yield ("profiles", profile, *place), f"no entry of `classes` makes the class {quoted(name)}; {hint}"
+        for place, label in _labels(settings):
+            yield from _nearly(("profiles", profile, *place), label, _LABELS, "label")
+        for index, kind in enumerate(settings.placement.gangs.kinds):
+            yield from _kind(("profiles", profile, "placement", "gangs", "kinds", index), kind)
+        for section in ("taints", "allowed"):
+            for index, taint in enumerate(getattr(settings.injectors.tolerations, section)):
+                place = ("profiles", profile, "injectors", "tolerations", section, index, "key")
+                yield from _nearly(place, taint.key, _GPUS, "taint")
+        for index, custom in enumerate(settings.templates.custom):
+            yield from _template(("profiles", profile, "templates", "custom", index), custom)
+
+
+def _class_names(profile: Any) -> Iterator[Problem]:
+    """Where a profile names classes of workload."""
+    injectors, rules, placement = profile.injectors, profile.rules, profile.placement
+    for place, names in (
+        (("injectors", "priorityClass", "classes"), injectors.priority_class.classes),
+        (("injectors", "cpuPerGpu", "classes"), injectors.cpu_per_gpu.classes or ()),
+        (("rules", "cpuPerGpu", "classes"), rules.cpu_per_gpu.classes),
+        (("rules", "restartPolicy", "classes"), rules.restart_policy.classes),
+        (("rules", "pdbMissing", "classes"), rules.pdb_missing.classes),
+        (("placement", "strategies"), placement.strategies),
+    ):
+        for index, name in enumerate(names):
+            yield (*place, name if isinstance(names, dict) else index), name
+    for number, preference in enumerate(placement.preferences):
+        for index, name in enumerate(preference.classes):
+            yield ("placement", "preferences", number, "classes", index), name
+
+
+def _labels(profile: Any) -> Iterator[Problem]:
+    """Where a profile names labels of nodes."""
+    for index, constraint in enumerate(profile.injectors.topology_spread.constraints):
+        yield ("injectors", "topologySpread", "constraints", index, "key"), constraint.key
+    for index, key in enumerate(profile.placement.gangs.keys):
+        yield ("placement", "gangs", "keys", index), key
+    for number, preference in enumerate(profile.placement.preferences):
+        for index, requirement in enumerate(preference.nodes):
+            yield ("placement", "preferences", number, "nodes", index, "key"), requirement.key
+    for key in profile.placement.health.labels:
+        yield ("placement", "health", "labels", key), key
+
+
+def _kind(place: Location, kind: str) -> Iterator[Problem]:
+    if maker := _MAKERS.get(kind):
+        yield place, f"the pods of a {kind} are made by its {maker}: write {maker}"
+    else:
+        yield from _nearly(place, kind, _KINDS, "kind")
+
+
+def _template(place: Location, custom: CustomTemplate) -> Iterator[Problem]:
+    yield from _nearly((*place, "kind"), custom.kind, _KINDS, "kind")
+    yield from _nearly((*place, "group"), custom.group, _GROUPS, "group")
+
+
+def _nearly(place: Location, word: str, known: tuple[str, ...], what: str) -> Iterator[Problem]:
+    """Whether a word is nearly one that is known, but not quite. Others, and patterns, are somebody's own."""
+    if word in known or word.endswith("*"):
+        return
+    domain, slash, name = word.rpartition("/")
+    for each in known:
+        known_domain, _, known_name = each.rpartition("/")
+        same = word.lower() == each.lower() or word.lower().rstrip("s") == each.lower().rstrip("s")
+        slip = (domain == known_domain and one_slip(name, known_name)) or (
+            bool(slash) and name == known_name and one_slip(domain, known_domain)
+        )
+        if same or slip:
+            yield place, f"saw {quoted(word)}, which is no {what} that is known; did you mean {quoted(each)}?"
+            return
