@@ -8,7 +8,7 @@ pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,nodeunschedulable}
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +71,7 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
         or len(tolerations) > _MOST_TOLERATIONS
     ):
         return None
-    required = tuple(found for term in terms if (found := _term(term)) is not None)
+    required = terms_of(terms)
     preferred = []
     for term in weighed:
         found = _term(term.get("preference") or {})
@@ -84,6 +84,11 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
         tuple(preferred),
         frozenset([known for each in tolerations if (known := _tolerated(each)) is not None]),
     )
+
+
+def terms_of(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
+    """NodeSelectorTerms, of which one must match; those that match nothing are left out."""
+    return tuple([found for term in terms if (found := _term(term)) is not None])
 
 
 def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node import Status
 from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
-from webhook.placement.constraints import Constraints, Mask, matches
+from webhook.placement.constraints import Constraints, Mask, Term, matches
 from webhook.placement.settings import Health
 
 Check = tuple[str, Mask]
@@ -47,8 +47,10 @@ class _ByStatus:
 class Filter:
     """What a pod shape says about nodes, whatever is free there. It changes only when a node does."""
 
-    def __init__(self, constraints: Constraints, health: Health) -> None:
+    def __init__(self, constraints: Constraints, health: Health, volumes: tuple[tuple[Term, ...], ...] = ()) -> None:
         self.constraints = constraints
+        self._volumes = volumes
+        """For each volume of the pod the terms of which one must match."""
         self._health = health
         self._now = _ByStatus(self._reason)
         self._in_the_end = _ByStatus(self._lasting_reason)
@@ -88,10 +90,9 @@ class Filter:
         if self.constraints.selector:
             yield "node selector does not match", matches(self.constraints.selector, nodes, rows)
         if self.constraints.required is not None:
-            mask = np.zeros(nodes.columns.alive[rows].shape, bool)
-            for term in self.constraints.required:
-                mask |= matches(term, nodes, rows)
-            yield "node affinity does not match", mask
+            yield "node affinity does not match", _any_of(self.constraints.required, nodes, rows)
+        for terms in self._volumes:
+            yield "its volume is elsewhere", _any_of(terms, nodes, rows)
         if not lasting:
             yield _REASONS[4], self._labelled(nodes, rows)
 
@@ -107,3 +108,10 @@ class Filter:
                 fine[[column.ids[value] for value in values if value in column.ids]] = False
                 mask &= fine[column.padded(nodes.columns.size)[rows]]
         return mask
+
+
+def _any_of(terms: tuple[Term, ...], nodes: Nodes, rows: Rows) -> Mask:
+    mask = np.zeros(nodes.columns.alive[rows].shape, bool)
+    for term in terms:
+        mask |= matches(term, nodes, rows)
+    return mask

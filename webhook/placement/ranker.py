@@ -27,6 +27,7 @@ from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
+from webhook.placement.volumes import ANYWHERE, Where
 from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
@@ -60,16 +61,22 @@ class Ranker:
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
     def place(
-        self, request: PlacementRequest, metrics: MetricsStatus, preferences: ResolvedPreferences = NO_PREFERENCES
+        self,
+        request: PlacementRequest,
+        metrics: MetricsStatus,
+        preferences: ResolvedPreferences = NO_PREFERENCES,
+        where: Where = ANYWHERE,
     ) -> Placement:
-        """Rank nodes for a pod whose node is ours to choose."""
+        """Rank nodes for a pod whose node is ours to choose. `where`: its volumes are."""
         nodes = self._state.nodes
-        key = request.key + preferences.key
-        scores = self._scores_of(key, request, preferences)
+        key = request.key + preferences.key + where.key
+        scores = self._scores_of(key, request, preferences, where)
         if scores is None:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
         scores.refresh(nodes, self._current_view())
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
+        if where.together:
+            request = request._replace(company=request.company.on_one_host())
         best = self._choose(request, scores, peers)
         if not len(best):
             rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
@@ -93,11 +100,13 @@ class Ranker:
 
     # --- filter and score ---------------------------------------------------------------------------------------------
 
-    def _scores_of(self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences) -> NodeScores | None:
+    def _scores_of(
+        self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, where: Where
+    ) -> NodeScores | None:
         """Of this shape of pod; None where it states more than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(request.stated, preferences)
+            static = self._filter(request.stated, preferences, where)
             if static is None:
                 return None
             gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
@@ -109,9 +118,11 @@ class Ranker:
         self._scores[key] = scores  # as the one used last
         return scores
 
-    def _filter(self, stated: bytes, preferences: ResolvedPreferences) -> Filter | None:
+    def _filter(self, stated: bytes, preferences: ResolvedPreferences, where: Where = ANYWHERE) -> Filter | None:
         constraints = compiled(spec_of(stated)) if len(stated) <= _LONGEST else None
-        return None if constraints is None else Filter(preferences.below(constraints), self._settings.health)
+        if constraints is None:
+            return None
+        return Filter(preferences.below(constraints), self._settings.health, where.terms)
 
     def _current_view(self) -> View:
         columns, history = self._state.nodes.columns, self._state.history
