@@ -99,7 +99,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks_module, "MAX_PAUSE", 0.05)
 
 
-async def test_what_is_listed_and_what_changes_is_mirrored() -> None:
+async def test_listed_and_changed_objects_are_mirrored() -> None:
     async with scene() as it:
         await it.agreed()
         it.api.put(NODES, "n9")

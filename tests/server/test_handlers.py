@@ -97,7 +97,7 @@ NOT_OURS = [
 
 
 @pytest.mark.parametrize(("obj", "request_"), NOT_OURS)
-def test_what_is_not_ours_is_let_through_untouched(obj: Any, request_: dict[str, Any]) -> None:
+def test_requests_for_other_objects_are_allowed_unchanged(obj: Any, request_: dict[str, Any]) -> None:
     server = Server()
     before = facts(server.state)
     assert server.mutate(obj, **request_) == {"uid": "u-1", "allowed": True}
