@@ -1,4 +1,4 @@
-"""The client: who it says it is, how it fails, and when it asks for its access again.
+"""The client: its credentials, its errors, and when it reads its credentials again.
 
 Covers feeds.access.
 """

@@ -1,4 +1,4 @@
-"""How soon the certificates are looked at again."""
+"""How often certificates are checked."""
 
 from __future__ import annotations
 

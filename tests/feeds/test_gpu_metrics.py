@@ -1,4 +1,4 @@
-"""The loop: it never ends by an error, waits longer after each failure, and takes back what grows stale.
+"""The loop: no error ends it, it waits longer after each failure, and it takes back stale numbers.
 
 Covers feeds.gpu_source.
 """

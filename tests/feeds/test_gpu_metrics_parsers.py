@@ -1,4 +1,4 @@
-"""What sources of GPU metrics send, and what is read of it. First what must be ignored.
+"""Parsing the answers of GPU metrics sources. First what must be ignored.
 
 Covers feeds.exporters.
 """

@@ -1,4 +1,4 @@
-"""The loop against an API server that fails in every way it can: what we have must become equal to what it has.
+"""The loop against an API server that fails in every way it can: afterwards our objects must equal its objects.
 
 Covers feeds.tasks.
 """

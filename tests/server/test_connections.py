@@ -1,4 +1,4 @@
-"""Who goes when there are too many connections."""
+"""Which connection is closed when there are too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bytes to bytes, with a real state behind: what is answered."""
+"""The answer to each review, from bytes to bytes, with a real cluster state."""
 
 from __future__ import annotations
 

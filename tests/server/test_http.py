@@ -1,4 +1,4 @@
-"""The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends.
+"""The HTTP edge over real HTTPS: refusals, limits for strangers, and the end of the server.
 
 Covers server.listener, server.protocol.
 """
@@ -279,7 +279,7 @@ async def test_a_client_that_wants_to_close_is_closed(it: Running) -> None:
 
 
 async def test_a_connection_that_pipelines_requests_is_cut(it: Running) -> None:
-    """No API server does; and what comes in one piece could make work for hundreds."""
+    """No API server pipelines, and one packet could bring hundreds of requests."""
     with suppress(ConnectionError):
         assert await it.raw((post() + b"{}") * 3) == b""
     assert len(it.bodies) <= 1

@@ -1,4 +1,4 @@
-"""What waits is bounded, and shared among peers: bytes that come slowly, and requests that are not decided."""
+"""Slow bodies and waiting requests are bounded, and the bounds are shared among peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever strangers do to the port, the API server goes on: on a real HTTPS server, with answers counted.
+"""The API server is answered while strangers attack the port: on a real HTTPS server, with answers counted.
 
 The API server calls from 127.0.0.1. Strangers come from other addresses, or from its own, as behind a load balancer.
 
