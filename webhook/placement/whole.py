@@ -22,7 +22,7 @@ class Whole:
 
     def __init__(self, columns: Columns, gpu: str) -> None:
         self.gpu = gpu
-        capacity = np.where(columns.sharing[: columns.rows] <= 1, columns.capacity[gpu][: columns.rows], 0)
+        capacity = np.where(columns.sharing <= 1, columns.capacity[gpu], 0)
         self.size = max(1, int(capacity.max(initial=0)))
         """What the largest nodes have: a row with so much free is a whole node."""
         self._kept = int((capacity >= self.size).sum()) // _KEPT
