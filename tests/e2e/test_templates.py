@@ -174,7 +174,7 @@ def test_the_replica_set_of_a_deployment_is_not_judged_again(terminal: Terminal)
 # --- warn -------------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_pod_hook_would_refuse_is_said_at_kubectl_apply(terminal: Terminal) -> None:
+def test_kubectl_apply_is_told_what_the_pod_hook_would_refuse(terminal: Terminal) -> None:
     said = terminal.apply("warn", deployment("thief", 0, **THIEF))
     assert said.out == "deployment.apps/thief created"
     assert said.lines == [
@@ -229,7 +229,7 @@ def test_a_request_without_a_limit_is_mended_under_fix_and_applying_it_again_cha
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_not_about_gpus_the_api_server_refuses_in_its_own_words(terminal: Terminal, mode: str) -> None:
+def test_errors_that_are_not_about_gpus_are_left_to_the_api_server(terminal: Terminal, mode: str) -> None:
     said = terminal.apply(mode, deployment("patch", **container({GPU: "1"}, image=None)))
     assert said == ("", f'The Deployment "patch" is invalid: {PATH}.image: Required value')
 
