@@ -21,6 +21,7 @@ _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
         ["--nodes", str(_DATA / "nodes.csv"), "--pods", str(_DATA / "pods.csv")],
     ),
     "cluster": ("placement on a real control plane, with us and without; ten minutes", []),
+    "behaviour": ("whether pods are ever worse off with us, on the real scheduler; half an hour", []),
     "creates": ("what a pod's creation costs more, on a real control plane; three minutes", []),
 }
 _DEFAULT = ("reviews", "loop", "choose", "burst", "placement")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.cluster.files import read_snapshot
+from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.main import app
 
@@ -50,7 +51,7 @@ CLUSTER: list[Json] = [
 def write(folder: Path, *objects: Json, taken: float = TAKEN) -> Path:
     """A snapshot of these objects."""
     path = folder / "cluster.json"
-    mark = {"taken": taken, "missing": {}}
+    mark = {"taken": taken, "missing": {}, "kinds": list(KINDS)}
     path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "snapshot": mark, "items": objects}))
     return path
 

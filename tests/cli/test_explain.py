@@ -122,7 +122,8 @@ def test_a_file_that_would_be_refused_says_the_words_of_the_refusal_and_hides_no
     found = json.loads(
         call("explain", "-f", manifest(pod("big", 64)), "-n", "team", "--cluster", cluster, "-o", "json").stdout
     )
-    assert (found[0]["refused"], found[0]["findings"][0]["unit"]) == (True, "gpuLimit")
+    assert found[0]["refused"]
+    assert "gpuFits" in [finding["unit"] for finding in found[0]["findings"]]
 
 
 @pytest.mark.parametrize(

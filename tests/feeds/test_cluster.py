@@ -54,8 +54,11 @@ def node(fake: FakeApi, name: str, gpus: int = 8) -> None:
     fake.put(NODES, name, spec={}, status=status)
 
 
-OPTIONAL = ("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses")
-SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
+OPTIONAL = (
+    *("resourceslices", "poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "runtimeclasses"),
+    *("persistentvolumeclaims", "persistentvolumes"),
+)
+SLICES, BUDGETS, AUTOSCALERS, JOBS, RUNTIMES, CLAIMS, VOLUMES = OPTIONAL_PATHS = [KINDS[kind].path for kind in OPTIONAL]
 
 
 def optional_objects(fake: FakeApi) -> None:
@@ -66,9 +69,11 @@ def optional_objects(fake: FakeApi) -> None:
     fake.put(AUTOSCALERS, "h", metadata={"namespace": "t"}, spec={"maxReplicas": 9, "scaleTargetRef": target})
     fake.put(JOBS, "j", metadata={"namespace": "t", "uid": "u"}, spec={"parallelism": 4})
     fake.put(RUNTIMES, "fast", handler="nvidia")
+    fake.put(CLAIMS, "c", metadata={"namespace": "t"}, spec={"volumeName": "v"})
+    fake.put(VOLUMES, "v", metadata={"labels": {"topology.kubernetes.io/zone": "z"}}, spec={})
 
 
-Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None]
+Facts = tuple[set[str], bool | None, Autoscaler | None, int, str | None, str | None, bool]
 
 
 def optional_facts(state: ClusterState) -> Facts:
@@ -80,12 +85,14 @@ def optional_facts(state: ClusterState) -> Facts:
         seen.autoscaler_of("t", "Deployment", "web"),
         state.jobs.pods("u"),
         seen.runtime_handler("fast"),
+        state.claims.get("t/c"),
+        "v" in state.volumes,
     )
 
 
-ALL_SEEN: Facts = {"a"}, True, Autoscaler("h", 9), 4, "nvidia"
-NONE_THERE: Facts = set(), False, None, 0, None
-NONE_KNOWN: Facts = set(), None, None, 0, None
+ALL_SEEN: Facts = {"a"}, True, Autoscaler("h", 9), 4, "nvidia", "v", True
+NONE_THERE: Facts = set(), False, None, 0, None, None, False
+NONE_KNOWN: Facts = set(), None, None, 0, None, None, False
 
 
 def test_every_kind_that_freshness_needs_is_fed() -> None:
@@ -154,7 +161,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()) and state.news.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
-            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast"), strict=True):
+            for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v"), strict=True):
                 fake.delete(path, name)
             await until(lambda: optional_facts(state) == NONE_THERE)
 

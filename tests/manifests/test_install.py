@@ -75,6 +75,7 @@ def test_a_component_takes_away_the_rights_that_issuing_needs(
     }
     read = {"namespaces", "nodes", "pods", "priorityclasses"}
     optional = {"horizontalpodautoscalers", "jobs", "poddisruptionbudgets", "resourceslices", "runtimeclasses"}
+    optional |= {"persistentvolumeclaims", "persistentvolumes"}
     assert resources == {"configmaps", "events", "profiles", *read, *optional}
     assert not [each for each in found if each["kind"] == "Secret"]
     (server,) = (each for each in found if each["kind"] == "Deployment")
@@ -232,6 +233,10 @@ NEEDED = [
     ("watch", "autoscaling", "horizontalpodautoscalers", "", ""),
     ("list", "batch", "jobs", "", ""),
     ("watch", "batch", "jobs", "", ""),
+    ("list", "", "persistentvolumeclaims", "", ""),
+    ("watch", "", "persistentvolumeclaims", "", ""),
+    ("list", "", "persistentvolumes", "", ""),
+    ("watch", "", "persistentvolumes", "", ""),
     ("watch", "", "configmaps", OWN, "gpu-admission-policy"),
     ("get", "", "secrets", OWN, "gpu-admission-tls"),
     ("update", "", "secrets", OWN, "gpu-admission-tls"),

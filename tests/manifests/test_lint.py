@@ -53,6 +53,8 @@ ALLOWED = {
     "poddisruptionbudgets": {"list", "watch"},
     "horizontalpodautoscalers": {"list", "watch"},
     "jobs": {"list", "watch"},
+    "persistentvolumeclaims": {"list", "watch"},
+    "persistentvolumes": {"list", "watch"},
     "configmaps": {"list", "watch"},
     "secrets": {"get", "update"},
     "events": {"create"},

@@ -27,7 +27,6 @@ ALLOWED: dict[str, Case] = {
         pod(container(gpu=2), nodeSelector={STRATEGY: "none"}), cluster=ALL_SHARED
     ),
     "two GPUs, and nobody can tell which nodes they are on": case(pod(container(gpu=2)), cluster=ALL_SHARED),
-    "two GPUs that are on a whole node": case(pod(container(gpu=2)), cluster=ALL_SHARED, only_shared=lambda _: False),
     "another vendor": case(pod(container(gpu=None, limits={"amd.com/gpu": "2"})), cluster=ALL_SHARED),
 }
 
@@ -46,10 +45,6 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
     ),
     "two GPUs of a model that is shared": (
         case(pod(container(gpu=2), nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"})),
-        [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
-    ),
-    "two GPUs where no node with whole ones can take the pod": (
-        case(pod(container(gpu=2)), only_shared=lambda _: True),
         [f"{_WHERE}: saw 2 shares of GPUs {_END}"],
     ),
 }

@@ -142,10 +142,10 @@ async def test_of_large_bodies_one_is_read_in_ten_seconds_and_others_are_answere
     async with running() as it, streams() as opened:
         for i in range(40):
             opened.append(stranger := await dial(it, addresses[i % len(addresses)]))
-            stranger[1].write(post(length=http.LARGEST_BODY) + b" " * 1000)
+            stranger[1].write(post(length=http.MAX_BODY_BYTES) + b" " * 1000)
         opened.append(ours := await dial(it))
         await until(lambda: it.count('shed_total{reason="large"}') == 39)
-        assert it.edge.bytes.total == http.LARGEST_BODY
+        assert it.edge.bytes.total == http.MAX_BODY_BYTES
         for _ in range(3):
             assert await asked(ours, b"{" + b" " * (1 << 20) + b"}") == 200
     await until(lambda: it.edge.bytes.total == 0)
@@ -277,7 +277,7 @@ async def test_a_body_that_is_refused_is_not_read(monkeypatch: pytest.MonkeyPatc
         it.edge.queue.cost = 10.0  # as if so much were waiting
         opened.append(ours := await dial(it))
         reader, writer = ours
-        writer.write(post(length=http.LARGEST_BODY) + b" " * http.LARGEST_BODY)
+        writer.write(post(length=http.MAX_BODY_BYTES) + b" " * http.MAX_BODY_BYTES)
         assert (await reader.readline()).startswith(b"HTTP/1.1 503")
         with suppress(ConnectionError):
             await reader.read()

@@ -70,11 +70,10 @@ def context_of(
     request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
 ) -> Context:
     """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
-    controller, obstacles, only_shared = owner(pod), None, None
+    controller, obstacles = owner(pod), None
     if placer is not None:
         settings = profile.settings.placement
         obstacles = partial(placer.obstacles, cluster=cluster, settings=settings, gpus=policy.gpus)
-        only_shared = partial(placer.only_shared, cluster=cluster, settings=settings, gpus=policy.gpus)
     return Context(
         namespace=request.namespace,
         gpus=policy.gpus,
@@ -86,7 +85,6 @@ def context_of(
         groups=request.groups,
         operation=request.operation,
         obstacles=obstacles,
-        only_shared=only_shared,
     )
 
 

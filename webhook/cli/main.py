@@ -7,7 +7,10 @@ from typing import Any, Final
 
 import typer
 
+from webhook.cli.audit import audit
+from webhook.cli.balance import balance
 from webhook.cli.certs import certs
+from webhook.cli.doctor import doctor
 from webhook.cli.explain import explain
 from webhook.cli.export import export
 from webhook.cli.lint import lint
@@ -15,13 +18,14 @@ from webhook.cli.mutate import mutate
 from webhook.cli.nodes import nodes
 from webhook.cli.pending import pending
 from webhook.cli.serve import serve
+from webhook.cli.simulate import simulate
 from webhook.cli.snapshot import snapshot
 from webhook.cli.terminal import guarded
 from webhook.cli.units import units
 from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(explain, pending, nodes, snapshot, mutate, validate),
+    *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate),
     *(lint, units, export, certs, serve),
 )
 app = typer.Typer(

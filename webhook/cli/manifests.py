@@ -9,6 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from webhook.cli.offline import Document, documents
+from webhook.cli.replicas import pods_of
 from webhook.cli.terminal import read
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod
@@ -17,7 +18,8 @@ from webhook.policy.templates import templates
 
 
 class Planned(NamedTuple):
-    """`document`: one pod, as it will be created. `of`: what makes it, as kubectl names it; `replicas`: how many."""
+    """`document`: one pod, as it will be created. `of`: what makes it, as kubectl names it; `replicas`: how many; a DaemonSet
+    counts as one."""
 
     document: Document
     of: str
@@ -31,11 +33,16 @@ def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator
             names = sorted(str(path) for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json"))
             yield from planned(names, policy, namespace)
             continue
-        for found in documents(read(file), file):
-            if isinstance(found, BadInput):
-                yield found
-            else:
-                yield from _pods(_in(found, namespace), policy)
+        yield from planned_in(read(file), file, policy, namespace)
+
+
+def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
+    """The same of a text; `name` stands for it in messages."""
+    for found in documents(text, name):
+        if isinstance(found, BadInput):
+            yield found
+        else:
+            yield from _pods(_in(found, namespace), policy)
 
 
 def _in(document: Document, namespace: str | None) -> Document:
@@ -48,6 +55,9 @@ def _in(document: Document, namespace: str | None) -> Document:
 def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
     request = document.request
     if request.resource == "pods":
+        if document.plain and isinstance((request.object or {}).get("spec"), dict):
+            body = _created(request.object or {}, request.namespace)
+            document = document._replace(request=request._replace(object=body), original=orjson.dumps(body))
         yield Planned(document, f"pod/{request.name or request.generated}", 1)
         return
     obj = request.object or {}
@@ -63,11 +73,11 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
             user=template.maker,
             object=body,
         )
-        replicas = 1 if template.replicas is None else template.replicas
+        replicas = pods_of(obj, template.path)
         yield Planned(
             document._replace(request=made, original=orjson.dumps(body)),
             f"{request.kind.lower()}/{request.name}",
-            replicas,
+            1 if replicas is None else replicas,
         )
 
 

@@ -30,8 +30,8 @@ def snapshot_of(
         found = read_snapshot(cluster)
     else:
         found = load(kubeconfig, context, kinds, namespace)
-    for why in found.missing.values():
-        say(f"warning: {why}", "yellow")
+        for why in found.missing.values():
+            say(f"warning: {why}", "yellow")
     return found
 
 

@@ -1,17 +1,27 @@
-"""Objects that are only looked up by their name: labels of namespaces, PriorityClasses, the runtimes of RuntimeClasses."""
+"""Objects that are only looked up by their name: labels of namespaces, PriorityClasses, the runtimes of RuntimeClasses, and
+volumes with their claims."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from sys import intern
+from typing import Any, Final, TypeVar
+
+import orjson
 
 from webhook.framework.cluster_view import PriorityClass
 
 T = TypeVar("T")
+_PLACES: Final = frozenset(
+    (
+        *("topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
+        *("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
+    )
+)
 
 
 class ByName(dict[str, T]):
-    """By name, what `read` keeps of an object."""
+    """By name, with the namespace where it has one, what `read` keeps of an object."""
 
     def __init__(self, read: Callable[[Mapping[str, Any]], T]) -> None:
         super().__init__()
@@ -19,7 +29,9 @@ class ByName(dict[str, T]):
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object is new, or has changed."""
-        self[obj["metadata"]["name"]] = self._read(obj)
+        metadata = obj["metadata"]
+        name = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
+        self[name] = self._read(obj)
 
     def gone(self, name: str) -> None:
         self.pop(name, None)
@@ -36,3 +48,29 @@ def handler(runtime_class: Mapping[str, Any]) -> str:
 def priority_class(obj: Mapping[str, Any]) -> PriorityClass:
     policy = obj.get("preemptionPolicy") or "PreemptLowerPriority"
     return PriorityClass(obj["metadata"]["name"], int(obj.get("value") or 0), policy, bool(obj.get("globalDefault")))
+
+
+def volume_name(claim: Mapping[str, Any]) -> str:
+    """The PersistentVolume that a claim is bound to; "" where it is not."""
+    return str((claim.get("spec") or {}).get("volumeName") or "")
+
+
+def volume_terms(volume: Mapping[str, Any]) -> str:
+    """The terms about nodes, one of which a node of a PersistentVolume meets, as JSON; "" where every node does.
+
+    Those of its node affinity; else of its labels for a zone and a region, as old volumes have them (VolumeZone).
+    """
+    required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
+    terms = required.get("nodeSelectorTerms")
+    if not terms:
+        found = {key: value for key, value in labels(volume).items() if key in _PLACES}
+        if not found:
+            return ""
+        terms = [
+            {
+                "matchExpressions": [
+                    {"key": key, "operator": "In", "values": value.split("__")} for key, value in sorted(found.items())
+                ]
+            }
+        ]
+    return intern(orjson.dumps(terms).decode())

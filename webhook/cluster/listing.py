@@ -17,8 +17,12 @@ ListKind = Literal[
     "poddisruptionbudgets",
     "horizontalpodautoscalers",
     "jobs",
+    "persistentvolumeclaims",
+    "persistentvolumes",
 ]
-_IN_NAMESPACES: Final = frozenset(("poddisruptionbudgets", "horizontalpodautoscalers", "jobs"))
+_IN_NAMESPACES: Final = frozenset(
+    ("poddisruptionbudgets", "horizontalpodautoscalers", "jobs", "persistentvolumeclaims")
+)
 
 
 class Listed(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, handler, labels, priority_class
+from webhook.cluster.by_name import ByName, handler, labels, priority_class, volume_name, volume_terms
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.jobs import Jobs
@@ -79,6 +79,8 @@ class ClusterState:
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
+        self.claims = ByName(volume_name)
+        self.volumes = ByName(volume_terms)
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -87,6 +89,8 @@ class ClusterState:
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
+            "persistentvolumeclaims": self.claims,
+            "persistentvolumes": self.volumes,
         }
         self.answers = Answers()
         self.gpu_metrics: Callable[[float], MetricsStatus] = _no_metrics

@@ -34,6 +34,8 @@ KINDS: Final[Mapping[ListKind, _Resource]] = {
     "poddisruptionbudgets": _Resource("/apis/policy/v1/poddisruptionbudgets", 500),
     "horizontalpodautoscalers": _Resource("/apis/autoscaling/v2/horizontalpodautoscalers", 500),
     "jobs": _Resource("/apis/batch/v1/jobs", 250),
+    "persistentvolumeclaims": _Resource("/api/v1/persistentvolumeclaims", 500),
+    "persistentvolumes": _Resource("/api/v1/persistentvolumes", 500),
 }
 
 

@@ -21,10 +21,12 @@ KINDS: Final[Mapping[str, ListKind]] = {
     "PodDisruptionBudget": "poddisruptionbudgets",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "Job": "jobs",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "PersistentVolume": "persistentvolumes",
 }
 """What the state is made of."""
 UNUSED: Final = frozenset(
-    """ConfigMap Event ResourceQuota PersistentVolume PersistentVolumeClaim StorageClass CSINode Deployment ReplicaSet StatefulSet
+    """ConfigMap Event ResourceQuota StorageClass CSINode Deployment ReplicaSet StatefulSet
     DaemonSet PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
     MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding""".split()  # noqa: SIM905  a line each would be all there is to see
 )

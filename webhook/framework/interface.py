@@ -106,8 +106,6 @@ class Context:
     """The pod before an UPDATE."""
     obstacles: Callable[[Pod], tuple[Obstacle, ...]] | None = None
     """Why no node could take a pod even if all nodes were up and empty. None where nobody can tell."""
-    only_shared: Callable[[Pod], bool] | None = None
-    """Whether a pod goes to slots of shared GPUs or nowhere. None where nobody can tell."""
     replicas: int | None = None
     """How many pods the workload asks for; only of a template, and only where it says so."""
     template: bool = False

@@ -50,6 +50,10 @@ class Company(NamedTuple):
     left: str = ""
     """Why the node is left to the scheduler; "" where it is not."""
 
+    def on_one_host(self) -> Company:
+        """All of them follow the first."""
+        return self if HOSTNAME in self.together else self._replace(together=(*self.together, HOSTNAME))
+
 
 ALONE: Final = Company()
 

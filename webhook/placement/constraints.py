@@ -8,7 +8,7 @@ pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,nodeunschedulable}
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +45,12 @@ class Constraints(NamedTuple):
     def tolerate(self, taint: Taint) -> bool:
         """Whether a taint does not keep the pod away (Toleration.ToleratesTaint). Every node may have other taints, and a pod
         hundreds of tolerations: they are looked up, not tried one by one."""
+        return taint.effect not in _BLOCKING or self.tolerate_softly(taint)
+
+    def tolerate_softly(self, taint: Taint) -> bool:
+        """Whether a taint does not count against a node, whatever its effect."""
         key, value, effect = taint
-        return effect not in _BLOCKING or not self.tolerations.isdisjoint(
+        return not self.tolerations.isdisjoint(
             [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
         )
 
@@ -71,7 +75,7 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
         or len(tolerations) > _MOST_TOLERATIONS
     ):
         return None
-    required = tuple(found for term in terms if (found := _term(term)) is not None)
+    required = terms_of(terms)
     preferred = []
     for term in weighed:
         found = _term(term.get("preference") or {})
@@ -84,6 +88,11 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
         tuple(preferred),
         frozenset([known for each in tolerations if (known := _tolerated(each)) is not None]),
     )
+
+
+def terms_of(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
+    """NodeSelectorTerms, of which one must match; those that match nothing are left out."""
+    return tuple([found for term in terms if (found := _term(term)) is not None])
 
 
 def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:

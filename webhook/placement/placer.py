@@ -19,6 +19,7 @@ from webhook.placement.ranker import Ranker
 from webhook.placement.request import PlacementRequest, ineligible, placement_request
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
+from webhook.placement.volumes import where
 
 __all__ = ["PlacementRequest", "Placer", "demand_of", "placement_request"]
 
@@ -57,7 +58,8 @@ class Placer:
         elif not cluster.fresh:
             found = Placement((), request.strategy, "cluster state is stale")
         else:
-            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences)
+            volumes = where(request.claims, self._state)
+            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name
@@ -70,11 +72,6 @@ class Placer:
         """
         demand = _judged(pod, cluster, gpus)
         return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
-
-    def only_shared(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> bool:
-        """Whether `pod` goes to slots of GPUs that several pods share, or nowhere. False where nobody can tell."""
-        demand = _judged(pod, cluster, gpus)
-        return demand is not None and self._ranker(settings, gpus).only_shared(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
         """The ranker of these settings: profiles with equal ones share it."""

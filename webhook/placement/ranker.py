@@ -27,6 +27,7 @@ from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
+from webhook.placement.volumes import ANYWHERE, Where
 from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
@@ -60,16 +61,22 @@ class Ranker:
         self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
     def place(
-        self, request: PlacementRequest, metrics: MetricsStatus, preferences: ResolvedPreferences = NO_PREFERENCES
+        self,
+        request: PlacementRequest,
+        metrics: MetricsStatus,
+        preferences: ResolvedPreferences = NO_PREFERENCES,
+        where: Where = ANYWHERE,
     ) -> Placement:
-        """Rank nodes for a pod whose node is ours to choose."""
+        """Rank nodes for a pod whose node is ours to choose. `where`: its volumes are."""
         nodes = self._state.nodes
-        key = request.key + preferences.key
-        scores = self._scores_of(key, request, preferences)
+        key = request.key + preferences.key + where.key
+        scores = self._scores_of(key, request, preferences, where)
         if scores is None:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
-        scores.refresh(nodes, self._current_view())
+        scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.on_their_way)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
+        if where.together:
+            request = request._replace(company=request.company.on_one_host())
         best = self._choose(request, scores, peers)
         if not len(best):
             rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
@@ -91,29 +98,15 @@ class Ranker:
             known = self._obstacles[key, demand] = nodes.version, found
         return known[1]
 
-    def only_shared(self, pod: Pod, demand: Demand) -> bool:
-        """Whether a pod goes to slots of shared GPUs or nowhere: all nodes that could take it if they were empty have such."""
-        nodes, sharing = self._state.nodes, self._state.nodes.columns.sharing
-        if not demand.amount(SHARED) or not (sharing > 1).any():
-            return False
-        static = self._filter(shape_key(_required(pod["spec"]))[0], NO_PREFERENCES)
-        if static is None:
-            return False
-        rows = slice(0, nodes.columns.rows)
-        takes = nodes.columns.alive[rows].copy()
-        for _, passes in static.lasting_checks(nodes, rows):
-            takes &= passes
-        for resource, amount in demand.requests:
-            takes &= nodes.columns.capacity[resource][rows] >= amount if resource in nodes.columns.capacity else False
-        return bool(takes.any() and (sharing[rows][takes] > 1).all())
-
     # --- filter and score ---------------------------------------------------------------------------------------------
 
-    def _scores_of(self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences) -> NodeScores | None:
+    def _scores_of(
+        self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, where: Where
+    ) -> NodeScores | None:
         """Of this shape of pod; None where it states more than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(request.stated, preferences)
+            static = self._filter(request.stated, preferences, where)
             if static is None:
                 return None
             gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
@@ -125,9 +118,11 @@ class Ranker:
         self._scores[key] = scores  # as the one used last
         return scores
 
-    def _filter(self, stated: bytes, preferences: ResolvedPreferences) -> Filter | None:
+    def _filter(self, stated: bytes, preferences: ResolvedPreferences, where: Where = ANYWHERE) -> Filter | None:
         constraints = compiled(spec_of(stated)) if len(stated) <= _LONGEST else None
-        return None if constraints is None else Filter(preferences.below(constraints), self._settings.health)
+        if constraints is None:
+            return None
+        return Filter(preferences.below(constraints), self._settings.health, where.terms)
 
     def _current_view(self) -> View:
         columns, history = self._state.nodes.columns, self._state.history
@@ -143,12 +138,14 @@ class Ranker:
     # --- choose -------------------------------------------------------------------------------------------------------
 
     def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
-        """The best of `scores.rows`, as indices into them. What the pod's author prefers comes first, then what the policy
-        prefers, then whole GPUs before slots of shared ones, then what the pod says of its peers, then the domain of its gang,
-        then nodes whose free GPUs are fit for use, then whole nodes last where few are left, and fewest peers first, where the
-        strategy says so, then the score, the load, the heat, and the name."""
+        """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes that may be used
+        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs rather than slots of shared ones,
+        what the pod says of its peers, the domain of the pod's gang, free GPUs that are fit for use, no whole nodes where few are
+        left, and fewest peers, where the strategy says so. After the score come the load, the heat, and the name."""
         nodes, rows = self._state.nodes, scores.rows
         tiers: list[Tier] = []
+        if scores.reluctance is not None:
+            tiers.append(scores.reluctance)
         if scores.preference is not None:
             tiers.append(-scores.preference)
         if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:

@@ -20,6 +20,7 @@ from webhook.placement.gangs import gang_size
 from webhook.placement.preferences import Preferences, preferences_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
+from webhook.placement.volumes import NO_CLAIMS, Claims, claims_of
 
 Spec = Mapping[str, Any]
 KUEUE = "kueue.x-k8s.io/queue-name"
@@ -41,6 +42,7 @@ class PlacementRequest(NamedTuple):
     key: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
     company: Company = ALONE
+    claims: Claims = NO_CLAIMS
     preferences: Preferences | None = None
     """Those of its annotations and of the policy, besides its own affinity."""
 
@@ -87,7 +89,7 @@ def placement_request(
     stated, shape = shape_key(pod["spec"])
     key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
     gang, company = gang_size(pod, settings.gangs), company_of(pod)
-    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang, key, company, preferences)
+    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang, key, company, claims_of(pod), preferences)
 
 
 def ineligible(pod: Pod) -> str:

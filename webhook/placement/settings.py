@@ -50,7 +50,8 @@ class Health(Settings):
 
 
 class Gangs(Settings):
-    """Pods that work together go near the first of them."""
+    """Pods that work together go near the first of them. Where it is known how many there are (a Job says it, and the pods of a
+    LeaderWorkerSet and of a PyTorchJob), the first goes where all of them have room."""
 
     enabled: bool = True
     kinds: tuple[str, ...] = (

@@ -6,8 +6,8 @@ the second at the node, where the pod fails and is made anew, and fails again.
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share in a container
 Refused:       more than one, where the pod chooses nodes with MPS
-Warned about:  more than one time-sliced share, or share of unknown kind; more than one GPU by its plain name where no node
-               with whole GPUs could take the pod, were it empty
+Warned about:  more than one time-sliced share, or share of unknown kind. Where only nodes that share their GPUs have several
+               by their plain name, the rule gpuFits says so
 Not for DRA:   a claim asks for a share in its own way.
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); labels:
@@ -30,7 +30,7 @@ _SHARED = ("time-slicing", "mps")
 class GpuSharing(Rule):
     """No container asks for more than one share of a shared GPU: two shares may be of the same GPU."""
 
-    not_exported: ClassVar[str] = "needs the state of the cluster"
+    not_exported: ClassVar[str] = "is advice by node labels"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:
@@ -58,9 +58,7 @@ class GpuSharing(Rule):
         chosen = selector.get(_STRATEGY)
         if chosen is not None:
             return chosen if chosen in _SHARED else None
-        if kind == "share" or selector.get(_PRODUCT, "").endswith("-SHARED"):
-            return "share"
-        return "share" if context.only_shared is not None and context.only_shared(pod) else None
+        return "share" if kind == "share" or selector.get(_PRODUCT, "").endswith("-SHARED") else None
 
 
 _SHARES = {"mps": "shares of GPUs by MPS", "time-slicing": "time-sliced shares of GPUs"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 import uuid
@@ -56,8 +57,8 @@ async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
             await _settle(api, sides)
     finally:
         await _gathered(remove_namespace(api, side.tag) for _, side in each)
-        await clusters.remove(api, [node["metadata"]["name"] for node in nodes])
-        await _remove_volumes(api, tag)
+        await clusters.remove(api, [f"{side.tag}-{name}" for _, side in each for name in side.labels])
+        await _gathered(_remove_cluster_wide(api, case, side) for case, side in each)
     return {case.id: Played(ours, plain) for case, ours, plain in sides}
 
 
@@ -211,8 +212,12 @@ def _tried(state: Iterable[Iterable[tuple[str, str]]]) -> bool:
     return all(why for side in state for _, why in side)
 
 
-async def _remove_volumes(api: Api, tag: str) -> None:
-    for volume in await api.list("PersistentVolume"):
-        if volume["metadata"]["name"].startswith(tag):
-            await api.patch("PersistentVolume", volume["metadata"]["name"], {"metadata": {"finalizers": None}})
-            await api.delete("PersistentVolume", volume["metadata"]["name"], missing_ok=True)
+async def _remove_cluster_wide(api: Api, case: Case, side: Side) -> None:
+    """What a case made that is in no namespace, but for nodes."""
+    made = [each for each in (*case.there, *case.objects, *case.later) if not isinstance(each, Change)]
+    for kind, name in {(each["kind"], each["metadata"]["name"]) for each in made if each["kind"] in _CLUSTER_WIDE}:
+        if kind == "PersistentVolume":
+            with contextlib.suppress(ApiError):
+                await api.patch(kind, _named(name, side.tag), {"metadata": {"finalizers": None}})
+        if kind != "Node":
+            await api.delete(kind, _named(name, side.tag), missing_ok=True)

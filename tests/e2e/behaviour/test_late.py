@@ -23,7 +23,6 @@ CASES = [
         [pod("one", nodeSelector={"gpu-type": "a100"})],
         [on("a")],
         later=[Change("Node", "a", {"metadata": {"labels": {"gpu-type": "a100"}}})],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "a label that comes late, for a Deployment",
@@ -45,7 +44,6 @@ CASES = [
         [pod("one", nodeSelector={MODEL: "NVIDIA-GB200"})],
         [on("a")],
         later=[Change("Node", "a", {"metadata": {"labels": {MODEL: "NVIDIA-GB200"}}})],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "a model that is labelled late, for a Deployment",
@@ -73,7 +71,6 @@ CASES = [
         ],
         [on("a")],
         later=[Change("Node", "a", {"metadata": {"labels": {"fabric": "ib"}}})],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "GPUs that a device plugin offers late",
@@ -81,7 +78,6 @@ CASES = [
         [pod("one")],
         [on("a")],
         later=[Change("Node", "a", LATER_8, "status")],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "a network card that a device plugin offers late",
@@ -89,7 +85,6 @@ CASES = [
         [pod("one", container={"resources": {"limits": {"nvidia.com/gpu": "1", "rdma/hca": "1"}}})],
         [on("a")],
         later=[Change("Node", "a", {"status": {"allocatable": {"rdma/hca": "8"}}}, "status")],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "a slice that is cut late",
@@ -97,7 +92,6 @@ CASES = [
         [pod("one", resource="nvidia.com/mig-2g.20gb")],
         [on("a")],
         later=[Change("Node", "a", {"status": {"allocatable": {"nvidia.com/mig-2g.20gb": "3"}}}, "status")],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "a node that comes late",
@@ -106,14 +100,6 @@ CASES = [
         [on("b")],
         there=[taken("a", 1)],
         later=[B],
-    ),
-    Case(
-        "a larger node that comes late",
-        [node("a", 4)],
-        [pod("one", container={"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "190"}}})],
-        [on("b")],
-        later=[node("b", cpu="200")],
-        not_yet="refused on the present state of the cluster",
     ),
     Case(
         "a node that is cordoned no more",
@@ -168,7 +154,6 @@ CASES = [
         [pod("one", nodeSelector={"kubernetes.io/arch": "arm64"})],
         [on("b")],
         later=[node("b", labels={"kubernetes.io/arch": "arm64"})],
-        not_yet="refused on the present state of the cluster",
     ),
 ]
 

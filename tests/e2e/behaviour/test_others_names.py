@@ -159,7 +159,6 @@ CASES = [
         [asking("one", nvdia_com__gpu="1")],
         [waits("one"), told("one", "nvidia.com/gpu")],
         without=[waits("one")],
-        not_yet="other projects' names are not known",
     ),
     Case(
         "a name without its domain",
@@ -167,7 +166,6 @@ CASES = [
         [asking("one", nvidia__gpu="1")],
         [waits("one"), told("one", "nvidia.com/gpu")],
         without=[waits("one")],
-        not_yet="other projects' names are not known",
     ),
     Case(
         "a name in the plural",
@@ -175,7 +173,6 @@ CASES = [
         [asking("one", amd_com__gpus="1")],
         [waits("one"), told("one", "amd.com/gpu")],
         without=[waits("one")],
-        not_yet="other projects' names are not known",
     ),
     Case("a pod without a GPU is left alone", [A], [pod("one", 0)], [runs("one")]),
 ]

@@ -57,7 +57,7 @@ CASES = [
         "a pod with required affinity to pods is not pinned",
         [A, B],
         [pod("one", affinity=affinity("cache"))],
-        [on("b"), recorded("one", unit=NOT_PINNED)],
+        [on("b"), recorded("one", why="required affinity to other pods")],
         there=[*FULLER, taken("b", 1, "cache")],
     ),
     Case(

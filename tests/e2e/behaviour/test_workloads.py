@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.nodes import node
-from tests.controlplane.objects import job, pod_spec
+from tests.controlplane.objects import job, pod, pod_spec
 from tests.e2e.behaviour.case import RACK, ZONE, Case, Json, counts, runs, together
 from tests.e2e.behaviour.made import taken
 from tests.e2e.behaviour.play import Played, judged
@@ -40,6 +40,24 @@ def replica_set(name: str, replicas: int, gpus: int, **more: Any) -> Json:
             "template": {"metadata": {"labels": {"app": name}}, "spec": pod_spec(gpus, **more)},
         },
     }
+
+
+def of_jobset(name: str) -> Json:
+    """One of the two Jobs of a JobSet, of one pod of eight GPUs."""
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": "workers"}
+    found = job(name, 1, 8, labels=labels)
+    found["metadata"]["labels"] |= labels | {"jobset.sigs.k8s.io/replicatedjob-replicas": "2"}
+    return found
+
+
+def of_group(name: str) -> Json:
+    """One of the two pods of a group, of eight GPUs."""
+    return pod(
+        name,
+        8,
+        labels={"leaderworkerset.sigs.k8s.io/group-key": "group"},
+        annotations={"leaderworkerset.sigs.k8s.io/size": "2"},
+    )
 
 
 CASES = [
@@ -114,6 +132,18 @@ CASES = [
         in_zones(a=1, b=2),
         [job("small", 1, 8)],
         [runs(count=1)],
+    ),
+    Case(
+        "the Jobs of a JobSet go to the zone that holds all of them",
+        in_zones(a=1, b=2),
+        [of_jobset("w-0"), of_jobset("w-1")],
+        [counts(b1=1, b2=1)],
+    ),
+    Case(
+        "the pods of a LeaderWorkerSet's group go to the zone that holds all of them",
+        in_zones(a=1, b=2),
+        [of_group("w-0"), of_group("w-1")],
+        [counts(b1=1, b2=1)],
     ),
     Case(
         "pods of a ReplicaSet need no domain of their own",

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from webhook.cli.cluster.kinds import KINDS
+from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import BadInput
 from webhook.feeds.file import documents_in, objects_in
@@ -24,11 +24,15 @@ def read_snapshot(path: Path) -> Snapshot:
         if isinstance(mark, dict):
             found.taken = float(mark.get("taken") or 0)
             found.missing.update(mark.get("missing") or {})
+            found.objects |= {kind: [] for kind in mark.get("kinds") or ()}
         for kind, obj in objects_in(document, path):
             obj.setdefault("kind", kind)
             if KINDS[kind].namespaced:
                 obj["metadata"].setdefault("namespace", "default")
             found.objects.setdefault(kind, []).append(obj)
+    for kind in KINDS:
+        if kind not in found.objects and kind not in ENGINE:
+            found.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
     return found
 
 
@@ -38,7 +42,7 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     for obj in items:
         for key in _DROPPED:
             obj["metadata"].pop(key, None)
-    mark = {"taken": snapshot.taken, "missing": snapshot.missing}
+    mark = {"taken": snapshot.taken, "missing": snapshot.missing, "kinds": list(snapshot.objects)}
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", _MARK: mark, "items": items})
     try:
         path.touch(mode=0o600)

@@ -1,0 +1,122 @@
+"""How long each command takes to answer once the cluster is read: 5,000 nodes with 24,000 GPUs and 50,000 pods; 1,000 wait.
+
+python -m bench.commands [--nodes N] [--pods N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.offline import load_policy
+from webhook.cli.simulating import run as simulation
+from webhook.kube.yaml import to_yaml
+
+Json = dict[str, Any]
+_TAKEN = 1_795_000_000.0
+_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+_NAMESPACES, _APPS, _WAITING = 50, 300, 50
+_GPUS = 8
+
+
+def node(number: int) -> Json:
+    """Three of five have eight GPUs."""
+    gpus = _GPUS if number % 5 < 3 else 0
+    allocatable = {"cpu": "128", "memory": "1Ti", "pods": "110"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    name = f"node-{number:05}"
+    labels = {"kubernetes.io/hostname": name, "node-pool": f"pool-{number % 7}"}
+    if gpus:
+        labels |= {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": [_TAINT] if gpus else []},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(number: int, gpus: int, on: str | None) -> Json:
+    asked = {"cpu": "2", "memory": "8Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    job = f"job-{number // 10}"
+    message = "0/5000 nodes are available: 5000 Insufficient nvidia.com/gpu."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": f"pod-{number}",
+            "namespace": f"team-{number % _NAMESPACES}",
+            "uid": f"00000000-0000-0000-0000-{number:012}",
+            "creationTimestamp": "2026-11-18T10:00:00Z",
+            "labels": {"app": f"app-{number % _APPS}"},
+            "ownerReferences": [{"kind": "Job", "name": job, "uid": job, "controller": True}],
+        },
+        "spec": {
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "containers": [{"name": "main", "image": "app", "resources": {"limits": asked, "requests": asked}}],
+            **({"nodeName": on} if on else {}),
+        },
+        "status": {"phase": "Running"} if on else {"phase": "Pending", "conditions": [condition]},
+    }
+
+
+def cluster(node_count: int, pod_count: int) -> dict[str, list[Json]]:
+    """Nodes fill up as they come; one pod of fifty waits for eight GPUs."""
+    drawn, free = random.Random(1), {n: _GPUS for n in range(node_count) if n % 5 < 3}
+    gpu_nodes, found = list(free), []
+    for number in range(pod_count):
+        gpus, at = drawn.choice([0, 0, 0, 1]), drawn.randrange(node_count)
+        if gpus:
+            at = gpu_nodes[number % len(gpu_nodes)]
+            gpus = min(gpus, free[at])
+            free[at] -= gpus
+        found.append(pod(number, _GPUS, None) if number % _WAITING == 0 else pod(number, gpus, f"node-{at:05}"))
+    profile = {"gpu-admission.io/profile": "default"}
+    spaces = [{"kind": "Namespace", "metadata": {"name": f"team-{n}", "labels": profile}} for n in range(_NAMESPACES)]
+    return {"Node": [node(n) for n in range(node_count)], "Pod": found, "Namespace": spaces}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.commands", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    given = parser.parse_args()
+    objects, policy = cluster(given.nodes, given.pods), load_policy()
+    gc.disable()  # as the commands do
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "new", "namespace": "team-1"}}
+    job["spec"] = {"parallelism": 100, "template": {"spec": pod(0, _GPUS, None)["spec"] | {"restartPolicy": "Never"}}}
+    text = to_yaml(job).encode()
+
+    def simulated(snapshot: Snapshot) -> Any:
+        wanted = [
+            each for each in manifests.planned_in(text, "job.yaml", policy, None) if isinstance(each, manifests.Planned)
+        ]
+        return simulation.simulate(snapshot, policy, [wanted])
+
+    commands: dict[str, Callable[[Snapshot], Any]] = {
+        "nodes": lambda s: nodes.report(s, policy, sorted(s.nodes)),
+        "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
+        "explain POD": lambda s: explain.existing(s, policy, "team-0", "pod-0"),
+        "doctor": lambda s: [list(check(s, policy)) for _, check in checks.CHECKS],
+        "audit -A": lambda s: audit.audited(s, policy, None, everywhere=True),
+        "balance -A": lambda s: balance.balanced(s, policy, None),
+        "simulate, 100 pods": simulated,
+    }
+    table = Table("command", "s", "CPU s", title=f"{given.nodes:,} nodes, {given.pods:,} pods")
+    for name, run in commands.items():
+        wall, cpu = time.perf_counter(), time.process_time()
+        run(Snapshot(objects, {}, _TAKEN))
+        table.add_row(name, f"{time.perf_counter() - wall:.1f}", f"{time.process_time() - cpu:.1f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""`gpu-admission audit`: what the rules would say of pods that nobody asked them about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.objects import pod
+from webhook.kube.pod import DECISION
+
+PROFILE = "gpu-admission.io/profile"
+
+
+def namespace(name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def owned(made: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    ]
+    return made
+
+
+def decided(made: dict[str, Any]) -> dict[str, Any]:
+    made["metadata"]["annotations"] = {DECISION: '{"class":"training"}'}
+    return made
+
+
+PODS = [
+    *[owned(placed(pod(f"open-{n}", 1, hostPID=True), "gpu-a"), "Job", "open") for n in range(2)],
+    decided(placed(pod("seen", 1, hostPID=True), "gpu-a")),
+    placed(pod("plain", 0), "gpu-a"),
+    placed(pod("done", 1, hostPID=True), "gpu-a", phase="Succeeded"),
+]
+
+
+def audited(folder: Path, *arguments: str, labels: dict[str, str]) -> tuple[int, Any]:
+    file = write(folder, *CLUSTER[:4], namespace("team", **labels), *PODS)
+    result = call("audit", *arguments, "--cluster", file, "-o", "json")
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_pods_of_a_workload_are_one_entry_and_what_was_decided_or_has_no_gpu_is_none(tmp_path: Path) -> None:
+    status, (found,) = audited(tmp_path, labels={PROFILE: "default"})
+    assert status == 1
+    assert {key: found[key] for key in ("namespace", "of", "pods", "outcome")} == {
+        "namespace": "team", "of": "job/open", "pods": 2, "outcome": "refused",
+    }  # fmt: skip
+    assert found["findings"][0]["unit"] == "hostNamespaces"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        pytest.param([], 0, id="namespaces that have not opted in are not looked at"),
+        pytest.param(["-n", "team"], 1, id="one is, as if it had"),
+        pytest.param(["-A"], 1, id="so are all"),
+        pytest.param(["-n", "team", "-l", "app=open-0"], 1, id="by labels"),
+        pytest.param(["-n", "team", "-l", "app=other"], 0, id="by labels that none has"),
+    ],
+)
+def test_before_it_opted_in(tmp_path: Path, arguments: list[str], count: int) -> None:
+    _, found = audited(tmp_path, *arguments, labels={})
+    assert len(found) == count
+
+
+def test_the_table(tmp_path: Path) -> None:
+    file = write(tmp_path, *CLUSTER[:4], namespace("team", **{PROFILE: ""}), *PODS, placed(pod("fine", 1), "gpu-a"))
+    result = call("audit", "--cluster", file)
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"]
+    assert lines[1].startswith("team        job/open     2   refused   spec.hostPID: saw ") or lines[1].split()[:4] == [
+        "team",
+        "job/open",
+        "2",
+        "refused",
+    ]
+    assert lines[2].split()[:4] in (["team", "pod/fine", "1", "changed"], ["team", "pod/fine", "1", "warned"])
+    assert result.stderr.startswith("2 refused, 1 ")
+
+
+def test_nothing_to_say(tmp_path: Path) -> None:
+    result = call("audit", "--cluster", write(tmp_path, *CLUSTER[:4]))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no GPU pod without a decision\n")
+
+
+def test_one_namespace_or_all(tmp_path: Path) -> None:
+    assert (
+        call("audit", "-n", "a", "-A", "--cluster", write(tmp_path)).stderr
+        == "error: saw -n and -A, wanted one of them\n"
+    )

@@ -1,0 +1,72 @@
+"""`gpu-admission balance`: where the pods of each workload are, and what is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.objects import call, placed, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+
+HUNGRY = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "120"}}}
+
+
+def replica(name: str, on: str, app: str = "chat", **spec: Any) -> dict[str, Any]:
+    made = placed(pod(name, 1, **spec), on)
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-5d8", "uid": app, "controller": True}
+    made["metadata"] |= {"ownerReferences": [reference], "labels": {"app": app, "pod-template-hash": "5d8"}}
+    return made
+
+
+OBJECTS = [
+    *[node(f"gpu-{letter}") for letter in "abc"],
+    replica("chat-0", "gpu-a"),
+    replica("chat-1", "gpu-a"),
+    replica("chat-2", "gpu-a"),
+    replica("chat-3", "gpu-b"),
+    replica("hungry-0", "gpu-b", "hungry", container=HUNGRY),
+    placed(pod("plain", 0), "gpu-c"),
+]
+
+
+def test_where_pods_are_and_what_is_left(tmp_path: Path) -> None:
+    found = json.loads(call("balance", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
+    assert found == {
+        "workloads": [
+            {"namespace": "team", "of": "deployment/chat", "pods": 4, "skew": 2, "gpus": {"gpu-a": 3, "gpu-b": 1}},
+            {"namespace": "team", "of": "deployment/hungry", "pods": 1, "skew": 0, "gpus": {"gpu-b": 1}},
+        ],
+        "wholeNodes": 1,
+        "freeGpus": 19,
+        "strandedGpus": {"gpu-b": 4},
+    }
+
+
+def test_what_a_re_creation_would_give(tmp_path: Path) -> None:
+    found = json.loads(call("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
+    again = found["workloads"][0]["recreated"]
+    assert sum(again["nodes"].values()) == 4
+    assert again["skew"] <= 1
+    assert again["waits"] == 0
+
+
+def test_the_table(tmp_path: Path) -> None:
+    result = call("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS))
+    assert result.stdout.splitlines() == [
+        "NAMESPACE   WORKLOAD          PODS   SKEW   GPUS BY NODE",
+        "team        deployment/chat      4      2   gpu-a 3, gpu-b 1",
+    ]
+    assert result.stderr.startswith("re-created it would be on ")
+    assert result.stderr.endswith("1 whole nodes left; 19 GPUs free, 4 of them stranded: gpu-b 4\n")
+
+
+def test_what_is_wrong(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *OBJECTS)
+    result = call("balance", "deployment/chats", "--cluster", cluster)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        'error: no GPU pods of "deployment/chats"; did you mean deployment/chat?\n',
+    )
+    assert call("balance", "-n", "quiet", "--cluster", cluster).stderr.startswith("no GPU pod is on a node\n")

@@ -1,0 +1,74 @@
+"""`gpu-admission doctor`: one page of checks of the installation and of the cluster, each with the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import typer
+from rich.text import Text
+
+from webhook.cli import options
+from webhook.cli.checks import CHECKS, Result
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.offline import load_policy
+from webhook.cli.options import Format
+from webhook.cli.pending import KINDS
+from webhook.cli.printing import document, show
+from webhook.cli.reading import policy_of, snapshot_of
+from webhook.cli.terminal import REFUSED
+from webhook.errors import PolicyError
+from webhook.text import listed, plural
+
+READ: Final = (
+    *KINDS,
+    *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"),
+    *("EndpointSlice", "NetworkPolicy"),
+)
+_STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
+
+
+def doctor(
+    output: options.Output = Format.table,
+    policy: options.Policy = None,
+    cluster: options.Snapshot = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> None:
+    """Check the installation, the policy and the cluster: each check is ok, warn or broken, with the next step.
+
+    Exit status 1 if something is broken. `unknown`: a right to read is missing.
+    """
+    snapshot = snapshot_of(cluster, kubeconfig, context, READ)
+    found = list(results(snapshot, policy))
+    if not document([each._asdict() for each in found], output):
+        for each in found:
+            show(Text.assemble((f"{each.state:8}", _STYLES[each.state]), (each.check, "bold"), f": {each.text}"))
+            if each.next:
+                show(Text(f"        → {each.next}"))
+    if any(each.state == "broken" for each in found):
+        raise typer.Exit(REFUSED)
+
+
+def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
+    """Every check, in the order of the page."""
+    try:
+        policy = policy_of(named, snapshot)
+        there = (OUR_NAMESPACE, OUR_POLICY) in snapshot.named("ConfigMap")
+        said = (
+            f"good, hash {policy.hash}" if there or named else "there is no ConfigMap: the shipped policy is in force"
+        )
+        yield Result(
+            "policy", "ok" if there or named else "warn", said, "" if there or named else "kubectl apply -k manifests/"
+        )
+    except PolicyError as error:
+        text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
+        yield Result(
+            "policy", "broken", text, f"kubectl -n {OUR_NAMESPACE} edit configmap {OUR_POLICY}, then gpu-admission lint"
+        )
+        policy = load_policy()
+    for reads, check in CHECKS:
+        if kind := next((kind for kind in reads if kind in snapshot.missing), None):
+            yield Result(check.__name__.lstrip("_"), "unknown", snapshot.missing[kind])
+        else:
+            yield from check(snapshot, policy)
