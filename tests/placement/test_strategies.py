@@ -95,9 +95,6 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
                 popular((demand(), 0.1), (demand(left), 0.9)),
             )
         ],
-        pytest.param(
-            [(8, 96, 768, 0), (7, 90, 700, 0)], demand(8), HALVES, 0, id="a whole node is for a pod that fills it"
-        ),
         pytest.param([(3, 40, 200, 0), (2, 40, 200, 0)], demand(2), ONES, 1, id="a node filled exactly before a rest"),
         pytest.param(
             [(8, 96, 768, 0), (2, 16, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"

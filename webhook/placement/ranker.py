@@ -139,8 +139,8 @@ class Ranker:
 
     def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
         """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes that may be used
-        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs rather than slots of shared ones,
-        what the pod says of its peers, the domain of the pod's gang, free GPUs that are fit for use, no whole nodes where few are
+        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs before slots of shared ones,
+        what the pod says of its peers, the domain of its gang, free GPUs that are fit for use, no whole nodes where few are
         left, and fewest peers, where the strategy says so. After the score come the load, the heat, and the name."""
         nodes, rows = self._state.nodes, scores.rows
         tiers: list[Tier] = []

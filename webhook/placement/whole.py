@@ -22,19 +22,21 @@ class Whole:
 
     def __init__(self, columns: Columns, gpu: str) -> None:
         self.gpu = gpu
-        capacity = np.where(columns.sharing[: columns.rows] <= 1, columns.capacity[gpu][: columns.rows], 0)
+        capacity = np.where(columns.sharing == 1, columns.capacity[gpu], 0)
         self.size = max(1, int(capacity.max(initial=0)))
         """What the largest nodes have: a row with so much free is a whole node."""
         self._kept = int((capacity >= self.size).sum()) // _KEPT
 
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` are whole nodes."""
-        found: NDArray[np.bool_] = (columns.free[self.gpu][rows] >= self.size) & (columns.sharing[rows] <= 1)
+        found: NDArray[np.bool_] = (columns.free[self.gpu][rows] >= self.size) & (columns.sharing[rows] == 1)
         return found
 
     def broken(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which of `rows` are whole nodes that the demand would not fill."""
-        return self.among(columns, rows) & (columns.free[self.gpu][rows] > demand.amount(self.gpu))
+        """Which of `rows` are whole nodes that the demand would not fill, or have GPUs that pods share: no pod is sent there
+        for the sake of a whole node."""
+        fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
+        return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
 
     def scarce(self, columns: Columns) -> bool:
         """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""
