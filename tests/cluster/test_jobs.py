@@ -58,6 +58,13 @@ def test_a_job_that_is_scaled_has_another_size() -> None:
     assert of.jobs.pods("uid-train") == 6
 
 
+def test_a_job_without_a_uid_as_a_file_may_have_it_tells_nothing() -> None:
+    nameless = job(parallelism=4)
+    del nameless["metadata"]["uid"]
+    of = with_jobs(nameless)
+    assert (of.jobs.pods(""), of.jobs.pods("None")) == (0, 0)
+
+
 def of_set(name: str, part: str, replicas: str | None, **spec: Any) -> dict[str, Any]:
     labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": part}
     if replicas is not None:

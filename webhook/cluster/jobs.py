@@ -61,13 +61,14 @@ class Jobs:
         return sum(self._parts.get(gang, {}).values())
 
 
-def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job:
+def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
     pods = int(parallelism if completions is None else min(parallelism, completions))
     labels = metadata.get("labels") or {}
     uid = labels.get(JOBSET)
     if uid is None:
-        return _Job(str(metadata["uid"]), "", max(0, min(pods, _MOST)))
+        own = metadata.get("uid")  # a file may leave it out
+        return _Job(str(own), "", max(0, min(pods, _MOST))) if own else None
     count = labels.get(_COUNT, "")
     replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
     part = labels.get(_REPLICATED, str(metadata["name"]))[:_LONGEST]
