@@ -18,7 +18,7 @@ from webhook.framework.cluster_view import Expression, Obstacle
 from webhook.kube.gpus import Gpus, vendor
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import PASSING, Filter
-from webhook.placement.nearest_label import label_words
+from webhook.placement.nearest_label import label_words, nearest_label
 from webhook.text import Hint, amount_number, amount_words, bare, listed, plural
 
 _OPERATORS: Final = "ask those who run this cluster"
@@ -204,7 +204,7 @@ class _Search:
         near = (
             None
             if expression.operator not in ("In", "Exists")
-            else nearestlabel_words(self._nodes, expression.key, expression.values)
+            else nearest_label(self._nodes, expression.key, expression.values)
         )
         wanted = f"a label that some node has: no node has {label}"
         fix = f"Remove it, or {_OPERATORS} to label the nodes"
