@@ -61,7 +61,7 @@ def env(**variables: str) -> Json:
 # --- The commonest mistakes, word by word -----------------------------------------------------------------------------
 
 LIMIT = "spec.containers[0].resources.limits[nvidia.com/gpu]"
-CLASSES = "gpu-development, gpu-inference, gpu-training"
+CLASSES = "gpu-development, gpu-inference, gpu-service, gpu-training"
 MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
     "half a GPU": (
         trainer("0.5"),

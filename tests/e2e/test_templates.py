@@ -190,7 +190,8 @@ def test_a_priority_class_that_is_spelt_otherwise_is_seen_in_the_template(termin
     said = terminal.apply("warn", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
     assert said.lines == [
         'Warning: priorityClass: its pods will be refused: priorityClassName "gpu-trainin". Write gpu-training if that is '
-        "meant, or remove the line. Wanted a PriorityClass of this cluster: gpu-development, gpu-inference, gpu-training."
+        "meant, or remove the line. Wanted a PriorityClass of this cluster: gpu-development, gpu-inference, gpu-service, "
+        "gpu-training."
     ]
     said = terminal.apply("deny", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
     assert "Write gpu-training if that is meant, or remove the line. [priorityClass]" in said.err

@@ -10,6 +10,7 @@ from webhook.text import bare, listed, plural
 _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "gpuResources": {
         "filled": "GPU requests were filled in from limits in {} place(s)",
+        "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {} place(s)",
         "equal": "GPU requests equal limits already",
     },
     "cpuPerGpu": {
