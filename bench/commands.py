@@ -15,9 +15,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending, simulate
+from webhook.cli import audit, balance, checks, explain, manifests, nodes, pending
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
+from webhook.cli.simulating import run as simulation
 from webhook.kube.yaml import to_yaml
 
 Json = dict[str, Any]
@@ -98,13 +99,13 @@ def main() -> None:
         wanted = [
             each for each in manifests.planned_in(text, "job.yaml", policy, None) if isinstance(each, manifests.Planned)
         ]
-        return simulate.simulated(snapshot, policy, wanted)
+        return simulation.simulate(snapshot, policy, [wanted])
 
     commands: dict[str, Callable[[Snapshot], Any]] = {
         "nodes": lambda s: nodes.report(s, policy, sorted(s.nodes)),
         "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
         "explain POD": lambda s: explain.existing(s, policy, "team-0", "pod-0"),
-        "doctor": lambda s: [list(check(s, policy)) for _, check in checks.CHECKS],
+        "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],
         "audit -A": lambda s: audit.audited(s, policy, None, everywhere=True),
         "balance -A": lambda s: balance.balanced(s, policy, None),
         "simulate, 100 pods": simulated,

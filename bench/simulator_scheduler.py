@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from bench.simulator import Fleet
 from bench.simulator_published import Chooser, Pick
 from bench.traces import Shape
+from webhook.cli.simulating import scores
 from webhook.placement.strategies import WEIGHTS
 
-_AFFINITY: Final = 200
-"""What the best preferred node gets: NodeAffinity has weight 2, and scores are normalised to 100."""
 _IMAGE: Final = 100
 Rows = NDArray[np.intp]
 NO_ROWS: Final = np.zeros(0, np.intp)
@@ -43,16 +42,13 @@ class Scheduler(NamedTuple):
             return None
         cpu = (fleet.cpu[rows] - shape.cpu) / np.maximum(fleet.all_cpu[rows], 1)
         memory = (fleet.memory[rows] - shape.memory) / np.maximum(fleet.all_memory[rows], 1)
-        score = ((cpu * 100).astype(np.int64) + (memory * 100).astype(np.int64)) // 2
-        score += ((1 - np.abs(cpu - memory) / 2) * 100).astype(np.int64)
+        score = scores.resources(cpu, memory)
         if self.images:
             score += _IMAGE * (self.rng.random(len(rows)) < self.images)
         if len(ranked):
             wish = np.zeros(fleet.count, np.int64)
             wish[ranked] = weights[: len(ranked)]
-            points = wish[rows]
-            if points.max():  # normalised to the best feasible node, in whole numbers, then doubled
-                score += 2 * (100 * points // points.max())
+            score += scores.affinity(wish[rows])
         best = rows[score == score.max()]
         return int(best[self.rng.integers(len(best))])
 

@@ -1,11 +1,12 @@
-"""`gpu-admission simulate`: what would fit where, with and without the webhook.
+"""`gpu-admission simulate`: what would start, without and with the webhook.
 
-Covers cli.trial.
+Covers cli.simulating.outcome, cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
 
 from __future__ import annotations
 
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,93 +17,255 @@ from tests.cli.objects import call, placed, write
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import deployment, job, pod
 
-NODES = [node("gpu-a", taints=[GPU_TAINT]), node("gpu-b", taints=[GPU_TAINT])]
+OPTED_IN = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}},
+}
+PLAIN = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "plain"}}
+CLASSES = [
+    {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": f"gpu-{name}"}, "value": value}
+    for name, value in (("training", 100), ("inference", 1000), ("development", 50))
+]
+NODES = [node(f"gpu-{letter}", labels={"node-pool": "training"}) for letter in "abc"]
+BUSY = {"requests": {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}
+RUNNING = placed(pod("runs", 2, container={"resources": BUSY}), "gpu-a")
+CLUSTER = [*NODES, OPTED_IN, PLAIN, *CLASSES, RUNNING]
+SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+WHOLE = {"requests": {"cpu": "64", "memory": "256Gi"}, "limits": {"nvidia.com/gpu": "8"}}
+CHAT = deployment("chat", 2, container={"resources": SHARE}, labels={"workload-type": "development"})
+TRAIN = job("train", 2, container={"resources": WHOLE})
+
+TABLE = """\
+NAMESPACE   WORKLOAD          PODS   GPUS EACH          WITHOUT           WITH
+team        deployment/chat      2   1 nvidia.com/gpu   all start         all start
+team        job/train            2   8 nvidia.com/gpu   0 start, 2 wait   all start
+
+LEFT          RESOURCE         BEFORE   WITHOUT   WITH
+free GPUs     nvidia.com/gpu       22        20      4
+whole nodes   nvidia.com/gpu        2         0      0
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return write(tmp_path, *CLUSTER)
 
 
 def manifest(folder: Path, *objects: Any) -> Path:
-    path = folder / "manifest.yaml"
+    path = folder / "pods.yaml"
     path.write_text(yaml.safe_dump_all(objects))
     return path
 
 
-def simulated(folder: Path, *objects: Any, more: tuple[str, ...] = (), nodes: Any = NODES) -> tuple[int, Any]:
-    result = call("simulate", "-f", manifest(folder, *objects), *more, "--cluster", write(folder, *nodes), "-o", "json")
-    return result.exit_code, json.loads(result.stdout)
+def found(*arguments: Any) -> Any:
+    return json.loads(call("simulate", *arguments, "-o", "json").stdout)
 
 
-def test_replicas_are_placed_one_after_another_and_what_is_taken_is_gone(tmp_path: Path) -> None:
-    status, found = simulated(tmp_path, deployment("chat", 2, 4), job("train", 2, 8))
-    chat, train = found["withWebhook"]["workloads"]
-    assert chat["fits"] == 2
-    assert sum(chat["nodes"].values()) == 2
-    assert train["waits"] == 2 - train["fits"]
-    assert status == int(train["waits"] > 0)
-    assert train["why"] == ("2 nodes too few free GPUs" if train["waits"] else "")
-
-
-def test_the_scheduler_alone_gets_the_pods_as_they_were_written(tmp_path: Path) -> None:
-    _, found = simulated(tmp_path, deployment("chat", 1, 1))
-    assert found["withWebhook"]["workloads"][0]["fits"] == 1
-    assert found["withoutWebhook"]["workloads"][0]["fits"] == 0, "nobody tolerates the taint for it"
-    _, found = simulated(tmp_path, deployment("chat", 1, 1), nodes=[node("gpu-a")])
-    assert found["withoutWebhook"]["workloads"][0]["nodes"] == {"gpu-a": 1}
-
-
-def test_nodes_are_added(tmp_path: Path) -> None:
-    assert simulated(tmp_path, job("train", 4, 8))[0] == 1
-    status, found = simulated(tmp_path, job("train", 4, 8), more=("--add-node", "gpu-a=2"))
-    assert status == 0
-    assert found["withWebhook"]["workloads"][0]["nodes"] == {"gpu-a": 1, "gpu-a-new-1": 1, "gpu-a-new-2": 1, "gpu-b": 1}
-    assert found["withWebhook"]["before"] == {"wholeNodes": 4, "freeGpus": 32}
-    assert found["withWebhook"]["after"] == {"wholeNodes": 0, "freeGpus": 0}
-
-
-def test_more_replicas_than_a_server_would_reserve_for(tmp_path: Path) -> None:
-    status, found = simulated(tmp_path, deployment("chat", 60, 1), nodes=[node(f"gpu-{n}") for n in range(8)])
-    assert (status, found["withWebhook"]["workloads"][0]["fits"]) == (0, 60)
-    assert max(found["withWebhook"]["workloads"][0]["nodes"].values()) <= 8
-
-
-def test_a_refusal_is_told(tmp_path: Path) -> None:
-    status, found = simulated(tmp_path, pod("thief", 1, hostPID=True))
-    assert status == 1
-    assert found["withWebhook"]["workloads"][0]["refused"]
-    assert "hostPID" in found["withWebhook"]["workloads"][0]["why"]
-
-
-def test_the_table(tmp_path: Path) -> None:
-    cluster = write(tmp_path, node("gpu-a"), placed(pod("other", 4), "gpu-a"))
-    result = call("simulate", "-f", manifest(tmp_path, pod("one", 4)), "-n", "team", "--cluster", cluster)
+def test_the_table(tmp_path: Path, cluster: Path) -> None:
+    result = call("simulate", "-f", manifest(tmp_path, CHAT, TRAIN), "-n", "team", "--cluster", cluster)
+    assert (result.stdout, result.stderr) == (TABLE, "")
     assert result.exit_code == 0
-    block = [
-        "WORKLOAD        FIT          NODES   WHY",
-        "team: pod/one   1/1   fits   gpu-a",
-        "whole nodes left: 0 of 0; free GPUs: 0 of 4",
+
+
+def test_the_document(tmp_path: Path, cluster: Path) -> None:
+    answer = found("-f", manifest(tmp_path, CHAT, TRAIN), "-n", "team", "--cluster", cluster)
+    chat, train = answer["workloads"]
+    assert (answer["starts"], chat["starts"], train["starts"]) == (True, True, True)
+    assert chat["with"] == {"refused": False, "bound": {"gpu-a": 2}, "waiting": 0, "causes": []}
+    assert chat["without"]["bound"] == {"gpu-b": 1, "gpu-c": 1}
+    assert train["without"]["waiting"] == 2
+    assert [cause["cause"] for cause in train["without"]["causes"]] == ["gpusFragmented"]
+    assert answer["gpus"] == {
+        "nvidia.com/gpu": {
+            "free": {"before": 22, "without": 20, "with": 4},
+            "wholeNodes": {"before": 2, "without": 0, "with": 0},
+        }
+    }
+    assert answer["waited"] == {"before": 0, "without": 0, "with": 0}
+
+
+def test_what_waits_says_why_in_the_words_of_pending_with_status_1(tmp_path: Path, cluster: Path) -> None:
+    file = manifest(tmp_path, job("train", 4, container={"resources": WHOLE}))
+    result = call("simulate", "-f", file, "-n", "team", "--cluster", cluster)
+    assert result.exit_code == 1
+    assert "2 start, 2 wait   2 start, 2 wait" in result.stdout
+    assert "  2 pods would wait:\n! gpusTaken: all GPUs are taken: 8 nvidia.com/gpu asked for" in result.stdout
+    assert "pod/runs in team (2 nvidia.com/gpu on gpu-a) to end" in result.stdout, "whose end would help, who runs"
+
+
+def test_what_if_there_were_more_nodes(tmp_path: Path, cluster: Path) -> None:
+    file = manifest(tmp_path, job("train", 4, container={"resources": WHOLE}))
+    more = ["-f", file, "-n", "team", "--cluster", cluster, "--add-node", "gpu-a=2"]
+    assert found(*more)["workloads"][0]["with"]["bound"].keys() == {"gpu-b", "gpu-c", "gpu-a-new-1", "gpu-a-new-2"}
+
+
+def test_a_new_node_is_up_whatever_the_model_is(tmp_path: Path) -> None:
+    sick = write(tmp_path, node("gpu-a", ready=False, cordoned=True, taints=[GPU_TAINT]), OPTED_IN)
+    answer = found("-f", manifest(tmp_path, TRAIN), "-n", "team", "--cluster", sick, "--add-node", "gpu-a=1")
+    assert answer["workloads"][0]["with"]["bound"] == {"gpu-a-new-1": 1}
+    untolerated = {cause["cause"] for cause in answer["workloads"][0]["without"]["causes"]}
+    assert "untoleratedTaint" in untolerated, "taints of the pool stay"
+
+
+def test_what_is_refused_says_why(tmp_path: Path, cluster: Path) -> None:
+    conflict = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}}
+    exposed = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], "resources": SHARE}
+    file = manifest(tmp_path, pod("unsure", container={"resources": conflict}), pod("greedy", container=exposed))
+    result = call("simulate", "-f", file, "-n", "team", "--cluster", cluster)
+    assert result.exit_code == 1
+    rows = [line.split() for line in result.stdout.splitlines()[1:3]]
+    assert rows[0][-2:] == ["refused", "refused"], "the API server refuses it too"
+    assert rows[1][-3:] == ["all", "start", "refused"]
+    assert '  refused: pod "greedy": spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="all"' in result.stdout
+
+
+def test_a_namespace_that_has_not_opted_in_is_as_without(tmp_path: Path, cluster: Path) -> None:
+    answer = found("-f", manifest(tmp_path, CHAT), "-n", "plain", "--cluster", cluster)["workloads"][0]
+    assert answer["with"] == answer["without"]
+    assert answer["notes"][0].startswith("namespace plain has not opted in, so the webhook is not asked (kubectl label")
+
+
+def test_pods_that_wait_already_go_first_unless_the_new_ones_have_priority(tmp_path: Path) -> None:
+    waits = placed(pod("waits", 8, priority=500), None)
+    few = write(tmp_path, node("gpu-a"), OPTED_IN, *CLASSES, waits)
+    more = ["-n", "team", "--cluster", few, "--policy", "default"]
+    serves = job("chat", 1, container={"resources": WHOLE}, labels={"workload-type": "inference"})
+    low, high = (found("-f", manifest(tmp_path, each), *more) for each in (TRAIN, serves))
+    assert low["waited"] == {"before": 1, "without": 1, "with": 1}
+    assert high["waited"] == {"before": 1, "without": 1, "with": 0}
+    assert high["starts"]
+
+
+def test_a_daemonset_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
+    daemon = {**CHAT, "kind": "DaemonSet"}
+    answer = found("-f", manifest(tmp_path, daemon), "-n", "team", "--cluster", cluster)["workloads"][0]
+    assert (answer["pods"], answer["notes"]) == (
+        0,
+        ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"],
+    )
+
+
+def test_more_replicas_than_one_owner_may_reserve_for(tmp_path: Path) -> None:
+    many = write(tmp_path, *[node(f"gpu-{number}") for number in range(8)], OPTED_IN)
+    answer = found("-f", manifest(tmp_path, deployment("chat", 60)), "-n", "team", "--cluster", many)["workloads"][0]
+    assert sum(answer["with"]["bound"].values()) == 60
+    assert max(answer["with"]["bound"].values()) <= 8
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_placed_line_by_line(tmp_path: Path, cluster: Path) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("gpus,cpu,memory,count,model\n1,4,16Gi,6,\n8,64,256Gi,2,NVIDIA-A100-SXM4-80GB\n")
+    one, eight = found("--trace", trace, "-n", "team", "--cluster", cluster)["workloads"]
+    assert (one["of"], one["pods"], eight["of"], eight["pods"]) == ("trace of 1 GPU", 6, "trace of 8 GPUs", 2)
+    assert (sum(one["with"]["bound"].values()), eight["with"]["bound"]) == (6, {"gpu-c": 1})
+    assert eight["without"]["waiting"] == 2
+
+
+def test_a_trace_in_the_form_of_openb(tmp_path: Path, cluster: Path) -> None:
+    trace = tmp_path / "t.csv"
+    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos"
+    trace.write_text(f"{head}\na,4000,1024,2,1000,,LS\nb,4000,1024,1,460,,LS\nc,4000,1024,0,0,,BE\n")
+    result = call("simulate", "--trace", trace, "-n", "team", "--cluster", cluster, "-o", "json")
+    assert [(w["of"], w["pods"]) for w in json.loads(result.stdout)["workloads"]] == [
+        ("trace of 2 GPUs", 1),
+        ("trace of 0 GPUs", 1),
     ]
-    assert result.stdout.splitlines() == ["with the webhook", *block, "", "the scheduler alone", *block, ""]
+    assert result.stderr == "warning: 1 line left out: they ask for a part of a GPU\n"
+
+
+def test_pods_of_a_trace_tolerate_the_taints_of_gpu_nodes(tmp_path: Path) -> None:
+    tainted = write(tmp_path, node("gpu-a", taints=[GPU_TAINT]), node("gpu-b", cordoned=True), OPTED_IN)
+    trace = tmp_path / "t.csv"
+    trace.write_text("gpus\n1\n")
+    assert found("--trace", trace, "-n", "team", "--cluster", tainted)["workloads"][0]["without"]["bound"] == {
+        "gpu-a": 1
+    }
+
+
+# --- the picture ------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a page loads, runs and shows."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [name for name, _ in attrs if name in ("src", "href") or name.startswith("on")]
+
+
+def test_the_picture_stands_alone_and_escapes_names(tmp_path: Path) -> None:
+    evil = write(tmp_path, *CLUSTER, node("<script>alert(1)</script>", labels={"node-pool": "<b>"}))
+    html = tmp_path / "p.html"
+    call("simulate", "-f", manifest(tmp_path, CHAT, TRAIN), "-n", "team", "--cluster", evil, "--html", html)
+    text = html.read_text()
+    page = Page(text)
+    assert page.links == []
+    assert {"script", "b", "link", "img"}.isdisjoint(page.tags)
+    assert "&lt;script&gt;alert(1)" in text
+    assert 'class="new"' in text
+
+
+# --- wrong input ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        pytest.param([], "wanted -f FILE or --trace FILE: the pods to try", id="nothing"),
+        pytest.param(["-f", "/no"], "/no: cannot be read: No such file or directory.", id="no such file"),
         pytest.param(
-            ["--add-node", "gpu-a"],
-            'error: --add-node: saw "gpu-a", wanted NODE=COUNT, as in gpu-a1=2\n',
+            ["-f", "{file}", "--add-node", "gpu-z=1"],
+            '--add-node: no node "gpu-z"; did you mean gpu-',
+            id="no such node",
+        ),
+        pytest.param(
+            ["-f", "{file}", "--add-node", "gpu-a"],
+            '--add-node: saw "gpu-a", wanted NODE=COUNT, as gpu-a=2',
             id="no count",
         ),
         pytest.param(
-            ["--add-node", "gpu-c=1"], 'error: --add-node: no node "gpu-c"; did you mean gpu-b?\n', id="no such node"
+            ["-f", "{file}", "--html", "/no/p.html"], "/no/p.html: cannot be written: No such file", id="no such folder"
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
-    result = call("simulate", "-f", manifest(tmp_path, pod("one")), *arguments, "--cluster", write(tmp_path, *NODES))
+def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, cluster: Path, arguments: list[str], said: str) -> None:
+    file = manifest(tmp_path, CHAT)
+    result = call("simulate", *[a.format(file=file) for a in arguments], "--cluster", cluster)
     assert result.exit_code == 2
-    assert result.stderr == said or "did you mean gpu-" in result.stderr
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"error: {said}")
 
 
-def test_a_manifest_without_pods(tmp_path: Path) -> None:
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
-    result = call("simulate", "-f", manifest(tmp_path, service), "--cluster", write(tmp_path, *NODES))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "no pod would be made of it" in result.stderr
+def test_what_makes_no_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
+    result = call("simulate", "-f", manifest(tmp_path, PLAIN), "--cluster", cluster)
+    assert result.exit_code == 2
+    assert result.stderr.endswith("no pod and no workload in it that makes some\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "line 1: saw no column gpus, wanted one: gpus, cpu,", id="nothing"),
+        pytest.param("gpus\n", "no pod in it: wanted CSV", id="only a head"),
+        pytest.param("gpu\n1\n", 'line 1: no column is called "gpu"; did you mean gpus?', id="a misspelt column"),
+        pytest.param("gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="a word for a number"),
+        pytest.param("gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="a word for a quantity"),
+        pytest.param('gpus\n"1', "not CSV: ", id="no CSV"),
+    ],
+)
+def test_a_wrong_trace_is_said_with_its_line(tmp_path: Path, cluster: Path, text: str, said: str) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text(text)
+    result = call("simulate", "--trace", trace, "--cluster", cluster)
+    assert result.exit_code == 2
+    assert said in result.stderr

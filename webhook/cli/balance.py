@@ -12,17 +12,19 @@ import typer
 from webhook.cli import offline, options
 from webhook.cli.audit import as_new
 from webhook.cli.cluster.kinds import ENGINE
-from webhook.cli.cluster.report import gpus_of
+from webhook.cli.cluster.report import gpus_of, record_of
 from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
 from webhook.cli.printing import document, table
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
+from webhook.cli.simulating.outcome import free_gpus, whole_nodes
+from webhook.cli.simulating.run import simulate
 from webhook.cli.terminal import say
-from webhook.cli.trial import Trial, free_gpus, whole_nodes
 from webhook.cli.waiting.situation import Situation, holder
-from webhook.cluster.pods import pod_id
 from webhook.errors import BadInput
-from webhook.kube.pod import Pod
+from webhook.injectors.node_affinity import named_node
+from webhook.kube.pod import DECISION, PREFERRED, Pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, nearest, quoted
 
@@ -79,11 +81,11 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[
         }
         for key, on in sorted(nodes.items())
     ]
-    free, stranded = free_gpus(situation, policy), _stranded(situation, policy)
+    resources, stranded = policy.gpus.among(situation.capacity), _stranded(situation, policy)
     return {
         "workloads": workloads,
-        "wholeNodes": whole_nodes(situation, policy),
-        "freeGpus": free,
+        "wholeNodes": whole_nodes(situation, resources),
+        "freeGpus": free_gpus(situation, resources),
         "strandedGpus": stranded,
     }
 
@@ -106,33 +108,36 @@ def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
 
 
 def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> dict[str, Any]:
-    """Where its pods would be if all of them were made anew now, one after another."""
+    """What would become of its pods if all were deleted and made anew now: as `simulate` would have it."""
+    namespace, name = workload["namespace"], workload["of"]
     pods = [
-        p
-        for ps in snapshot.pods_on.values()
-        for p in ps
-        if holder(p) == workload["of"] and p["metadata"]["namespace"] == workload["namespace"]
+        pod
+        for on in snapshot.pods_on.values()
+        for pod in on
+        if holder(pod) == name and pod["metadata"]["namespace"] == namespace
     ]
-    for pod in pods:
-        snapshot.state.forget("pods", pod_id(pod["metadata"]))
-    trial = Trial(Situation(snapshot, policy), policy)
-    placed, waits = Counter[str](), 0
-    for pod in sorted(pods, key=lambda each: str(each["metadata"]["name"])):
-        tried = trial.place(_document(pod), ours=True)
-        placed[tried.node] += bool(tried.node)
-        waits += not tried.node
-    on = Counter({name: count for name, count in placed.items() if count})
+    pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
+    found = simulate(snapshot.without(pods), policy, [[Planned(_document(pod), name, 1) for pod in pods]])
+    sides = [each.sides["with"] for each in found.workloads]
+    on = sum([side.bound for side in sides], Counter[str]())
     return {
         "nodes": dict(sorted(on.items())),
         "skew": _skew(on) if on else 0,
-        "waits": waits,
-        "wholeNodes": whole_nodes(trial.situation, policy),
+        "waits": len(pods) - on.total(),
+        "wholeNodes": found.whole_nodes,
     }
 
 
 def _document(pod: Pod) -> offline.Document:
-    made = as_new(pod)
-    (found,) = offline.documents(orjson.dumps(made).decode(), pod["metadata"]["name"])
+    """The pod as its author wrote it, as far as can be told: without the node that was chosen for it."""
+    made: Pod = orjson.loads(orjson.dumps(as_new(pod)))
+    (made["metadata"].get("annotations") or {}).pop(DECISION, None)
+    chosen = {entry[0] for entry in record_of(pod).get("nodes") or () if isinstance(entry, list)}
+    affinity = (made["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    if PREFERRED in affinity:
+        kept = [term for term in affinity[PREFERRED] if named_node(term.get("preference")) not in chosen]
+        affinity[PREFERRED] = kept
+    (found,) = offline.documents(orjson.dumps(made), pod["metadata"]["name"])
     if isinstance(found, BadInput):
         raise found
     return found

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from webhook.cli.offline import Document, documents
+from webhook.cli.replicas import pods_of
 from webhook.cli.terminal import read
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod
@@ -17,7 +18,8 @@ from webhook.policy.templates import templates
 
 
 class Planned(NamedTuple):
-    """`document`: one pod, as it will be created. `of`: what makes it, as kubectl names it; `replicas`: how many."""
+    """`document`: one pod, as it will be created. `of`: what makes it, as kubectl names it; `replicas`: how many; a DaemonSet
+    counts as one."""
 
     document: Document
     of: str
@@ -71,11 +73,11 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
             user=template.maker,
             object=body,
         )
-        replicas = 1 if template.replicas is None else template.replicas
+        replicas = pods_of(obj, template.path)
         yield Planned(
             document._replace(request=made, original=orjson.dumps(body)),
             f"{request.kind.lower()}/{request.name}",
-            replicas,
+            1 if replicas is None else replicas,
         )
 
 

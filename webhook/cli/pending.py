@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """As docs/cli.md describes it."""
-        causes = [{"cause": c.cause, "nodes": c.nodes, "text": c.text, "fix": c.fix} for c in self.causes]
+        causes = [cause.document() for cause in self.causes]
         return {"namespace": self.namespace, "name": self.name, "causes": causes, "schedulerSays": self.says}
 
 
@@ -107,10 +107,15 @@ def _one(situation: Situation, diagnosis: Diagnosis, namespace: str, name: str) 
 
 def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
     yield Text(f"{answer.namespace}/{answer.name}", style="bold")
-    for cause in answer.causes:
+    yield from cause_lines(answer.causes, wide=wide)
+    if answer.says:
+        yield Text(f"  scheduler: {answer.says}", style="dim")
+
+
+def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
+    """Each cause with its fix; `!` marks one that would help alone."""
+    for cause in causes:
         yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
         yield Text.assemble("    → ", (cause.fix, "green"))
         if wide and cause.nodes:
             yield Text(f"    nodes: {', '.join(cause.nodes)}", style="dim")
-    if answer.says:
-        yield Text(f"  scheduler: {answer.says}", style="dim")

@@ -1,40 +1,56 @@
-"""`gpu-admission simulate`: what would fit where, with and without the webhook."""
+"""`gpu-admission simulate`: would it start now? Without and with the webhook, on the cluster as it is or as it could be."""
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import track
 from rich.text import Text
 
-from webhook.admission.context import PROFILE_LABEL
 from webhook.cli import options
-from webhook.cli.cluster.kinds import ENGINE
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.report import pool_of
+from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
+from webhook.cli.pending import KINDS, cause_lines
 from webhook.cli.printing import document, show, table
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
-from webhook.cli.terminal import REFUSED
-from webhook.cli.trial import Trial, Tried, free_gpus, whole_nodes
-from webhook.cli.waiting.situation import Situation
+from webhook.cli.simulating.outcome import Outcome, Side, Workload
+from webhook.cli.simulating.picture import picture
+from webhook.cli.simulating.run import readable
+from webhook.cli.simulating.run import simulate as run
+from webhook.cli.simulating.trace import COLUMNS, Trace
+from webhook.cli.terminal import REFUSED, out, say
 from webhook.errors import BadInput
-from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.text import listed, nearest, quoted
+from webhook.policy.model import Policy
+from webhook.text import listed, nearest, plural, quoted
 
-_MOST = 10_000
-"""Pods, and nodes that are added."""
+_FEW = 200
+"""Pods of a trace from which on progress is shown."""
 
 
 def simulate(
-    file: Annotated[list[str], typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests; may be repeated.")],
+    file: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--filename", metavar="FILE|-", help="Manifests, lists of pods, folders; may be repeated."),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-", help="CSV, a kind of pod a line, one after another. Columns: " + listed(COLUMNS, 20)
+        ),
+    ] = None,
     add_node: Annotated[
         list[str] | None,
-        typer.Option(
-            "--add-node", metavar="LIKE=COUNT", help="As if there were COUNT more nodes like this one, empty."
-        ),
+        typer.Option(metavar="LIKE=COUNT", help="So many more nodes like this one, empty; repeatable."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also a picture of the nodes before and after.")
     ] = None,
     namespace: options.Namespace = None,
     output: options.Output = Format.table,
@@ -43,99 +59,131 @@ def simulate(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Try manifests, with all their replicas, on the cluster as it is: what fits where, and what waits and why.
+    """Say whether pods would start now: what fits, what waits and why, which nodes stay whole. Nothing is created.
 
-    With the webhook, and beside it as the scheduler alone would place them. Nothing is created. Exit status 1 if a pod would
-    wait or be refused. Example: `gpu-admission simulate -f job.yaml --add-node gpu-a1=2`.
+    `gpu-admission simulate -f job.yaml` answers «will my 4 × 8 job start?»; `--add-node gpu-a=2` «and with two more nodes?».
+    Exit status 1 if something would wait or be refused.
+
+    Pods go through the webhook's own engine with its reservations, and through a model of the stock scheduler: its filters as
+    `pending` has them; its scores LeastAllocated, BalancedAllocation, preferred node affinity and PreferNoSchedule taints.
+    Pods that wait already go first. Not modelled: preemption, quotas, gang schedulers, pods that end meanwhile, and the scores of
+    topology spread, pod affinity and images, by which pods may go to other nodes than shown here.
     """
-    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
-    add_nodes(snapshot, add_node or [])
+    if not file and not trace:
+        raise BadInput("wanted -f FILE or --trace FILE: the pods to try")
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
+    for each in add_node or ():
+        add_nodes(snapshot, each)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
-    pods = list(planned(file, rules, where))
-    for error in [each for each in pods if isinstance(each, BadInput)]:
-        raise error
-    wanted = [each for each in pods if isinstance(each, Planned)]
-    if not wanted:
-        raise BadInput(f"{listed(file)}: no pod would be made of it: wanted pods, or workloads that the policy knows")
-    if sum(each.replicas for each in wanted) > _MOST:
-        raise BadInput(f"{listed(file)}: more than {_MOST} pods: try fewer replicas")
-    answer = simulated(snapshot, rules, wanted)
-    if not document(answer, output):
-        _print(answer)
-    if any(each["waits"] for each in answer["withWebhook"]["workloads"]):
-        raise typer.Exit(REFUSED)
+    pods, listed_pods = manifests(file or [], rules, where), _trace(trace, snapshot, rules, where)
+    found = run(snapshot, rules, _rounds(pods, listed_pods))
+    if not any(workload.pods or workload.notes for workload in found.workloads):
+        raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
+    if html:
+        _write(html, picture(found, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
+    if not document(found.document(), output):
+        _print(found, wide=output is Format.wide)
+    raise typer.Exit(0 if all(workload.starts for workload in found.workloads) else REFUSED)
 
 
-def simulated(snapshot: Snapshot, policy: Policy, wanted: list[Planned]) -> dict[str, Any]:
-    """The document. First without the webhook, which leaves the state as it is."""
-    alone = _run(snapshot, policy, wanted, ours=False)
-    return {"withWebhook": _run(snapshot, policy, wanted, ours=True), "withoutWebhook": alone}
+def manifests(files: list[str], policy: Policy, namespace: str | None) -> list[Planned]:
+    """Raises the BadInput of the first that cannot be read."""
+    return list(readable(planned(files, policy, namespace)))
 
 
-def add_nodes(snapshot: Snapshot, wanted: list[str]) -> None:
-    """Nodes like others, empty. Raises BadInput."""
-    for text in wanted:
-        like, equals, number = text.rpartition("=")
-        if not equals or not number.isdecimal() or not 0 < int(number) <= _MOST:
-            raise BadInput(f"--add-node: saw {quoted(text)}, wanted NODE=COUNT, as in gpu-a1=2")
-        if like not in snapshot.nodes:
-            near = nearest(like, list(snapshot.nodes))
-            raise BadInput(f"--add-node: no node {quoted(like)}{f'; did you mean {near}?' if near else ''}")
-        for count in range(int(number)):
-            node = copy.deepcopy(snapshot.nodes[like])
-            name = node["metadata"]["name"] = f"{like}-new-{count + 1}"
-            node["metadata"]["labels"] = {**(node["metadata"].get("labels") or {}), "kubernetes.io/hostname": name}
-            snapshot.of("Node").append(node)
+def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[Planned]:
+    if file is None:
+        return []
+    taints = snapshot.state.view(snapshot.taken).gpu_taints(policy.gpus)
+    found = Trace(file, namespace or "default", taints)
+    if found.left_out:
+        say(f"warning: {plural(found.left_out, 'line')} left out: they ask for a part of a GPU", "yellow")
+    return found.pods
 
 
-def _run(snapshot: Snapshot, policy: Policy, wanted: list[Planned], *, ours: bool) -> dict[str, Any]:
-    for name in {each.document.request.namespace for each in wanted}:
-        labels = (snapshot.named("Namespace").get(("", name)) or {"metadata": {}})["metadata"].get("labels") or {}
-        state = {"metadata": {"name": name, "labels": {PROFILE_LABEL: DEFAULT_PROFILE, **labels}}}
-        snapshot.state.seen("namespaces", state, snapshot.taken)
-    trial = Trial(Situation(snapshot, policy), policy)
-    before = {"wholeNodes": whole_nodes(trial.situation, policy), "freeGpus": free_gpus(trial.situation, policy)}
-    workloads = []
-    for each in wanted:
-        tried = [trial.place(each.document, ours=ours) for _ in range(each.replicas)]
-        workloads.append(_told(each, tried))
-    after = {"wholeNodes": whole_nodes(trial.situation, policy), "freeGpus": free_gpus(trial.situation, policy)}
-    return {"workloads": workloads, "before": before, "after": after}
+def _rounds(pods: list[Planned], one_by_one: list[Planned]) -> Iterator[Sequence[Planned]]:
+    yield pods
+    quiet = len(one_by_one) < _FEW
+    lines = one_by_one if quiet else track(one_by_one, "simulating", console=Console(stderr=True), transient=True)
+    for each in lines:
+        yield [each]
 
 
-def _told(each: Planned, tried: list[Tried]) -> dict[str, Any]:
-    nodes = Counter(t.node for t in tried if t.node)
-    why = next((t.why for t in tried if not t.node), "")
-    head = {"namespace": each.document.request.namespace, "of": each.of, "replicas": each.replicas}
-    fits, refused = sum(nodes.values()), any(t.refused for t in tried)
-    return head | {
-        "fits": fits,
-        "waits": each.replicas - fits,
-        "refused": refused,
-        "why": why,
-        "nodes": dict(sorted(nodes.items())),
+def add_nodes(snapshot: Snapshot, asked: str) -> None:
+    """`LIKE=COUNT`. The new nodes are up, uncordoned and empty. Raises BadInput."""
+    like, _, count = asked.rpartition("=")
+    if not (like and count.isascii() and count.isdigit() and 0 < int(count) <= 10_000):
+        raise BadInput(f"--add-node: saw {quoted(asked)}, wanted NODE=COUNT, as gpu-a=2")
+    model = next((node for node in snapshot.of("Node") if node["metadata"]["name"] == like), None)
+    if model is None:
+        near = nearest(like, [node["metadata"]["name"] for node in snapshot.of("Node")])
+        raise BadInput(f"--add-node: no node {quoted(like)}{f'; did you mean {near}?' if near else ''}")
+    snapshot.objects["Node"] += [_new(model, f"{like}-new-{number}") for number in range(1, int(count) + 1)]
+
+
+def _new(model: Object, name: str) -> Object:
+    node = copy.deepcopy(model)
+    node["metadata"] |= {
+        "name": name,
+        "labels": {**(node["metadata"].get("labels") or {}), "kubernetes.io/hostname": name},
     }
+    node["spec"].pop("unschedulable", None)
+    taints = [t for t in node["spec"].get("taints") or () if not str(t.get("key")).startswith("node.kubernetes.io/")]
+    node["spec"]["taints"] = taints
+    node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return node
 
 
-def _print(answer: dict[str, Any]) -> None:
-    for title, key in (("with the webhook", "withWebhook"), ("the scheduler alone", "withoutWebhook")):
-        found = answer[key]
-        show(Text(title, style="bold"))
-        rows = []
-        for each in found["workloads"]:
-            state = "refused" if each["refused"] else "waits" if each["waits"] else "fits"
-            where = listed([f"{name} {count}" if count > 1 else name for name, count in each["nodes"].items()], 8)
-            style = {"fits": "green", "waits": "yellow", "refused": "red"}[state]
-            rows.append(
-                [
-                    f"{each['namespace']}: {each['of']}",
-                    f"{each['fits']}/{each['replicas']}",
-                    Text(state, style),
-                    where,
-                    each["why"],
-                ]
-            )
-        table(["WORKLOAD", "FIT", "", "NODES", "WHY"], rows)
-        before, after = found["before"], found["after"]
-        whole = f"whole nodes left: {after['wholeNodes']} of {before['wholeNodes']}"
-        show(Text(f"{whole}; free GPUs: {after['freeGpus']} of {before['freeGpus']}\n"))
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _print(found: Outcome, *, wide: bool) -> None:
+    table(["NAMESPACE", "WORKLOAD", "PODS", "GPUS EACH", "WITHOUT", "WITH"], [_row(each) for each in found.workloads])
+    for workload in found.workloads:
+        _explain(workload, wide=wide)
+    out("")
+    rows = [
+        [title, resource, *amounts[key].values()]
+        for resource, amounts in found.gpus.items()
+        for title, key in (("free GPUs", "free"), ("whole nodes", "wholeNodes"))
+    ]
+    if found.waited["before"]:
+        waited = found.waited
+        left = [waited["before"], *[waited["before"] - waited[side] for side in ("without", "with")]]
+        rows.append(["waiting pods of others", "", *left])
+    table(["LEFT", "RESOURCE", "BEFORE", "WITHOUT", "WITH"], rows)
+
+
+def _row(each: Workload) -> list[Any]:
+    gpus = listed([f"{amount} {name}" for name, amount in each.gpus.items()])
+    return [each.namespace, each.name, each.pods, gpus, *map(_told, each.sides.values())]
+
+
+def _told(side: Side) -> Text:
+    bound, waiting = side.bound.total(), len(side.waiting)
+    if side.refused:
+        return Text("refused", "red")
+    if not waiting:
+        return Text("all start", "green")
+    return Text(f"{bound} start, {waiting} wait", "yellow" if bound else "red")
+
+
+def _explain(workload: Workload, *, wide: bool) -> None:
+    name = f"{workload.namespace}/{workload.name}"
+    lines = [Text(f"  note: {note}", "yellow") for note in workload.notes]
+    if workload.message:
+        lines.append(Text(f"  refused: {workload.message}", "red"))
+    side = workload.sides["with"]
+    if side.waiting:
+        lines += [Text(f"  {plural(len(side.waiting), 'pod')} would wait:"), *cause_lines(side.causes, wide=wide)]
+    if wide:
+        for title, each in workload.sides.items():
+            nodes = listed([f"{node} ({count})" for node, count in sorted(each.bound.items())], 50)
+            lines.append(Text(f"  {title}: {nodes or 'on no node'}", "dim"))
+    if lines:
+        out("")
+        show(Text("\n").join([Text(name, "bold"), *lines]))

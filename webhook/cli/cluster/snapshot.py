@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -83,6 +83,16 @@ class Snapshot:
                 where = f"{name} {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
         listing.done(self.taken)
+
+    def without(self, pods: Collection[Pod]) -> Snapshot:
+        """As if these pods were deleted. It takes over the state: this snapshot is not to be used afterwards."""
+        gone = {key_of(pod) for pod in pods}
+        for pod in pods:
+            self.state.pod_gone(pod, self.taken)
+        left = [pod for pod in self.of("Pod") if key_of(pod) not in gone]
+        found = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
+        found.state = self.state
+        return found
 
     @cached_property
     def policy(self) -> Policy | None:

@@ -46,7 +46,7 @@ def before(case: Case) -> Iterator[Cause]:
         return
     yield from _group(case)
     if (node := case.pod["status"].get("nominatedNodeName")) and node in s.snapshot.nodes:
-        leaving = [pod for pod in s.snapshot.pods_on.get(node, ()) if pod["metadata"].get("deletionTimestamp")]
+        leaving = [pod for pod in s.pods_on.get(node, ()) if pod["metadata"].get("deletionTimestamp")]
         if leaving:
             names = listed([f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in leaving], 3)
             text = f"it preempts {plural(len(leaving), 'pod')} on {node} ({names}), which have not ended yet"

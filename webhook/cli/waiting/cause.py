@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from webhook.placement.constraints import Mask
 
@@ -18,6 +18,10 @@ class Cause(NamedTuple):
     """Those that it keeps away: no other reason that the scheduler looks at earlier does."""
     helps: int = 0
     """How many of them would take the pod if this were mended alone."""
+
+    def document(self) -> dict[str, Any]:
+        """As docs/cli.md describes it."""
+        return {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
 
 
 class Check(NamedTuple):

@@ -14,6 +14,7 @@ from webhook.cli.waiting.cause import Cause, Check, ordered
 from webhook.cli.waiting.says import said, unexplained
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.kube.pod import Pod, labels_of
+from webhook.placement.constraints import Mask
 from webhook.text import listed
 
 _CHECKS: Final[tuple[Callable[[Case], Check], ...]] = (
@@ -57,7 +58,7 @@ class Diagnosis:
             text = "it states more about nodes than this program looks at"
             yield Cause("schedulerOther", text, "simplify its affinity and tolerations")
             return
-        first = [*before(case), *claims.missing(case), *volumes.missing(case)]
+        first = kept_back(case)
         yield from first
         if not first:
             yield from self._of_nodes(case)
@@ -82,6 +83,21 @@ class Diagnosis:
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
             yield Cause("fitsNow", text, fix, s.named(left), int(np.count_nonzero(left)))
+
+
+def kept_back(case: Case) -> list[Cause]:
+    """What it waits for whatever nodes there are: the scheduler looks at none."""
+    return [*before(case), *claims.missing(case), *volumes.missing(case)]
+
+
+def fits(case: Case) -> Mask:
+    """The nodes that the scheduler could bind it to now."""
+    left = case.situation.alive.copy()
+    for check in _CHECKS:
+        left &= ~check(case).fails
+    for cause in resources.nominated(case) if left.any() else ():
+        left[[case.situation.nodes.row_of[name] for name in cause.nodes]] = False
+    return left
 
 
 def _shape(pod: Pod) -> bytes:

@@ -40,6 +40,8 @@ class Situation:
         self._named: dict[bytes, tuple[str, ...]] = {}
         self._where: dict[bytes, str] = {}
         self._held: dict[tuple[int, str], Counter[str]] = {}
+        self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
+        """The pods that hold something of a node, by its name. Changed by `bind`, which leaves the snapshot as it is."""
         self.served: frozenset[str] | None = None
         """The schedulers that are at work, once somebody asked."""
         for row, kind in snapshot.state.ledger.holders():
@@ -51,7 +53,7 @@ class Situation:
     def bound(self) -> list[tuple[int, Pod]]:
         """Every pod that is on a node, with its row."""
         row_of = self.nodes.row_of
-        return [(row_of[name], pod) for name, pods in self.snapshot.pods_on.items() if name in row_of for pod in pods]
+        return [(row_of[name], pod) for name, pods in self.pods_on.items() if name in row_of for pod in pods]
 
     @cached_property
     def keeping_away(self) -> list[tuple[int, Pod]]:
@@ -136,6 +138,16 @@ class Situation:
             for pod in self.snapshot.pods_on.get(self.names[row], ()):
                 found[f"{holder(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
         return found
+
+    def bind(self, pod: Pod, demand: Demand, row: int) -> None:
+        """One pod more on a node, as if the scheduler had bound it."""
+        for name, amount in demand.requests:
+            if name in self.free:
+                self.free[name][row] -= amount
+        self.pods_on.setdefault(self.names[row], []).append(pod)
+        self.bound.append((row, pod))
+        if (pod["spec"].get("affinity") or {}).get("podAntiAffinity"):
+            self.keeping_away.append((row, pod))
 
     def priority(self, pod: Pod) -> int:
         return int(pod["spec"].get("priority") or 0)

@@ -129,7 +129,7 @@ def limits(case: Case) -> Check:
             most, row = (driver.get("allocatable") or {}).get("count"), s.nodes.row_of[name]
             if most is None or driver["name"] not in wanted:
                 continue
-            there = {v for pod in s.snapshot.pods_on.get(name, ()) for v in _drivers(s, pod).get(driver["name"], ())}
+            there = {v for pod in s.pods_on.get(name, ()) for v in _drivers(s, pod).get(driver["name"], ())}
             if len(there | wanted[driver["name"]]) > most:
                 fails[row], full[row] = True, f"{bare(driver['name'])} takes {most} on a node"
 

@@ -1,0 +1,114 @@
+"""A list of pods as CSV: what they ask for, one kind of pod a line, in the order in which they come."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from webhook.cli.manifests import Planned
+from webhook.cli.offline import documents
+from webhook.cli.terminal import read
+from webhook.errors import BadInput, QuantityError
+from webhook.framework.cluster_view import Taint
+from webhook.kube.gpus import MODEL_LABELS
+from webhook.kube.quantity import whole
+from webhook.placement.filters import PASSING
+from webhook.text import listed, nearest, plural, quoted
+
+COLUMNS: Final = {
+    "gpus": "whole GPUs, 0 if empty",
+    "cpu": "a quantity",
+    "memory": "a quantity",
+    "model": "GPU models, `A|B`",
+    "count": "equal pods, 1 if empty",
+    "name": "of the line",
+    "namespace": "",
+    "resource": "the name of its GPUs",
+}
+_OPENB: Final = {"num_gpu": "gpus", "cpu_milli": "cpu", "memory_mib": "memory", "gpu_spec": "model"}
+"""Names of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata), whose amounts are thousandths and MiB."""
+_UNITS: Final = {"cpu_milli": "m", "memory_mib": "Mi"}
+_IGNORED: Final = ("gpu_milli", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
+_SHARED: Final = "gpu_milli"
+_GPU: Final = "nvidia.com/gpu"
+
+
+class Trace:
+    """The pods of a file. `left_out`: lines that ask for a part of a GPU, which has no resource name of its own.
+
+    Raises BadInput, with the line.
+    """
+
+    def __init__(self, file: str, namespace: str, taints: tuple[Taint, ...]) -> None:
+        self.file, self.namespace, self.left_out = file, namespace, 0
+        kept = [taint for taint in taints if not taint.key.startswith(PASSING)]
+        self._tolerations = [{"key": taint.key, "operator": "Exists"} for taint in kept]
+        self.pods = list(self._pods())
+        if not self.pods:
+            raise BadInput(f"{file}: no pod in it: wanted CSV with a line for each, columns {', '.join(COLUMNS)}")
+
+    def _pods(self) -> Iterator[Planned]:
+        try:
+            rows = csv.DictReader(io.StringIO(read(self.file).decode("utf-8-sig")), strict=True)
+            self._columns(list(rows.fieldnames or ()))
+            for row in rows:
+                where = f"{self.file}: line {rows.line_num}"
+                given = {_OPENB.get(k, k): _value(k, v) for k, v in row.items() if k not in _IGNORED}
+                if row.get(_SHARED) not in (None, "", "0", "1000") and given.get("gpus") not in ("", "0", None):
+                    self.left_out += 1
+                    continue
+                yield self._planned(given, where)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise BadInput(f"{self.file}: not CSV: {error}") from None
+
+    def _columns(self, names: list[str]) -> None:
+        for name in names:
+            if name not in COLUMNS and name not in _OPENB and name not in _IGNORED:
+                near = nearest(name, [*COLUMNS, *_OPENB])
+                hint = f"; did you mean {near}?" if near else f": they are {listed(COLUMNS, 20)}"
+                raise BadInput(f"{self.file}: line 1: no column is called {quoted(name)}{hint}")
+        if not {"gpus", "num_gpu"} & set(names):
+            raise BadInput(f"{self.file}: line 1: saw no column gpus, wanted one: {listed(COLUMNS, 20)}")
+
+    def _planned(self, given: dict[str, str], where: str) -> Planned:
+        resource, gpus = given.get("resource") or _GPU, _count(given.get("gpus") or "0", "gpus", where)
+        amounts = {name: given[name] for name in ("cpu", "memory") if given.get(name)}
+        for name, amount in amounts.items():
+            _quantity(amount, name, where)
+        amounts |= {resource: str(gpus)} if gpus else {}
+        spec: dict[str, Any] = {"containers": [{"name": "main", "image": "trace", "resources": {"requests": amounts}}]}
+        if gpus:
+            spec["containers"][0]["resources"]["limits"] = {resource: str(gpus)}
+            spec["tolerations"] = self._tolerations
+        if given.get("model"):
+            expression = {"key": MODEL_LABELS[0], "operator": "In", "values": given["model"].split("|")}
+            term = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+            spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
+        namespace = given.get("namespace") or self.namespace
+        metadata = {"generateName": f"{given.get('name') or 'trace'}-", "namespace": namespace}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        (document,) = documents(orjson.dumps(pod), where)
+        if isinstance(document, BadInput):
+            raise document
+        return Planned(document, f"trace of {plural(gpus, 'GPU')}", _count(given.get("count") or "1", "count", where))
+
+
+def _value(key: str, value: Any) -> str:
+    return f"{value}{_UNITS.get(key, '')}" if isinstance(value, str) and value else ""
+
+
+def _count(text: str, name: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 7):
+        raise BadInput(f"{where}: {name}: saw {quoted(text)}, wanted a whole number")
+    return int(text)
+
+
+def _quantity(text: str, name: str, where: str) -> None:
+    try:
+        whole(text)
+    except QuantityError:
+        raise BadInput(f"{where}: {name}: saw {quoted(text)}, wanted a quantity, as 500m, 4 or 16Gi") from None

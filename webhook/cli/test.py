@@ -1,0 +1,88 @@
+"""`gpu-admission test`: cases of pods and what must become of them, for the repository of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+import typer
+from rich.text import Text
+
+from webhook.cli import options
+from webhook.cli.cases import Judged, files_in, judged
+from webhook.cli.options import Format
+from webhook.cli.printing import document, show
+from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named
+from webhook.errors import BadInput
+from webhook.text import plural
+
+_COLOURS = {"+": "green", "-": "red"}
+
+
+def test(
+    folder: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="Where *.test.yaml are, in it or below.")],
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
+    output: options.Output = Format.table,
+    policy: options.Policy = None,
+) -> None:
+    """Try cases: a pod, a policy, a cluster, and what must become of it. What is not as expected is shown as a diff.
+
+    Example of a case: `{name: one GPU, pod: pod.yaml, expect: {outcome: changed, findings: []}}`; docs/cli.md has all keys.
+    --policy tries another policy on the same cases. Exit status 1 if a case fails, 2 if one could not be tried.
+    """
+    rules = policy_named(policy) if policy is not None else None
+    found = [each for file in files_in(folder) for each in judged(file, rules)]
+    if junit is not None:
+        _write(junit, _xml(found))
+    if not document([_document(each) for each in found], output):
+        _print(found)
+    if any(each.error for each in found):
+        raise typer.Exit(COULD_NOT)
+    if not all(each.passed for each in found):
+        raise typer.Exit(REFUSED)
+
+
+def _document(each: Judged) -> dict[str, object]:
+    return {"file": each.file, "case": each.case, "state": _state(each), "problems": each.problems, "error": each.error}
+
+
+def _state(each: Judged) -> str:
+    return "error" if each.error else "passed" if each.passed else "failed"
+
+
+def _print(found: Sequence[Judged]) -> None:
+    for each in found:
+        style = "green" if each.passed else "red"
+        show(Text.assemble((f"{_state(each):6}", style), f"  {each.file}{f': {each.case}' if each.case else ''}"))
+        for problem in [*each.problems, *([each.error] if each.error else [])]:
+            for line in problem.splitlines():
+                show(Text(f"        {line}", style=_COLOURS.get(line[:1], "")))
+    counts = [f"{sum(_state(each) == state for each in found)} {state}" for state in ("passed", "failed", "error")]
+    show(Text(f"{plural(len(found), 'case')}: {', '.join(c for c in counts if not c.startswith('0 '))}", style="bold"))
+
+
+def _xml(found: Sequence[Judged]) -> str:
+    """As the JUnit reports that CI systems read; `-o json` has more."""
+    root = Element("testsuites")
+    for file in dict.fromkeys(each.file for each in found):
+        cases = [each for each in found if each.file == file]
+        states = [_state(each) for each in cases]
+        counts = {"tests": len(cases), "failures": states.count("failed"), "errors": states.count("error")}
+        suite = SubElement(root, "testsuite", {"name": file, **{key: str(value) for key, value in counts.items()}})
+        for each in cases:
+            case = SubElement(suite, "testcase", {"classname": file, "name": each.case or "the file"})
+            for tag, text in (("failure", "\n".join(each.problems)), ("error", each.error)):
+                if text:
+                    plain = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+                    SubElement(case, tag, {"message": plain.partition("\n")[0]}).text = plain
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
