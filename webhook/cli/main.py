@@ -17,6 +17,7 @@ from webhook.cli.lint import lint
 from webhook.cli.mutate import mutate
 from webhook.cli.nodes import nodes
 from webhook.cli.pending import pending
+from webhook.cli.replay import replay
 from webhook.cli.serve import serve
 from webhook.cli.simulate import simulate
 from webhook.cli.snapshot import snapshot
@@ -27,7 +28,7 @@ from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate),
-    *(lint, test, units, export, certs, serve),
+    *(lint, test, replay, units, export, certs, serve),
 )
 app = typer.Typer(
     name="gpu-admission",

@@ -1,0 +1,168 @@
+"""`gpu-admission replay`: recorded requests through another policy.
+
+Covers cli.recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.objects import call, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+
+SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+STRICT = "profiles: {default: {rules: {hostNamespaces: {action: deny}}, placement: {otherwise: pack}}}"
+LOOSE = "profiles: {default: {rules: {hostNamespaces: {action: 'off'}}}}"
+NAMESPACE = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}
+
+
+def replica(number: int = 0, **spec: Any) -> dict[str, Any]:
+    made = pod("unused", container={"resources": SHARE}, **spec)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    made["metadata"] = {"generateName": "train-", "labels": {"app": "train"}, "ownerReferences": [owner]}
+    if number:
+        made["metadata"]["name"] = f"train-{number}"
+    return made
+
+
+def event(made: Any, **more: Any) -> dict[str, Any]:
+    """As an API server logs the creation of a pod at level Request."""
+    return {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Request",
+        "stage": "ResponseComplete",
+        "requestURI": "/api/v1/namespaces/team/pods",
+        "verb": "create",
+        "user": {"username": "system:serviceaccount:kube-system:job-controller", "groups": ["system:authenticated"]},
+        "objectRef": {"resource": "pods", "namespace": "team", "apiVersion": "v1"},
+        "requestObject": made,
+    } | more
+
+
+def review(made: dict[str, Any], **more: Any) -> dict[str, Any]:
+    request = {"uid": "u", "operation": "CREATE", "namespace": "team", "object": made}
+    request |= {"kind": {"kind": "Pod"}, "resource": {"resource": "pods"}} | more
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def lines(folder: Path, *documents: Any) -> Path:
+    path = folder / "recorded.json"
+    path.write_text("\n".join(map(json.dumps, documents)))
+    return path
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> list[Any]:
+    (tmp_path / "strict.yaml").write_text(STRICT)
+    (tmp_path / "loose.yaml").write_text(LOOSE)
+    return ["--against", tmp_path / "loose.yaml", "--policy", tmp_path / "strict.yaml"]
+
+
+def found(*arguments: Any) -> Any:
+    return json.loads(call("replay", *arguments, "-o", "json").stdout)
+
+
+@pytest.mark.parametrize("recorded", [event, review], ids=["audit log", "AdmissionReviews"])
+def test_who_would_be_refused(tmp_path: Path, policies: list[Any], recorded: Any) -> None:
+    file = lines(tmp_path, recorded(replica(1)), recorded(replica(2)), recorded(pod("host", hostPID=True)))
+    result = call("replay", file, *policies)
+    assert result.exit_code == 1
+    (head, row) = result.stdout.splitlines()
+    assert head.split() == ["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"]
+    assert row.startswith('refused   team        pod/host      1   pod "host": spec.hostPID: saw true, wanted false')
+    assert result.stderr == "3 pods: 1 refused, 2 same\n"
+
+
+def test_the_document(tmp_path: Path, policies: list[Any]) -> None:
+    (same,) = found(lines(tmp_path, *[event(replica(1))] * 5), *policies)
+    assert same == {
+        "namespace": "team",
+        "of": "job/train",
+        "change": "same",
+        "text": "",
+        "fields": [],
+        "before": {"outcome": "changed", "node": "", "findings": []},
+        "after": {"outcome": "changed", "node": "", "findings": []},
+        "pods": 5,
+    }
+    (refused,) = found(lines(tmp_path, event(pod("host", hostPID=True))), *policies)
+    assert (refused["change"], refused["before"]["outcome"], refused["after"]["findings"]) == (
+        "refused",
+        "changed",
+        ["hostNamespaces"],
+    )
+
+
+def test_the_other_way_round_it_is_admitted_with_status_0(tmp_path: Path, policies: list[Any]) -> None:
+    file = lines(tmp_path, event(pod("host", hostPID=True)))
+    result = call("replay", file, policies[0], policies[3], policies[2], policies[1])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1].startswith("admitted   team        pod/host      1   was refused: ")
+
+
+def test_what_would_be_changed_otherwise_names_the_field(tmp_path: Path) -> None:
+    (tmp_path / "less.yaml").write_text("profiles: {default: {injectors: {topologySpread: {enabled: false}}}}")
+    (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "less.yaml")
+    assert (each["change"], each["fields"]) == ("changed", ["spec.topologySpreadConstraints"])
+
+
+def test_who_would_be_placed_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "l4.yaml").write_text(
+        "profiles: {default: {placement: {preferences: "
+        "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
+    )
+    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), NAMESPACE)
+    file, more = lines(tmp_path, event(pod("one", container={"resources": SHARE}))), ["--cluster", cluster]
+    (each,) = found(file, "--policy", tmp_path / "l4.yaml", *more)
+    assert (each["change"], each["text"]) == ("placed", "gpu-a → gpu-b")
+
+
+def test_what_is_no_creation_of_a_pod_is_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:
+    file = lines(
+        tmp_path,
+        event(replica(1)),
+        event(replica(1), stage="RequestReceived"),
+        event(None),
+        event(replica(1), requestURI="/api/v1/namespaces/team/pods?dryRun=All"),
+        event(replica(1), verb="get"),
+        event(replica(1), objectRef={"resource": "pods", "subresource": "binding", "namespace": "team"}),
+    )
+    assert call("replay", file, *policies).stderr.splitlines() == [
+        "left out: pods without the object: the audit policy must log them at level Request (1)",
+        "left out: dry runs (1)",
+        "left out: requests that create no pod (2)",
+        "1 pod: 1 same",
+    ]
+
+
+def test_a_broken_line_hides_no_other_and_is_status_2(tmp_path: Path, policies: list[Any]) -> None:
+    file = lines(tmp_path, event(replica(1)), event({"metadata": {}, "spec": []}))
+    file.write_text(file.read_text() + "\n{broken\n")
+    result = call("replay", file, *policies)
+    assert result.exit_code == 2
+    first, second, last = result.stderr.splitlines()
+    assert first.startswith(f"error: {file}: line 2: ") or "line 3: not JSON" in first
+    assert "spec: wanted a map, saw a list" in first + second
+    assert last == "1 pod: 1 same"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["{file}"], "wanted --policy FILE: the policy to try", id="no policy"),
+        pytest.param(["/no", "--policy", "default"], "/no: cannot be read", id="no such file"),
+        pytest.param(["{file}", "--policy", "/no"], "/no: cannot be read", id="no such policy"),
+        pytest.param(["{file}", "--policy", "default"], "no request to create a pod in it", id="nothing in it"),
+    ],
+)
+def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+    file = lines(tmp_path, event(replica(1), verb="get"))
+    result = call("replay", *[argument.format(file=file) for argument in arguments])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr

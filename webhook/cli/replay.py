@@ -1,0 +1,181 @@
+"""`gpu-admission replay`: recorded requests through another policy, before it is put in force."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import orjson
+import typer
+from rich.text import Text
+
+from webhook.cli import options
+from webhook.cli.cluster.kinds import ENGINE
+from webhook.cli.options import Format
+from webhook.cli.printing import document, table
+from webhook.cli.reading import policy_of, snapshot_of
+from webhook.cli.recorded import Recorded
+from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, say
+from webhook.cli.verdict import Verdict, verdict
+from webhook.cli.waiting.situation import holder
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadInput
+from webhook.kube.review import Request
+from webhook.placement.placer import Placer
+from webhook.policy.model import Policy
+from webhook.text import bare, listed, plural
+
+CHANGES: Final = ("refused", "admitted", "changed", "placed", "found", "same")
+"""Every word, the worst first: documented in docs/cli.md."""
+_STYLES: Final = {"refused": "red", "admitted": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
+_PREFERRED: Final = ("spec.affinity", "spec.topologySpreadConstraints")
+"""Where injectors write what follows from the chosen node."""
+_FEW = 4
+"""Fields that are named."""
+
+
+def replay(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="AdmissionReviews, or an API server's audit log.")],
+    policy: Annotated[str | None, typer.Option(help="The policy to try.", metavar="FILE|default")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="The policy to compare with; left out: that of the cluster.", metavar="FILE|default"),
+    ] = None,
+    output: options.Output = Format.table,
+    cluster: options.Snapshot = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+) -> None:
+    """Say of recorded pods who would be refused, changed or placed otherwise under another policy.
+
+    `gpu-admission replay audit.log --policy new.yaml` compares with the policy of the cluster (`--cluster`, `--kubeconfig`,
+    `--context`), without one with the shipped policy; then no node is chosen. `-o wide` shows pods of which the same is said too.
+    Each pod is asked about as if it came alone. An audit log needs the objects: level Request for pods. Exit status 1 if a pod
+    would be refused that was not.
+    """
+    if policy is None:
+        raise BadInput("wanted --policy FILE: the policy to try")
+    state, now, old = ClusterState(max_age=float("inf")), 0.0, None
+    if cluster or kubeconfig or context:
+        snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
+        state, now, old = snapshot.state, snapshot.taken, policy_of(against, snapshot)
+    recorded = Recorded(file, policies := policy_named(policy))
+    found = replayed(recorded, (old or policy_named(against), policies), state, now)
+    for what, count in recorded.left_out.items():
+        say(f"left out: {what} ({count})")
+    for error in recorded.errors:
+        say(f"error: {error}", "red")
+    if not found and not recorded.errors:
+        raise BadInput(
+            f"{file}: no request to create a pod in it: wanted AdmissionReviews or an audit log, as JSON lines"
+        )
+    if not document(found, output):
+        _print(found, wide=output is Format.wide)
+    if recorded.errors:
+        raise typer.Exit(COULD_NOT)
+    if any(each["change"] == "refused" for each in found):
+        raise typer.Exit(REFUSED)
+
+
+def replayed(
+    recorded: Recorded, policies: tuple[Policy, Policy], state: ClusterState, now: float
+) -> list[dict[str, Any]]:
+    """The document: pods of one workload of which the same is said together, the worst first."""
+    placer, known = Placer(state), dict[bytes, tuple[Verdict, Verdict]]()
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for where, request in recorded.requests():
+        key = _key(request)
+        try:
+            if key not in known:
+                old, new = (verdict(request, where, each, state, placer, now) for each in policies)
+                known[key] = old, new
+        except BadInput as error:
+            recorded.errors.append(str(error))
+            continue
+        before, after = known[key]
+        told = _told(request, before, after)
+        group = groups.setdefault(tuple(map(str, told.values())), {**told, "pods": 0})
+        group["pods"] += 1
+    order = {word: number for number, word in enumerate(CHANGES)}
+    return sorted(groups.values(), key=lambda each: (order[each["change"]], each["namespace"], each["of"]))
+
+
+def _key(request: Request) -> bytes:
+    """Equal for pods of which the same is said: replicas of one template."""
+    pod = request.object or {}
+    named = ("name", "uid", "creationTimestamp")
+    metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in named}
+    about = [request.namespace, request.user, request.groups, {**pod, "metadata": metadata}]
+    return orjson.dumps(about, option=orjson.OPT_SORT_KEYS)
+
+
+def _told(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
+    fields = [] if "refused" in (before.outcome, after.outcome) else list(_differing(before.pod, after.pod))
+    elsewhere = before.ranking != after.ranking
+    own = [field for field in fields if not (elsewhere and field.startswith(_PREFERRED))]
+    new = [each.finding.message + f" [{each.unit}]" for each in after.findings if each.unit not in before.units]
+    if before.outcome != "refused" == after.outcome:
+        change, text = "refused", after.message
+    elif before.outcome == "refused" != after.outcome:
+        change, text = "admitted", f"was refused: {before.message}"
+    elif own:
+        change, text = "changed", listed(own, _FEW)
+    elif elsewhere:
+        change, text = "placed", _moved(before, after)
+    elif before.units != after.units:
+        change, text = "found", "; ".join(new) or f"no more: {listed(sorted({*before.units} - {*after.units}), 20)}"
+    else:
+        change, text = "same", after.message
+    named = {"metadata": {"name": request.name or request.generated, **(request.object or {}).get("metadata", {})}}
+    return {
+        "namespace": request.namespace,
+        "of": holder({**(request.object or {}), **named}),
+        "change": change,
+        "text": text,
+        "fields": own,
+        "before": {"outcome": before.outcome, "node": before.node, "findings": before.units},
+        "after": {"outcome": after.outcome, "node": after.node, "findings": after.units},
+    }
+
+
+def _moved(before: Verdict, after: Verdict) -> str:
+    if before.node == after.node:
+        return f"{after.node}, and others after it"
+    return f"{before.node or 'none'} → {after.node or 'none'}"
+
+
+def _differing(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """The fields in which two pods differ, as kubectl names them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            if one.get(key) != other.get(key):
+                plain = key.isidentifier()
+                yield from _differing(
+                    one.get(key), other.get(key), f"{path}.{key}" if plain else f"{path}[{bare(key)}]"
+                )
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (left, right) in enumerate(zip(one, other, strict=True)):
+            if left != right:
+                yield from _differing(left, right, f"{path}[{number}]")
+    else:
+        yield path.lstrip(".")
+
+
+def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
+    counts = Counter[str]()
+    for each in found:
+        counts[each["change"]] += each["pods"]
+    rows = [
+        [
+            Text(each["change"], _STYLES.get(each["change"], "")),
+            *(each["namespace"], each["of"], each["pods"]),
+            " ".join(each["text"].split()),
+        ]
+        for each in found
+        if wide or each["change"] != "same"
+    ]
+    if rows:
+        table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows)
+    told = [f"{counts[word]} {word}" for word in CHANGES if counts[word]]
+    say(f"{plural(counts.total(), 'pod')}: {', '.join(told)}")
