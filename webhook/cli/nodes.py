@@ -35,9 +35,9 @@ def nodes(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show GPUs by node and pool: all, allocated to pods, reserved for pods on their way, and free.
+    """Show GPUs by node and pool: all, allocated to pods, promised to pods on their way, and free.
 
-    `reserved`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
+    `promised`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
     """
@@ -80,7 +80,7 @@ def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
 
 def _rows(node: dict[str, Any]) -> Iterator[list[Any]]:
     for resource, gpus in node["gpus"].items():
-        yield [resource, *gpus.values(), bar(gpus["allocated"] + gpus["reserved"], gpus["total"])]
+        yield [resource, *gpus.values(), bar(gpus["allocated"] + gpus["promised"], gpus["total"])]
     if not node["gpus"]:
         yield ["", 0, 0, 0, 0, ""]
 
@@ -92,7 +92,7 @@ def _sums(found: list[dict[str, Any]]) -> Iterator[list[Any]]:
         members = [node for node in found if pool is None or node["pool"] == pool]
         for resource in sorted({resource for node in members for resource in node["gpus"]}):
             of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
-            sums = [sum(each[key] for each in of) for key in ("total", "allocated", "reserved", "free")]
+            sums = [sum(each[key] for each in of) for key in ("total", "allocated", "promised", "free")]
             yield ["all" if pool is None else pool or "-", len(of), resource, *sums, bar(sums[1] + sums[2], sums[0])]
 
 

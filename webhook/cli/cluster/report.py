@@ -55,7 +55,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             if total or allocated:
                 free = int(columns.free[resource][row])
                 reserved = total - allocated - free
-                gpus[resource] = {"total": total, "allocated": allocated, "reserved": reserved, "free": max(0, free)}
+                gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
         health = health_of(node, gpus, name in unhealthy)
         found.append(
             {
