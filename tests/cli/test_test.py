@@ -1,136 +1,161 @@
-"""`gpu-admission test`: cases as they should be and as they are not."""
+"""`gpu-admission test`: cases of pods and what must become of them. The example in `manifests/examples/tests` runs here.
+
+Covers cli.cases, cli.verdict.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import fromstring
 
 import pytest
 import yaml
 
 from tests.cli.objects import call, write
-from tests.controlplane.nodes import GPU_TAINT, node
-from tests.controlplane.objects import deployment, pod
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import job, pod
 
-GOOD = {"name": "a pod", "object": pod("one", 1), "expect": {"result": "allowed"}}
-TOLERATED = {"spec": {"tolerations": [{"key": "nvidia.com/gpu"}]}}
-NODES = [node("gpu-a", taints=[GPU_TAINT]), node("gpu-b", 4, taints=[GPU_TAINT])]
-
-
-def run(folder: Path, *cases: Any, more: tuple[Any, ...] = ()) -> Any:
-    (folder / "cases.yaml").write_text(yaml.safe_dump_all(cases))
-    return call("test", folder, *more)
+EXAMPLE = Path(__file__).resolve().parents[2] / "manifests" / "examples" / "tests"
+SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+ONE = pod("one", container={"resources": SHARE})
+SPEC = {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
 
 
-def case(made: Any, **expect: Any) -> dict[str, Any]:
-    return {"name": "case", "object": made, "cluster": NODES, "expect": expect}
+def cases(folder: Path, *found: Any, name: str = "pods.test.yaml", **more: Any) -> Path:
+    named = [{"name": f"case {number}", "pod": ONE} | each for number, each in enumerate(found)]
+    path = folder / name
+    path.write_text(json.dumps({**more, "cases": named}))  # JSON is YAML, and has no aliases
+    return path
+
+
+def states(folder: Path, *arguments: Any) -> list[str]:
+    return [each["state"] for each in json.loads(call("test", folder, *arguments, "-o", "json").stdout)]
+
+
+def test_the_example_passes() -> None:
+    result = call("test", EXAMPLE)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.endswith("5 cases: 5 passed\n")
 
 
 @pytest.mark.parametrize(
-    "made",
+    ("expect", "state"),
     [
-        pytest.param(GOOD, id="allowed"),
-        pytest.param(
-            case(
-                pod("one", 1, hostPID=True),
-                result="refused",
-                findings=["hostNamespaces"],
-                message="spec.hostPID",
-            ),
-            id="refused",
-        ),
-        pytest.param(case(pod("one", 1), pod=TOLERATED), id="a part of the pod"),
-        pytest.param(case(pod("one", 0), unchanged=True, node=""), id="unchanged"),
-        pytest.param(case(pod("one", 8), node="gpu-a"), id="a node"),
-        pytest.param(case(deployment("chat", 1, 64), result="refused"), id="a workload whose pods will be refused"),
-        pytest.param(
-            GOOD
-            | {
-                "policy": {"profiles": {"default": {"rules": {"hostNamespaces": {"action": "off"}}}}},
-                "object": pod("x", 1, hostPID=True),
-            },
-            id="a policy of its own",
-        ),
+        pytest.param({}, "passed", id="nothing is expected"),
+        pytest.param({"outcome": "changed"}, "passed", id="the outcome"),
+        pytest.param({"outcome": "refused"}, "failed", id="another outcome"),
+        pytest.param({"findings": []}, "passed", id="no finding"),
+        pytest.param({"findings": ["gpuFits"]}, "failed", id="a finding that is not there"),
+        pytest.param({"message": "too many"}, "failed", id="a message that is not there"),
+        pytest.param({"node": ""}, "passed", id="no node, as there is no cluster"),
+        pytest.param({"node": "gpu-a"}, "failed", id="a node that is not chosen"),
+        pytest.param({"changes": {"spec": SPEC}}, "passed", id="a part of the pod"),
+        pytest.param({"changes": {"spec": {"nodeName": None}}}, "passed", id="a field that is not there"),
+        pytest.param({"changes": {"spec": {"containers": None}}}, "failed", id="a field that is there"),
+        pytest.param({"changes": {"spec": {"containers": []}}}, "failed", id="a list that is longer"),
+        pytest.param({"changes": {"metadata": {"labels": {"app": "two"}}}}, "failed", id="another value"),
     ],
 )
-def test_a_case_that_is_as_expected(tmp_path: Path, made: Any) -> None:
-    result = run(tmp_path, made)
-    assert result.exit_code == 0, result.output
-    assert result.stdout == f"ok    {made['name']}\n"
-    assert result.stderr == "1 case, 0 failed\n"
+def test_what_is_expected(tmp_path: Path, expect: Any, state: str) -> None:
+    cases(tmp_path, {"expect": expect})
+    assert states(tmp_path) == [state]
+
+
+def test_a_node_is_chosen_where_there_is_a_cluster(tmp_path: Path) -> None:
+    write(tmp_path, node("gpu-a"), node("gpu-b", ready=False))
+    found = [{"expect": {"node": name}} for name in ("gpu-a", ["gpu-b", "gpu-a"], "gpu-b", "")]
+    cases(tmp_path, *found, cluster="cluster.json")
+    assert states(tmp_path) == ["passed", "passed", "failed", "failed"]
+
+
+def test_a_pod_of_a_file_a_workload_and_another_policy(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job("train", 4, 1)))
+    (tmp_path / "shadow.yaml").write_text("profiles: {default: {shadow: true}}")
+    found = {"pod": "job.yaml", "expect": {"outcome": "changed"}}
+    cases(tmp_path, found, found | {"policy": "shadow.yaml"})
+    assert states(tmp_path) == ["passed", "failed"]
+    assert states(tmp_path, "--policy", tmp_path / "shadow.yaml") == ["failed", "failed"]
+
+
+def test_what_is_not_as_expected_is_shown_as_a_diff_with_status_1(tmp_path: Path) -> None:
+    wanted = {"spec": {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}}
+    path = cases(tmp_path, {"expect": {"changes": wanted, "node": "gpu-a"}}, {"expect": {"outcome": "changed"}})
+    result = call("test", tmp_path)
+    assert result.exit_code == 1
+    assert (
+        result.stdout
+        == f"""\
+failed  {path}: case 0
+        node: saw none (cluster state is stale), wanted gpu-a
+        pod: - wanted, + seen
+        ⋮
+               requests:
+                 nvidia.com/gpu: '1'
+        -        cpu: '9'
+        +        cpu: '8'
+                 memory: 32Gi
+               limits:
+passed  {path}: case 1
+2 cases: 1 passed, 1 failed
+"""
+    )
+
+
+def test_junit(tmp_path: Path) -> None:
+    cases(tmp_path, {"expect": {}}, {"expect": {"message": "<&>"}}, {"pod": "no.yaml", "expect": {}})
+    result = call("test", tmp_path, "--junit", tmp_path / "junit.xml")
+    assert result.exit_code == 2, "one could not be tried"
+    (suite,) = fromstring((tmp_path / "junit.xml").read_text())
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "1",
+    }
+    assert [[child.tag for child in case] for case in suite] == [[], ["failure"], ["error"]]
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("text", "said"),
     [
-        pytest.param(case(pod("one", 1), result="refused"), "result: expected refused, it is allowed", id="a result"),
+        pytest.param("{}", "line 1: cases: this key is missing", id="no cases"),
+        pytest.param("cases: []", "cases", id="an empty list"),
         pytest.param(
-            case(pod("one", 1), findings=["gpuLimit"]), "findings: expected gpuLimit; found none: ", id="findings"
-        ),
-        pytest.param(case(pod("one", 1), message="no such"), "message: expected 'no such' in ", id="a message"),
-        pytest.param(
-            case(pod("one", 1), pod={"spec": {"hostPID": True}}), "pod: - expected, + found", id="a part of the pod"
-        ),
-        pytest.param(case(pod("one", 1), unchanged=True), "+  tolerations:", id="a change"),
-        pytest.param(case(pod("one", 1), node="gpu-z"), "node: expected gpu-z, it is gpu-", id="a node"),
-        pytest.param(
-            case(pod("one", 64), node="gpu-a"), "node: expected gpu-a, it is none (no node fits)", id="no node"
-        ),
-        pytest.param(
-            {"name": "odd", "object": {}, "expect": {"nodes": 1}},
-            "expect.nodes: Extra inputs are not permitted",
+            "cases: [{name: a, pod: p, expect: {result: changed}}]",
+            "line 1: cases[0].expect.result: unknown key",
             id="a misspelt key",
         ),
         pytest.param(
-            {"name": "odd", "object": {"kind": "X"}, "expect": {}},
-            "object: wanted one pod or workload, saw 0",
-            id="no pod",
+            "cases: [{name: a, pod: p, expect: {outcome: denied}}]", "'refused', 'changed'", id="a misspelt word"
+        ),
+        pytest.param("a: [", "not YAML", id="no YAML"),
+        pytest.param(
+            "cases: [{name: a, pod: no.yaml, expect: {}}]", "no.yaml: cannot be read", id="a file that is not there"
+        ),
+        pytest.param("cases: [{name: a, pod: {kind: Service}, expect: {}}]", 'saw kind "Service"', id="no pod"),
+        pytest.param(
+            "cases: [{name: a, pod: {kind: Pod, metadata: {}, spec: []}, expect: {}}]",
+            "spec: wanted a map, saw a list",
+            id="a misshapen pod",
         ),
         pytest.param(
-            {"name": "odd", "object": "none.yaml", "expect": {}},
-            "cannot be read: No such file",
-            id="a file that is not there",
+            "cases: [{name: a, policy: no.yaml, pod: {kind: Pod}, expect: {}}]",
+            "no.yaml: cannot be read",
+            id="no such policy",
         ),
-        pytest.param(GOOD | {"policy": {"gpu": []}}, "line 1: gpu: unknown key", id="a bad policy"),
     ],
 )
-def test_a_case_that_is_not_says_what_is_different(tmp_path: Path, made: Any, said: str) -> None:
-    result = run(tmp_path, made, GOOD)
-    assert result.exit_code == 1
+def test_a_case_that_cannot_be_tried_says_why_with_status_2(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "a.test.yaml").write_text(text)
+    result = call("test", tmp_path)
+    assert result.exit_code == 2
     assert said in result.stdout
-    assert result.stdout.startswith(f"FAIL  {made['name']}\n")
-    assert result.stdout.endswith("ok    a pod\n"), "one that fails hides no other"
-    assert result.stderr == "2 cases, 1 failed\n"
 
 
-def test_files_are_named_from_where_the_case_is(tmp_path: Path) -> None:
-    (tmp_path / "pods").mkdir()
-    (tmp_path / "pods" / "pod.json").write_text(json.dumps(pod("one", 8)))
-    (tmp_path / "policy.yml.txt").write_text("profiles: {default: {shadow: true}}")
-    write(tmp_path, *NODES)
-    made = {
-        "name": "files",
-        "object": "pods/pod.json",
-        "policy": "policy.yml.txt",
-        "cluster": "cluster.json",
-        "expect": {"node": "gpu-a"},
-    }
-    assert run(tmp_path, made).exit_code == 0
-
-
-def test_documents_and_junit(tmp_path: Path) -> None:
-    result = run(tmp_path, GOOD, case(pod("one", 1), node="x"), more=("-o", "json", "--junit", tmp_path / "report.xml"))
-    assert [bool(each["wrong"]) for each in json.loads(result.stdout)] == [False, True]
-    suite = ElementTree.parse(tmp_path / "report.xml").getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    assert "node: expected x" in str(suite[1][0].get("message"))
-
-
-@pytest.mark.parametrize("name", ["none", "empty"])
-def test_nothing_to_run_is_status_2(tmp_path: Path, name: str) -> None:
-    (tmp_path / "empty").mkdir()
-    result = call("test", tmp_path / name)
+def test_a_folder_without_cases(tmp_path: Path) -> None:
+    result = call("test", tmp_path)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
+    assert (
+        result.stderr == f"error: {tmp_path}: no file of cases there: wanted some *.test.yaml. docs/cli.md shows one\n"
+    )

@@ -1,4 +1,4 @@
-"""How soon the certificates are looked at again."""
+"""How often certificates are checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webhook.tls.serve import LiveContext
 SECRETS = "/api/v1/namespaces/gpu-admission/secrets"
 
 
-async def test_rounds_are_a_second_apart_however_often_somebody_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rounds_are_a_second_apart_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     woken, pauses = asyncio.Event(), list[float]()
 
     class AlwaysWrong(FilePair):

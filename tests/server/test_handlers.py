@@ -1,4 +1,4 @@
-"""From bytes to bytes, with a real state behind: what is answered."""
+"""The answer to each review, from bytes to bytes, with a real cluster state."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ NOT_OURS = [
 
 
 @pytest.mark.parametrize(("obj", "request_"), NOT_OURS)
-def test_what_is_not_ours_is_let_through_untouched(obj: Any, request_: dict[str, Any]) -> None:
+def test_requests_for_other_objects_are_allowed_unchanged(obj: Any, request_: dict[str, Any]) -> None:
     server = Server()
     before = facts(server.state)
     assert server.mutate(obj, **request_) == {"uid": "u-1", "allowed": True}

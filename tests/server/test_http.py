@@ -1,4 +1,4 @@
-"""The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends.
+"""The HTTP edge over real HTTPS: refusals, limits for strangers, and the end of the server.
 
 Covers server.listener, server.protocol.
 """
@@ -73,7 +73,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("method", "path", "headers", "status", "message"), REFUSED)
-async def test_what_is_not_a_review_is_refused_with_what_was_seen_and_wanted(
+async def test_a_request_that_is_no_review_is_refused_with_what_was_seen_and_wanted(
     it: Running, *, method: str, path: str, headers: dict[str, str], status: int, message: str
 ) -> None:
     headers = {"Content-Type": "application/json", **headers}
@@ -200,7 +200,7 @@ NOT_HTTP = [
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP)
-async def test_what_is_not_http_gets_a_400_and_is_counted_but_fills_no_log(it: Running, sent: bytes) -> None:
+async def test_bytes_that_are_no_http_get_a_400_are_counted_and_not_logged(it: Running, sent: bytes) -> None:
     assert re.match(rb"HTTP/1\.[01] 400 ", await it.raw(sent))
     assert it.count('http_refused_total{code="400"}') == 1
     assert it.log.getvalue() == b""
@@ -278,8 +278,8 @@ async def test_a_client_that_wants_to_close_is_closed(it: Running) -> None:
     assert b"\r\nConnection: close\r\n" in found
 
 
-async def test_who_sends_requests_ahead_of_answers_is_cut(it: Running) -> None:
-    """No API server does; and what comes in one piece could make work for hundreds."""
+async def test_a_connection_that_pipelines_requests_is_cut(it: Running) -> None:
+    """No API server pipelines, and one packet could bring hundreds of requests."""
     with suppress(ConnectionError):
         assert await it.raw((post() + b"{}") * 3) == b""
     assert len(it.bodies) <= 1

@@ -85,7 +85,7 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
                 log.error("certificate", why=last)
         await asyncio.sleep(PAUSE_SECONDS)
         with suppress(TimeoutError):
-            await asyncio.wait_for(woken.wait(), seconds)
+            await asyncio.wait_for(woken.wait(), seconds - PAUSE_SECONDS)
 
 
 def read(path: Path, option: str) -> bytes:

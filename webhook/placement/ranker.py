@@ -150,7 +150,7 @@ class Ranker:
             tiers.append(-scores.preference)
         if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
             tiers.append(nodes.columns.sharing[rows] > 1)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner) or 1
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
         if request.company is not ALONE:
             fits = scores.score > NEVER
             tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)

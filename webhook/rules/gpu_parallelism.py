@@ -42,7 +42,7 @@ _GANGS = frozenset(
     )
 )
 _MAX_ARGUMENTS = 32 << 10
-"""Characters of all arguments of a container that are looked at."""
+"""Characters of all arguments of a pod that are looked at."""
 _REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
 
@@ -61,6 +61,8 @@ class GpuParallelism(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:
+            return
+        if sum([len(each) for c in context.containers(pod) for each in _arguments(c.spec)]) > _MAX_ARGUMENTS:
             return
         alone = _works_alone(context)
         for container, counts in containers_with_whole_gpus(context.containers(pod), context.gpus):
@@ -98,13 +100,16 @@ def _for_one_container(options: Mapping[str, _Option], gpus: int, alone: bool) -
     return _Option(" ".join([size.written for size in sizes]), -(-prod(numbers) // nodes))
 
 
+def _arguments(spec: Mapping[str, Any]) -> list[str]:
+    return [each for part in ("command", "args") for each in spec.get(part) or ()]
+
+
 def _options(spec: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, _Option]:
     """The options that are known, by meaning. An argument may be a whole script, as of `sh -c`."""
-    arguments = [each for part in ("command", "args") for each in spec.get(part) or () if isinstance(each, str)]
     options: dict[str, _Option] = {}
-    if sum(map(len, arguments)) > _MAX_ARGUMENTS:
-        return options
-    words = [word for each in arguments for line in each.splitlines() for word in line.partition(" #")[0].split()]
+    words = [
+        word for each in _arguments(spec) for line in each.splitlines() for word in line.partition(" #")[0].split()
+    ]
     for word, following in pairwise([*words, ""]):
         option, equals, value = word.partition("=")
         meaning = _MEANING_OF.get(option.lstrip("-").replace("_", "-")) if option.startswith("-") else None

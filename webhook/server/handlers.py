@@ -100,7 +100,10 @@ class Handlers:
         if request.resource == "configmaps":
             return policy_configmap.validate(request, view)
         if request.resource != "pods":
-            return workloads.validate(request, policy, view, self._placer)
+            decision = workloads.validate(request, policy, view, self._placer)
+            if decision.gang is not None and decision.result == "allowed" and not request.dry_run:
+                self._state.jobs.admitted(*decision.gang)
+            return decision
         return pods.validate(request, policy, view, self._placer)
 
 

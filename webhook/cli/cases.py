@@ -1,0 +1,157 @@
+"""Cases for `gpu-admission test`: a pod, and what must become of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+from pydantic import Field
+
+from webhook.cli import terminal
+from webhook.cli.cluster.files import read_snapshot
+from webhook.cli.manifests import Planned, planned_in
+from webhook.cli.offline import load_state
+from webhook.cli.terminal import policy_named
+from webhook.cli.verdict import Outcome, Verdict, verdict
+from webhook.errors import BadInput, PolicyError
+from webhook.framework.interface import Settings
+from webhook.kube.yaml import to_yaml
+from webhook.placement.placer import Placer
+from webhook.policy.loader import read
+from webhook.policy.model import Policy
+from webhook.text import listed, quoted
+
+
+class Expected(Settings):
+    """What must become of the pod. What is not written here may be anything."""
+
+    outcome: Outcome | None = None
+    """refused | changed | unchanged | notAsked (the namespace has not opted in, or the pod has no GPU)"""
+    changes: dict[str, Any] = {}
+    """A part of the pod as it must be stored. Of a map the keys that stand here count (null: there is
+    none), of a list every entry."""
+    findings: tuple[str, ...] | None = None
+    """The rules that find something, and no other."""
+    message: str | None = None
+    """A part of the refusal."""
+    node: str | tuple[str, ...] | None = None
+    """The chosen node, or one of these; "": none is chosen."""
+
+
+class Case(Settings):
+    name: str
+    pod: str | dict[str, Any]
+    """A manifest, or the file that holds it. Of a workload, a pod of its first template."""
+    expect: Expected
+    policy: str | None = None
+    cluster: str | None = None
+    namespace: str | None = None
+    """In place of those of the file."""
+
+
+class Cases(Settings):
+    """One file. Names of files are relative to it."""
+
+    policy: str | None = None
+    """The policy; left out, or `default`: the shipped one."""
+    cluster: str | None = None
+    """What `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without it no node is chosen."""
+    namespace: str | None = None
+    """Of pods that name none."""
+    cases: tuple[Case, ...] = Field(min_length=1)
+
+
+class Judged(NamedTuple):
+    """`problems`: what is not as expected, each with its lines; none where the case passes. `error`: it could not be tried."""
+
+    file: str
+    case: str
+    problems: list[str]
+    error: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems and not self.error
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files of cases: `*.test.yaml`, in this folder and below; or the one file. Raises BadInput."""
+    if folder.is_file():
+        return [folder]
+    found = sorted(folder.rglob("*.test.yaml"))
+    if not found:
+        raise BadInput(f"{folder}: no file of cases there: wanted some *.test.yaml. docs/cli.md shows one")
+    return found
+
+
+def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
+    """Every case of a file. `policy`: in place of the one that is written there."""
+    try:
+        cases = read(terminal.read(str(file)), Cases)
+    except PolicyError as error:
+        yield from [Judged(str(file), "", [], problem) for problem in error.problems]
+        return
+    for case in cases.cases:
+        try:
+            yield Judged(str(file), case.name, _problems(case, _verdict(case, cases, file.parent, policy)))
+        except PolicyError as error:
+            yield Judged(str(file), case.name, [], "; ".join(error.problems))
+        except BadInput as error:
+            yield Judged(str(file), case.name, [], str(error))
+
+
+def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> Verdict:
+    named, cluster = case.policy or cases.policy, case.cluster or cases.cluster
+    rules = policy or policy_named(named if named in (None, "default") else str(folder / named))
+    taken = read_snapshot(folder / cluster).taken if cluster else 0.0
+    state = load_state(folder / cluster if cluster else None)
+    text = terminal.read(str(folder / case.pod)) if isinstance(case.pod, str) else orjson.dumps(case.pod)
+    where = str(folder / case.pod) if isinstance(case.pod, str) else "pod"
+    found = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
+    if not isinstance(found, Planned):
+        raise found or BadInput(f"{where}: no pod, and no workload that makes some")
+    request = found.document.request
+    return verdict(request, where, rules, state, Placer(state), taken)
+
+
+def _problems(case: Case, seen: Verdict) -> list[str]:
+    expect, found = case.expect, []
+    if expect.outcome is not None and seen.outcome != expect.outcome:
+        why = f": {seen.message}" if seen.message else ""
+        found.append(f"outcome: saw {seen.outcome}, wanted {expect.outcome}{why}")
+    if expect.findings is not None and seen.units != sorted(set(expect.findings)):
+        told = [f"{each.unit}: {each.finding.message}" for each in seen.findings if each.unit not in expect.findings]
+        wanted = listed(sorted(set(expect.findings)), 20) or "none"
+        found.append("\n  ".join([f"findings: saw {listed(seen.units, 20) or 'none'}, wanted {wanted}", *told]))
+    if expect.message is not None and expect.message not in seen.message:
+        found.append(f"message: saw {quoted(seen.message)}, wanted {quoted(expect.message)} in it")
+    if expect.node is not None:
+        wanted_nodes = (expect.node,) if isinstance(expect.node, str) else expect.node
+        if seen.node not in wanted_nodes:
+            reason = f" ({seen.placement.reason})" if seen.placement and seen.placement.reason else ""
+            wanted = listed([name or "none" for name in wanted_nodes], 20)
+            found.append(f"node: saw {seen.node or 'none'}{reason}, wanted {wanted}")
+    overlaid = _overlaid(seen.pod, expect.changes)
+    if overlaid != seen.pod:
+        lines = difflib.unified_diff(to_yaml(overlaid).splitlines(), to_yaml(seen.pod).splitlines(), lineterm="", n=2)
+        shown = ["⋮" if line.startswith("@@") else line for line in list(lines)[2:]]
+        found.append("\n".join(["pod: - wanted, + seen", *shown]))
+    return found
+
+
+def _overlaid(seen: Any, wanted: Any) -> Any:
+    """`seen` with what is wanted in its place; equal where it is as wanted."""
+    if isinstance(seen, dict) and isinstance(wanted, dict):
+        made = dict(seen)
+        for key, value in wanted.items():
+            if value is None:
+                made.pop(key, None)
+            else:
+                made[key] = _overlaid(seen.get(key), value)
+        return made
+    if isinstance(seen, list) and isinstance(wanted, list) and len(seen) == len(wanted):
+        return [_overlaid(one, other) for one, other in zip(seen, wanted, strict=True)]
+    return wanted
