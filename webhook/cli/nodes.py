@@ -11,7 +11,7 @@ from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.kinds import ENGINE
-from webhook.cli.cluster.report import has_gpu_labels, report
+from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.options import Format
 from webhook.cli.printing import bar, document, table
 from webhook.cli.reading import policy_of, snapshot_of
@@ -49,10 +49,11 @@ def nodes(
             near = nearest(missed, list(snapshot.nodes))
             raise BadInput(f"no node {quoted(missed)}{f'; did you mean {near}?' if near else ''}")
         matches = selector(labels)
-        known = {n: obj for n, obj in sorted(snapshot.nodes.items()) if matches(obj["metadata"].get("labels") or {})}
-        found = report(snapshot, policy_of(policy, snapshot), [n for n in name or known if n in known])
-        if not name:
-            found = [each for each in found if each["gpus"] or has_gpu_labels(snapshot.nodes[each["name"]])]
+        rules = policy_of(policy, snapshot)
+        wanted = name or gpu_nodes(snapshot, rules)
+        found = report(
+            snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
+        )
         if not document(found, output):
             _print(found, wide=output is Format.wide)
         if not watch:
