@@ -210,6 +210,14 @@ _pod(
     lambda: pod([container(securityContext={"capabilities": {"add": ["SYS_ADMIN"] * 100_000}})]),
 )
 _pod("100,000 scheduling gates", lambda: pod(schedulingGates=[{"name": "a"}] * 100_000))
+_pod(
+    "2 MB of arguments about parallelism",
+    lambda: pod([container(args=["--tp " * 2_000])] * 200),
+)
+_pod(
+    "900 names of resources that are almost a GPU's",
+    lambda: pod([container(resources={"limits": {f"nvidia.com/gp{number}": "1" for number in range(900)}})]),
+)
 _pod("50,000 host paths", lambda: pod(volumes=_named(50_000, hostPath={"path": "/dev"})))
 
 

@@ -105,7 +105,7 @@ def main() -> None:
         "nodes": lambda s: nodes.report(s, policy, sorted(s.nodes)),
         "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
         "explain POD": lambda s: explain.existing(s, policy, "team-0", "pod-0"),
-        "doctor": lambda s: [list(check(s, policy)) for _, check in checks.CHECKS],
+        "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],
         "audit -A": lambda s: audit.audited(s, policy, None, everywhere=True),
         "balance -A": lambda s: balance.balanced(s, policy, None),
         "simulate, 100 pods": simulated,

@@ -34,7 +34,7 @@ from webhook.server.process import Recorder
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
 
-_MOST_SECONDS, _MOST_MEMORY = 1.0, 300.0
+_MAX_SECONDS, _MAX_MEMORY = 1.0, 300.0
 _MEBI = 1 << 20
 
 
@@ -131,10 +131,10 @@ def main() -> int:
             table.add_row(name, f"over {options.patience}", "", "", "")
             bad += 1
             continue
-        bad += cost.seconds > _MOST_SECONDS or cost.peak > _MOST_MEMORY
+        bad += cost.seconds > _MAX_SECONDS or cost.peak > _MAX_MEMORY
         table.add_row(name, f"{cost.seconds:.2f}", f"{cost.peak:.0f}", f"{cost.left:.1f}", cost.answers)
     out.print(table)
-    out.print(f"{len(names)} bodies, {bad} cost more than {_MOST_SECONDS:.0f} s or {_MOST_MEMORY:.0f} MiB")
+    out.print(f"{len(names)} bodies, {bad} cost more than {_MAX_SECONDS:.0f} s or {_MAX_MEMORY:.0f} MiB")
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         plain = {name: cost and cost._asdict() for name, cost in measured.items()}

@@ -98,7 +98,7 @@ class Ranking:
             demand, shape = self.demands[number], self.shapes[number]
             scored = self.strategy(self.columns, rows, demand, self.view)
             if self.several:
-                scored = scored - taken_off(self.columns, rows, demand, self.gpu if shape.gpus else None)
+                scored = scored - taken_off(self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True)
             score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)
         return score

@@ -18,7 +18,7 @@ import pytest
 from bench.bodies import BODIES, Body, config_map, container, pod, review
 from tests.served import Server
 from webhook.cluster.pods import counted_demand
-from webhook.server.http import LARGEST_BODY
+from webhook.server.http import MAX_BODY_BYTES
 
 _MOST_CALLS = 400_000
 """Five times what the slowest of these bodies makes, and half a second of one core."""
@@ -47,7 +47,7 @@ def counted() -> Iterator[Calls]:
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_whatever_the_body_it_is_answered_with_a_bounded_number_of_calls(body: Body) -> None:
     text = body.make()
-    assert len(text) <= LARGEST_BODY
+    assert len(text) <= MAX_BODY_BYTES
     server = Server()
     for hook in body.hooks:
         with counted() as calls:

@@ -124,3 +124,18 @@ def _sorted_out(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, .
 def matches(pattern: str, text: str) -> bool:
     """Exact, or a prefix where `pattern` ends in `*`. Deliberately no regular expression."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """ "400 CPUs", "64Gi memory", "4 rdma/hca", of an amount as placement counts it: thousandths of a CPU, bytes, pieces."""
+    noun = {"cpu": "CPU" if amount == 1000 else "CPUs", "ephemeral-storage": "ephemeral storage"}.get(
+        resource, bare(resource)
+    )
+    return f"{amount_number(resource, amount)} {noun}"
+
+
+def amount_number(resource: str, amount: int) -> str:
+    """ "400", "64Gi", "4"."""
+    if resource == "cpu":
+        return f"{amount / 1000:g}"
+    return f"{round(amount / (1 << 30), 1):g}Gi" if resource in ("memory", "ephemeral-storage") else str(amount)

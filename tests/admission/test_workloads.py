@@ -294,3 +294,32 @@ def test_where_no_spread_is_added_a_workload_is_told_how_far_it_is_scaled(kind: 
     obj = {**deployment(replicas=1), "kind": kind}
     (told,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
     assert told.startswith(FORETOLD)
+
+
+# --- How many pods there will be --------------------------------------------------------------------------------------
+
+
+def pytorch_job(**replicas: int) -> Json:
+    template = deployment()["spec"]["template"]
+    specs = {name: {"replicas": count, "template": deepcopy(template)} for name, count in replicas.items()}
+    return {"kind": "PyTorchJob", "metadata": {"name": "tune"}, "spec": {"pytorchReplicaSpecs": specs}}
+
+
+def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
+    tune = asked(pytorch_job(Master=1, Worker=3), group="kubeflow.org", name="tune")
+    assert validated(tune, policy()).gang == ("team-a/PyTorchJob/tune", 4)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(asked(deployment({"limits": {"cpu": "1"}})), id="no GPU"),
+        pytest.param(asked(deployment(THIEF), deployment()), id="an update"),
+        pytest.param(
+            asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),
+            id="one that another workload made",
+        ),
+    ],
+)
+def test_others_are_not_counted(request_: Request) -> None:
+    assert validated(request_, policy()).gang is None

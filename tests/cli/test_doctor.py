@@ -119,8 +119,8 @@ def test_what_may_not_be_read_is_unknown(tmp_path: Path) -> None:
     file = tmp_path / "plain.json"
     file.write_text(json.dumps({"kind": "List", "items": objects}))
     found = {each["check"]: each for each in json.loads(call("doctor", "--cluster", file, "-o", "json").stdout)}
-    assert found["network"]["state"] == "unknown"
-    assert found["network"]["text"] == f"{file} has no networkpolicies"
+    assert found["networkPolicy"]["state"] == "unknown"
+    assert found["networkPolicy"]["text"] == f"{file} has no networkpolicies"
 
 
 def _hook(objects: Objects, kind: str) -> dict[str, Any]:

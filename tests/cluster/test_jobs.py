@@ -58,6 +58,26 @@ def test_a_job_that_is_scaled_has_another_size() -> None:
     assert of.jobs.pods("uid-train") == 6
 
 
+def test_a_job_without_a_uid_as_a_file_may_have_it_tells_nothing() -> None:
+    nameless = job(parallelism=4)
+    del nameless["metadata"]["uid"]
+    of = with_jobs(nameless)
+    assert (of.jobs.pods(""), of.jobs.pods("None")) == (0, 0)
+
+
+def test_a_workload_of_another_kind_is_known_from_when_it_was_admitted() -> None:
+    jobs = state().jobs
+    jobs.admitted("team-a/PyTorchJob/tune", 3)
+    assert (jobs.pods("uid", "team-a/PyTorchJob/tune"), jobs.pods("uid", "team-a/PyTorchJob/other")) == (3, 0)
+
+
+def test_only_the_last_of_those_are_kept() -> None:
+    jobs = state().jobs
+    for number in range(2000):
+        jobs.admitted(f"team-a/PyTorchJob/{number}", 3)
+    assert (jobs.pods("", "team-a/PyTorchJob/1999"), jobs.pods("", "team-a/PyTorchJob/0")) == (3, 0)
+
+
 def of_set(name: str, part: str, replicas: str | None, **spec: Any) -> dict[str, Any]:
     labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/replicatedjob-name": part}
     if replicas is not None:

@@ -94,7 +94,7 @@ async def _remove(team: Team) -> None:
         await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
 
 
-def test_whoever_applies_a_workload_is_told_how_far_it_is_scaled_until_it_is_spread_or_scaled_no_more(
+def test_the_warning_about_a_scaled_workload_ends_when_it_is_spread_or_not_scaled(
     team: Team,
 ) -> None:
     one = deployment("chat")

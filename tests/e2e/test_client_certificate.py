@@ -80,7 +80,7 @@ async def test_the_api_server_is_heard_and_nobody_else(asked: tuple[ControlPlane
 
 
 @pytest.mark.parametrize("attack", ["1,100 silent connections", "1,100 connections without a handshake"])
-async def test_who_has_the_certificate_is_not_turned_away_for_those_who_have_none(
+async def test_clients_with_a_certificate_are_served_while_others_attack(
     asked: tuple[ControlPlane, Installed], attack: str
 ) -> None:
     """The same address as the API server's: nothing but the certificate tells them apart."""

@@ -105,7 +105,7 @@ async def test_nobody_waits_for_cpus_that_others_have_taken(api: Api, team: Make
     assert ["skipped", "no node has as much free now"] in [units(one)["cpuPerGpu"] for one in found]
 
 
-async def test_what_a_limit_range_fills_in_stands(api: Api, team: MakeTeam) -> None:
+async def test_values_of_a_limit_range_are_kept(api: Api, team: MakeTeam) -> None:
     fed = await team()
     limits = {"type": "Container", "max": {"cpu": "2"}, "defaultRequest": {"cpu": "500m"}}
     await api.create(named("LimitRange", limits=[limits]), fed)
@@ -179,7 +179,7 @@ async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_count
         ),
     ],
 )
-async def test_what_judges_a_pod_after_us_by_its_requests_may_refuse_it(
+async def test_admission_plugins_that_count_requests_may_refuse_a_filled_in_pod(
     rules: Json, words: str, api: Api, team: MakeTeam, namespace: str
 ) -> None:
     """The price of filling in, as the injector says: without us these pods come in."""

@@ -158,7 +158,7 @@ def everything_injected(found: Json) -> bool:
     return (
         resources["requests"] == resources["limits"] == {"nvidia.com/gpu": "1"}
         and "nvidia.com/gpu" in {toleration["key"] for toleration in spec["tolerations"]}
-        and spec["priorityClassName"] == "gpu-inference"
+        and spec["priorityClassName"] == "gpu-service"
         and [c["topologyKey"] for c in spec["topologySpreadConstraints"]][:1] == ["kubernetes.io/hostname"]
         and preferred_nodes(found) == [ranked[0] for ranked in decision(found)["nodes"]]
     )

@@ -61,7 +61,7 @@ def env(**variables: str) -> Json:
 # --- The commonest mistakes, word by word -----------------------------------------------------------------------------
 
 LIMIT = "spec.containers[0].resources.limits[nvidia.com/gpu]"
-CLASSES = "gpu-development, gpu-inference, gpu-training"
+CLASSES = "gpu-development, gpu-inference, gpu-service, gpu-training"
 MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
     "half a GPU": (
         trainer("0.5"),
@@ -154,7 +154,7 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
 
 
 @pytest.mark.parametrize(("pod", "hook", "told"), MISTAKES.values(), ids=MISTAKES)
-async def test_what_a_user_reads(pod: Json, hook: str, told: list[str], api: Api, sides: Sides) -> None:
+async def test_the_refusal_that_a_user_reads(pod: Json, hook: str, told: list[str], api: Api, sides: Sides) -> None:
     message = await words(api, pod, sides.ours)
     message = re.sub(r"\(policy [0-9a-f]{12}\)", "(policy)", message.replace(sides.ours, "NAMESPACE"))
     head = f'admission webhook "{hook}.gpu-admission.io" denied the request: pod "trainer": '
@@ -231,7 +231,7 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
 
 
 @pytest.mark.parametrize(("pod", "warnings"), WARNED.values(), ids=WARNED)
-async def test_what_a_user_is_warned_of(pod: Json, warnings: list[str], api: Api, sides: Sides) -> None:
+async def test_the_warnings_that_a_user_gets(pod: Json, warnings: list[str], api: Api, sides: Sides) -> None:
     assert list((await tried(api, pod, sides.ours)).warnings) == warnings
 
 

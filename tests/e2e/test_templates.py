@@ -174,7 +174,7 @@ def test_the_replica_set_of_a_deployment_is_not_judged_again(terminal: Terminal)
 # --- warn -------------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_pod_hook_would_refuse_is_said_at_kubectl_apply(terminal: Terminal) -> None:
+def test_kubectl_apply_is_told_what_the_pod_hook_would_refuse(terminal: Terminal) -> None:
     said = terminal.apply("warn", deployment("thief", 0, **THIEF))
     assert said.out == "deployment.apps/thief created"
     assert said.lines == [
@@ -190,7 +190,8 @@ def test_a_priority_class_that_is_spelt_otherwise_is_seen_in_the_template(termin
     said = terminal.apply("warn", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
     assert said.lines == [
         'Warning: priorityClass: its pods will be refused: priorityClassName "gpu-trainin". Write gpu-training if that is '
-        "meant, or remove the line. Wanted a PriorityClass of this cluster: gpu-development, gpu-inference, gpu-training."
+        "meant, or remove the line. Wanted a PriorityClass of this cluster: gpu-development, gpu-inference, gpu-service, "
+        "gpu-training."
     ]
     said = terminal.apply("deny", deployment("urgent", 0, priorityClassName="gpu-trainin", **GOOD))
     assert "Write gpu-training if that is meant, or remove the line. [priorityClass]" in said.err
@@ -228,7 +229,7 @@ def test_a_request_without_a_limit_is_mended_under_fix_and_applying_it_again_cha
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_not_about_gpus_the_api_server_refuses_in_its_own_words(terminal: Terminal, mode: str) -> None:
+def test_errors_that_are_not_about_gpus_are_left_to_the_api_server(terminal: Terminal, mode: str) -> None:
     said = terminal.apply(mode, deployment("patch", **container({GPU: "1"}, image=None)))
     assert said == ("", f'The Deployment "patch" is invalid: {PATH}.image: Required value')
 

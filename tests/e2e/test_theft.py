@@ -491,5 +491,5 @@ def test_security_md_lists_what_is_refused_and_by_which_rule() -> None:
     assert table("What is refused") == {v.group or v.what: v.rule for v in VECTORS if v.rule}
 
 
-def test_security_md_lists_what_is_out_of_reach() -> None:
+def test_security_md_lists_the_limits_of_the_protection() -> None:
     assert set(table("What is out of reach")) == {cell.values[0].out for cell in CELLS} - {""}

@@ -1,4 +1,4 @@
-"""The client: who it says it is, how it fails, and when it asks for its access again.
+"""The client: its credentials, its errors, and when it reads its credentials again.
 
 Covers feeds.access.
 """
@@ -25,7 +25,7 @@ CA = make_ca(NOW).certificate.decode()
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-async def test_what_is_written_comes_back_with_a_new_version() -> None:
+async def test_a_written_object_comes_back_with_a_new_version() -> None:
     async with fake_api() as fake, client_of(fake) as api:
         fake.put(NODES, "a")
         found = await api.get(f"{NODES}/a")

@@ -146,7 +146,7 @@ async def test_nobody_listening_is_an_error() -> None:
             await source.poll(Utilisation(source._settings))
 
 
-async def test_the_node_is_the_one_that_the_pod_runs_on_whatever_the_page_says() -> None:
+async def test_the_node_is_that_of_the_exporters_pod_and_not_what_its_page_says() -> None:
     async with exporters(page(BUSY), page(IDLE)) as source:
         into = Utilisation(source._settings)
         await source.poll(into)

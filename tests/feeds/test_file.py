@@ -1,4 +1,4 @@
-"""A file as the cluster: every form that kubectl prints, and what is wrong with the others."""
+"""A file as the cluster: every form that kubectl prints, and the errors for other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop: it never ends by an error, waits longer after each failure, and takes back what grows stale.
+"""The loop: no error ends it, it waits longer after each failure, and it takes back stale numbers.
 
 Covers feeds.gpu_source.
 """
@@ -112,7 +112,7 @@ async def test_replicas_that_start_together_drift_apart() -> None:
     assert world.pauses == [27, 27, 0.5]
 
 
-async def test_what_grows_stale_while_nothing_answers_is_taken_back() -> None:
+async def test_stale_numbers_are_taken_back_while_the_source_does_not_answer() -> None:
     world = World(10.0, *[FAILED] * 12)
     await world.play()
     assert [(name, use.measured) for name, use in world.told] == [("a", 1), ("a", 0)]

@@ -1,4 +1,4 @@
-"""What sources of GPU metrics send, and what is read of it. First what must be ignored.
+"""Parsing the answers of GPU metrics sources. First what must be ignored.
 
 Covers feeds.exporters.
 """
@@ -68,7 +68,7 @@ def read(page: str, node: str = "a") -> Utilisation:
         pytest.param('DCGM_FI_DEV_XID_ERRORS{UUID="x"} NaN\n', {"not a number": 1}, id="an Xid that is NaN"),
     ],
 )  # fmt: skip
-def test_what_is_no_sample_of_a_gpu_is_counted_and_changes_nothing(page: str, ignored: dict[str, int]) -> None:
+def test_a_sample_without_a_gpu_is_counted_and_changes_nothing(page: str, ignored: dict[str, int]) -> None:
     into = read(page)
     assert into.ignored == ignored
     assert into.node("a") == UNKNOWN
@@ -153,7 +153,7 @@ def test_the_node_of_a_series_is_found_by_its_labels(labels: dict[str, Any], nod
         pytest.param({"metric": {}, "value": [1, "1" * 100]}, id="an endless number"),
     ],
 )
-def test_what_is_no_sample_is_none(element: Any) -> None:
+def test_an_element_that_is_no_sample_is_left_out(element: Any) -> None:
     assert series(element) is None
 
 
@@ -227,7 +227,7 @@ def test_an_answer_is_parsed_in_parts() -> None:
         ),
     ],
 )
-def test_an_answer_that_is_none_is_refused_whole(body: bytes, says: str) -> None:
+def test_a_wrong_answer_is_refused_as_a_whole(body: bytes, says: str) -> None:
     for size in (7, 10_000):
         with pytest.raises(SourceFailed) as error:
             in_parts(body, size)
@@ -271,7 +271,7 @@ def pod(
         pytest.param({}, id="an empty object"),
     ],
 )
-def test_what_is_no_running_exporter_is_not_asked(found: dict[str, Any]) -> None:
+def test_a_pod_that_is_no_running_exporter_is_not_scraped(found: dict[str, Any]) -> None:
     exporters = Exporters(SETTINGS.dcgm)
     exporters.seen(found)
     assert list(exporters) == []

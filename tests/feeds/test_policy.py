@@ -182,7 +182,7 @@ async def test_an_event_that_cannot_be_written_costs_nothing() -> None:
         await it.until(lambda: it.shadow is True)
 
 
-async def test_what_stands_in_another_config_map_is_not_looked_at() -> None:
+async def test_other_config_maps_are_not_read() -> None:
     async with scene() as it:
         await it.until(lambda: it.shadow is False)
         it.api.put(MAPS, "another", metadata=META, data={"policy.yaml": OTHER})

@@ -1,4 +1,4 @@
-"""The loop against an API server that fails in every way it can: what we have must become equal to what it has.
+"""The loop against an API server that fails in every way it can: afterwards our objects must equal its objects.
 
 Covers feeds.tasks.
 """
@@ -99,7 +99,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks_module, "MAX_PAUSE", 0.05)
 
 
-async def test_what_is_listed_and_what_changes_is_mirrored() -> None:
+async def test_listed_and_changed_objects_are_mirrored() -> None:
     async with scene() as it:
         await it.agreed()
         it.api.put(NODES, "n9")

@@ -189,3 +189,20 @@ def test_what_the_pod_says_counts_before_what_its_job_says() -> None:
     metadata = {"name": "train", "namespace": "team-a", "uid": "gang"}
     of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 9}}], 0)
     assert run(of, member("one", 4, size=2)) in ("1a", "1b")
+
+
+def test_a_gang_that_asks_for_a_resource_on_no_node_is_left_without_a_node_and_nothing_fails() -> None:
+    of = racks(8, 8)
+    made = member("a", size=4)
+    for part in made["spec"]["containers"][0]["resources"].values():
+        part["vpc.amazonaws.com/efa"] = "1"
+    placement = placer(of).place(made, of.view(0), DEFAULTS, "pack", GPUS)
+    assert (placement.nodes, placement.reason) == ((), "no node fits")
+
+
+def test_a_workload_of_another_kind_is_known_by_what_was_said_when_it_was_made() -> None:
+    of = state(
+        [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
+    )
+    of.jobs.admitted("team-a/PyTorchJob/gang", 2)
+    assert {run(of, member("one", kind="PyTorchJob")), run(of, member("two", kind="PyTorchJob"))} == {"c", "d"}

@@ -337,7 +337,7 @@ def test_apart_leaves_empty_nodes_alone_where_others_are_as_far_from_its_peers()
     of = state([node("a"), node("b"), node("c")], [pod("x", 4, on="b"), pod("y", 5, on="c")])
     made = pod("p", 2, owner="o")
     assert names(placed(of, made, "spread"))[0] == "a"
-    assert names(placed(of, made, "apart")) == names(placed(of, made, "pack")) == ["c", "a", "b"]
+    assert names(placed(of, made, "apart")) == names(placed(of, made, "pack")) == ["c", "b", "a"]
     of.pod_seen(pod("z", 1, on="c", owner="o"), 0)
     assert names(placed(of, made, "apart"))[-1] == "c", "but not where a replica is"
 
@@ -369,7 +369,6 @@ def test_nodes_that_gpu_metrics_advise_against_come_last(strategy: str) -> None:
     of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1, known=8))
     placement = placed(of, pod("p", owner="o"), strategy)
     assert names(placement)[-1] == "a"
-    assert placement.nodes[-1].score > -1000
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["before the first choice", "after it"])

@@ -94,7 +94,8 @@ TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
 )
 def test_whether_a_pod_goes_to_slots_or_nowhere(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
     of = state(nodes)
-    assert placer(of).only_shared(made, of.view(0), DEFAULTS, GPUS) is only
+    causes = [obstacle.cause for obstacle in placer(of).obstacles(made, of.view(0), DEFAULTS, GPUS)]
+    assert ("shared" in causes) is only
 
 
 def test_a_whole_node_is_one_whose_gpus_nobody_shares() -> None:

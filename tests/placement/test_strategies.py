@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.node_table import Columns, Demand, Popular, View
+from webhook.cluster.node_table import LAST, Columns, Demand, Popular, View
 from webhook.placement import fragmentation
 from webhook.placement.fragmentation import outlook
 from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
@@ -77,12 +77,30 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
             id="a whole node is kept for large pods not yet seen",
         ),
         pytest.param([(5, 60, 480, 0), (4, 48, 384, 0)], demand(), HALVES, 0, id="half a node is kept for its half"),
+        *[
+            pytest.param(
+                [(8, 96, 768, 0), (left, 48, 384, 0)],
+                demand(gpus),
+                seen,
+                1,
+                id=f"{gpus} of {left} before a whole node",
+            )
+            for left in range(1, 8)
+            for gpus in range(1, left + 1)
+            for seen in (
+                ONES,
+                LARGE,
+                HALVES,
+                popular((demand(left), 1.0)),
+                popular((demand(), 0.1), (demand(left), 0.9)),
+            )
+        ],
         pytest.param([(3, 40, 200, 0), (2, 40, 200, 0)], demand(2), ONES, 1, id="a node filled exactly before a rest"),
         pytest.param(
-            [(8, 96, 768, 0), (2, 20, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"
+            [(8, 96, 768, 0), (2, 16, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"
         ),
         pytest.param(
-            [(8, 96, 768, 0), (2, 60, 64, 0)], demand(1, 1, 40), ONES, 0, id="no GPU is left with too little memory"
+            [(7, 90, 768, 0), (2, 60, 64, 0)], demand(1, 1, 40), ONES, 0, id="no GPU is left with too little memory"
         ),
         pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), PINNED, 1, id="a sought-after model is spared"),
         pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no model is spared for nobody"),
@@ -229,7 +247,9 @@ def test_with_no_history_pack_is_best_fit(of: list[Node], gpus: int) -> None:
     wanted = demand(gpus)
     score = Pack()(made, slice(0, made.rows), wanted, View(1, (GPU,)))
     left = [free - gpus + (cores - 8) / 16 for free, cores, _, _ in of]
-    assert -64 * score == pytest.approx(np.array(left), abs=1e-5)
+    broken = np.array([free == 8 > gpus for free, *_ in of])
+    fits = np.array([cores >= 8 for _, cores, *_ in of])
+    assert -64 * (score + LAST * broken)[fits] == pytest.approx(np.array(left)[fits], abs=1e-5)
 
 
 @given(nodes, views)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
-from webhook.cluster.node_table import Columns, Demand, Popular, View
+from webhook.cluster.node_table import Columns, Demand, View
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
@@ -94,7 +94,7 @@ def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_
     assert (on.count("a"), on.count("b")) == (4, 4)
 
 
-# --- how much a whole node is worth to pods that were not seen --------------------------------------------------------
+# --- which they are ---------------------------------------------------------------------------------------------------
 
 
 def columns(capacity: int = 8) -> Columns:
@@ -105,43 +105,15 @@ def columns(capacity: int = 8) -> Columns:
     return made
 
 
-def view(**shares: float) -> View:
-    """`n4=0.5`: half of the pods seen lately asked for four GPUs."""
-    found = [Popular(Demand(((GPU, int(name[1:])),)), None, share) for name, share in shares.items()]
-    return View(1, (GPU,), tuple(found))
-
-
-@pytest.mark.parametrize(
-    ("seen", "expected"),
-    [
-        pytest.param({}, 0, id="nothing was seen"),
-        pytest.param({"n1": 1.0}, 0, id="all are alike: no node is spared for any"),
-        pytest.param({"n1": 0.9, "n8": 0.1}, 0, id="large pods were seen"),
-        pytest.param({"n1": 0.5, "n4": 0.4, "n5": 0.1}, 0, id="more than half of a node is large"),
-        pytest.param({"n1": 0.8, "n4": 0.2}, 0.5, id="half of the GPUs for pods of half a node"),
-        pytest.param({"n1": 0.5, "n2": 0.5}, 1 / 3, id="two thirds for pods of a quarter"),
-        pytest.param({"n4": 1.0}, 0, id="pods of half a node alone leave none to break for smaller ones"),
-    ],
-)
-def test_breaking_a_whole_node_costs_where_no_large_pod_was_seen(seen: dict[str, float], expected: float) -> None:
-    assert Whole(columns(), view(**seen), GPU).unseen == pytest.approx(expected)
-
-
-def test_what_is_asked_for_seldom_is_as_good_as_unseen() -> None:
-    assert Whole(columns(), view(n1=0.9, n2=0.095, n8=0.005), GPU).unseen > 0
-
-
-def test_the_oftener_large_pods_were_seen_the_less_it_costs_until_it_costs_nothing() -> None:
-    costs = [
-        Whole(columns(), view(n1=0.9 - share, n2=0.1, n8=share), GPU).unseen for share in (0.007, 0.009, 0.011, 0.02)
-    ]
-    assert costs == sorted(costs, reverse=True)
-    assert len(set(costs)) == 4
-    assert costs[-1] == 0
+def test_shared_gpus_make_no_whole_node() -> None:
+    of = columns()
+    of.capacity[GPU][:10] = of.free[GPU][:10] = 32
+    of.sharing[:10] = 4
+    assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
 
 
 def test_only_the_resources_that_a_pod_asks_for_count() -> None:
-    of, seen = columns(), view(n1=1.0)
+    of, seen = columns(), View(1, (GPU,))
     assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
     (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
     assert whole_nodes(of, seen, Demand(((GPU, 2),))) == [found], "made once for a view"
@@ -152,8 +124,8 @@ changes = st.lists(st.lists(st.tuples(st.integers(0, 39), st.integers(-1, 8)), m
 
 @given(changes, st.booleans())
 def test_what_is_counted_change_by_change_is_as_counted_afresh(made: list[list[tuple[int, int]]], grow: bool) -> None:
-    of, seen = columns(), view(n1=1.0)
-    kept = Whole(of, seen, GPU)
+    of = columns()
+    kept = Whole(of, GPU)
     for number, batch in enumerate(made):
         if grow and number == 1:
             of.grow()

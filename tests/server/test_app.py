@@ -154,7 +154,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "message"), WRONG)
-async def test_what_cannot_be_served_is_said_before_anything_listens(given: dict[str, Any], message: str) -> None:
+async def test_wrong_settings_are_reported_before_a_port_is_opened(given: dict[str, Any], message: str) -> None:
     with pytest.raises(GpuAdmissionError) as caught:
         await run(ServeSettings(port=0, ops_port=0, **given))
     assert message in str(caught.value)
@@ -310,7 +310,7 @@ async def until_ready_says(url: str, wanted: str) -> None:
 # --- settings -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_environment_says_what_the_command_line_does_not() -> None:
+def test_the_environment_gives_what_the_command_line_leaves_out() -> None:
     given = ServeSettings(port=0, policy=None)
     found = given.completed(
         {"GPU_ADMISSION_PORT": "1", "GPU_ADMISSION_POLICY": "x", "GPU_ADMISSION_DRAIN_SECONDS": "3"}

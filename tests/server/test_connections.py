@@ -1,4 +1,4 @@
-"""Who goes when there are too many connections."""
+"""Which connection is closed when there are too many."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_of_several_peers_the_one_with_most_loses_one() -> None:
     assert room.gone == ["stranger 0", "stranger 1"]
 
 
-def test_then_the_longest_idle_and_never_one_that_is_busy() -> None:
+def test_after_them_the_longest_idle_goes_and_never_a_busy_one() -> None:
     room = Room(3)
     room.came("busy", "a", Stage.BUSY)
     for i in range(4):
@@ -56,7 +56,7 @@ def test_where_all_are_busy_the_new_one_goes() -> None:
     assert len(room.all) == 2
 
 
-def test_who_asks_again_is_the_youngest() -> None:
+def test_a_connection_with_a_new_request_counts_as_the_youngest() -> None:
     room = Room(2)
     room.came("first", "a", Stage.IDLE)
     room.came("second", "a", Stage.IDLE)
@@ -65,7 +65,7 @@ def test_who_asks_again_is_the_youngest() -> None:
     assert room.gone == ["second"]
 
 
-def test_what_was_removed_stays_removed() -> None:
+def test_a_removed_connection_does_not_come_back() -> None:
     room = Room(2)
     room.came("a", "a")
     room.all.remove(room.named["a"])

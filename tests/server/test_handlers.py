@@ -1,4 +1,4 @@
-"""From bytes to bytes, with a real state behind: what is answered."""
+"""The answer to each review, from bytes to bytes, with a real cluster state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         ],
         affinity={"nodeAffinity": {}},
     )
-    assert [t["preference"]["matchFields"][0]["values"] for t in terms] == [["gpu-a1"], ["gpu-a2"], ["gpu-b1"]]
+    assert [t["preference"]["matchFields"][0]["values"] for t in terms] == [["gpu-b1"], ["gpu-a1"], ["gpu-a2"]]
     assert [t["weight"] for t in terms] == [*WEIGHTS[:3]]
     assert orjson.loads(record) == {
         "policy": POLICY.hash,
@@ -62,7 +62,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
             "nodeAffinity": ["preferred", 3],
         },
         "strategy": "apart",
-        "nodes": [["gpu-a1", 8, 0, -0.203], ["gpu-a2", 8, 0, -0.203], ["gpu-b1", 4, 0, -0.25]],
+        "nodes": [["gpu-b1", 4, 0, -0.25], ["gpu-a1", 8, 0, -1000.203], ["gpu-a2", 8, 0, -1000.203]],
         "of": 3,
         "by": ["allocation", "GPU metrics are off"],
         "asked": {GPU: 1},
@@ -75,7 +75,7 @@ def test_a_plain_gpu_pod_is_completed() -> None:
         "auditAnnotations": {"decision": record},
     }
     assert server.recorder.told == [("mutate", "patched")]
-    assert free(server.state, "gpu-a1") == 7, "the GPU is reserved"
+    assert free(server.state, "gpu-b1") == 3, "the GPU is reserved"
 
 
 NOT_OURS = [
@@ -97,7 +97,7 @@ NOT_OURS = [
 
 
 @pytest.mark.parametrize(("obj", "request_"), NOT_OURS)
-def test_what_is_not_ours_is_let_through_untouched(obj: Any, request_: dict[str, Any]) -> None:
+def test_requests_for_other_objects_are_allowed_unchanged(obj: Any, request_: dict[str, Any]) -> None:
     server = Server()
     before = facts(server.state)
     assert server.mutate(obj, **request_) == {"uid": "u-1", "allowed": True}

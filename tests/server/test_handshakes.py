@@ -14,7 +14,7 @@ def test_a_peer_may_begin_a_burst_of_handshakes_and_then_some_in_a_second() -> N
     assert rate.allows("b", NOW)
 
 
-def test_who_had_a_review_answered_begins_as_many_as_it_likes() -> None:
+def test_a_peer_whose_review_was_answered_has_no_limit_of_handshakes() -> None:
     rate = Rate()
     rate.answered("a", NOW)
     assert all(rate.allows("a", NOW) for _ in range(2 * BURST))

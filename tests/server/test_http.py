@@ -1,4 +1,4 @@
-"""The HTTP edge over real HTTPS: what is refused and how, what a stranger cannot exhaust, and how it ends.
+"""The HTTP edge over real HTTPS: refusals, limits for strangers, and the end of the server.
 
 Covers server.listener, server.protocol.
 """
@@ -73,7 +73,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("method", "path", "headers", "status", "message"), REFUSED)
-async def test_what_is_not_a_review_is_refused_with_what_was_seen_and_wanted(
+async def test_a_request_that_is_no_review_is_refused_with_what_was_seen_and_wanted(
     it: Running, *, method: str, path: str, headers: dict[str, str], status: int, message: str
 ) -> None:
     headers = {"Content-Type": "application/json", **headers}
@@ -81,6 +81,7 @@ async def test_what_is_not_a_review_is_refused_with_what_was_seen_and_wanted(
     async with https() as client, client.request(method, it.url + path, data=body, headers=headers) as answer:
         assert (answer.status, await answer.text()) == (status, message + "\n")
         assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.headers.get("Allow") == ("POST" if status == 405 else None)
     assert it.bodies == []
     assert it.count(f'http_refused_total{{code="{status}"}}') == 1
 
@@ -97,7 +98,7 @@ async def test_a_json_post_reaches_its_handler_byte_for_byte(
     assert it.bodies == [b'{"a": 1}']
 
 
-@pytest.mark.parametrize("size", [0, 1, 5_000, 200_000, 3 << 20, http.LARGEST_BODY])
+@pytest.mark.parametrize("size", [0, 1, 5_000, 200_000, 3 << 20, http.MAX_BODY_BYTES])
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
 async def test_a_body_of_any_allowed_size_arrives_whole(
     it: Running, client: aiohttp.ClientSession, size: int, chunked: bool
@@ -121,7 +122,7 @@ async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aio
 
 
 async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(it: Running) -> None:
-    found = await it.raw(post(length=http.LARGEST_BODY + 1))
+    found = await it.raw(post(length=http.MAX_BODY_BYTES + 1))
     assert found.startswith(b"HTTP/1.1 413 Request Entity Too Large")
     assert b"saw a body of 8388609 bytes, wanted at most 8388608" in found
 
@@ -140,7 +141,7 @@ async def test_an_endless_body_is_cut_off_in_bounded_memory(monkeypatch: pytest.
         assert it.bodies == []
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4 * http.LARGEST_BODY
+    assert peak < 4 * http.MAX_BODY_BYTES
 
 
 async def send_without_end(writer: asyncio.StreamWriter) -> None:
@@ -199,7 +200,7 @@ NOT_HTTP = [
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP)
-async def test_what_is_not_http_gets_a_400_and_is_counted_but_fills_no_log(it: Running, sent: bytes) -> None:
+async def test_bytes_that_are_no_http_get_a_400_are_counted_and_not_logged(it: Running, sent: bytes) -> None:
     assert re.match(rb"HTTP/1\.[01] 400 ", await it.raw(sent))
     assert it.count('http_refused_total{code="400"}') == 1
     assert it.log.getvalue() == b""
@@ -277,8 +278,8 @@ async def test_a_client_that_wants_to_close_is_closed(it: Running) -> None:
     assert b"\r\nConnection: close\r\n" in found
 
 
-async def test_who_sends_requests_ahead_of_answers_is_cut(it: Running) -> None:
-    """No API server does; and what comes in one piece could make work for hundreds."""
+async def test_a_connection_that_pipelines_requests_is_cut(it: Running) -> None:
+    """No API server pipelines, and one packet could bring hundreds of requests."""
     with suppress(ConnectionError):
         assert await it.raw((post() + b"{}") * 3) == b""
     assert len(it.bodies) <= 1
@@ -352,3 +353,4 @@ async def test_the_ops_port_serves_nothing_else(
 ) -> None:
     async with ops_running([]) as url, client.request(method, url + path) as answer:
         assert (answer.status, await answer.text()) == (status, message)
+        assert answer.headers.get("Allow") == ("GET" if status == 405 else None)

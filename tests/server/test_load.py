@@ -1,4 +1,4 @@
-"""What waits is bounded, and shared among peers: bytes that come slowly, and requests that are not decided."""
+"""Slow bodies and waiting requests are bounded, and the bounds are shared among peers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_peer_with_most_makes_room_and_of_its_own_the_first() -> None:
     assert held.dropped == ["dripping"]
 
 
-def test_from_the_same_address_who_has_only_begun_stays() -> None:
+def test_of_one_address_the_oldest_body_goes_first() -> None:
     held = Held(30 * MIB)
     for _ in range(3):
         held.begin("one", 8 * MIB, "stuck")
@@ -106,7 +106,7 @@ async def test_the_largest_is_taken_where_nothing_else_waits() -> None:
     assert await ask(Queue(limit=0.1, turn=1e-9), [("a", 0.001), ("a", 5.0)]) == (["a", "a"], [])
 
 
-async def test_peers_take_turns_whoever_came_first() -> None:
+async def test_peers_take_turns_in_any_order_of_arrival() -> None:
     decided, away = await ask(
         Queue(limit=0.5, turn=1e-9), [*[("stranger", 0.001)] * 400, *[("api server", 0.001)] * 50]
     )
@@ -114,7 +114,7 @@ async def test_peers_take_turns_whoever_came_first() -> None:
     assert max(i for i, peer in enumerate(decided) if peer == "api server") < 200
 
 
-async def test_who_has_most_waiting_makes_room() -> None:
+async def test_the_peer_with_most_requests_waiting_makes_room() -> None:
     decided, away = await ask(
         Queue(limit=0.5, turn=1e-9), [*[("stranger", 0.001)] * 600, *[("api server", 0.001)] * 200]
     )
@@ -157,5 +157,5 @@ async def test_in_each_turn_of_the_loop_only_so_much_is_decided() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10_000, 8 * MIB])
-def test_what_a_body_is_expected_to_take_grows_with_it(size: int) -> None:
+def test_the_expected_cost_of_a_body_grows_with_its_size(size: int) -> None:
     assert 0.0005 <= cost(size) <= 0.51

@@ -1,4 +1,4 @@
-"""Whatever strangers do to the port, the API server goes on: on a real HTTPS server, with answers counted.
+"""The API server is answered while strangers attack the port: on a real HTTPS server, with answers counted.
 
 The API server calls from 127.0.0.1. Strangers come from other addresses, or from its own, as behind a load balancer.
 
@@ -142,10 +142,10 @@ async def test_of_large_bodies_one_is_read_in_ten_seconds_and_others_are_answere
     async with running() as it, streams() as opened:
         for i in range(40):
             opened.append(stranger := await dial(it, addresses[i % len(addresses)]))
-            stranger[1].write(post(length=http.LARGEST_BODY) + b" " * 1000)
+            stranger[1].write(post(length=http.MAX_BODY_BYTES) + b" " * 1000)
         opened.append(ours := await dial(it))
         await until(lambda: it.count('shed_total{reason="large"}') == 39)
-        assert it.edge.bytes.total == http.LARGEST_BODY
+        assert it.edge.bytes.total == http.MAX_BODY_BYTES
         for _ in range(3):
             assert await asked(ours, b"{" + b" " * (1 << 20) + b"}") == 200
     await until(lambda: it.edge.bytes.total == 0)
@@ -176,7 +176,7 @@ async def test_chunked_bodies_of_any_pace_take_no_place_from_whole_ones(chunk: b
 
 
 @pytest.mark.parametrize("addresses", [WHERE[0], WHERE[1]])
-async def test_who_asks_more_than_can_be_decided_is_sent_away_and_the_api_server_is_not(addresses: list[str]) -> None:
+async def test_a_flood_of_reviews_is_refused_and_the_api_server_is_answered(addresses: list[str]) -> None:
     async with running(silent=60) as it, streams() as opened:
         it.edge.queue = Queue(limit=20 * 0.0006, turn=1e-9)  # twenty wait, one is decided in a turn
         strangers = [await dial(it, addresses[i % len(addresses)]) for i in range(200)]
@@ -191,7 +191,7 @@ async def test_who_asks_more_than_can_be_decided_is_sent_away_and_the_api_server
         assert it.count('shed_total{reason="work"}') == it.count('http_refused_total{code="503"}') > 250
 
 
-async def test_whoever_is_sent_away_is_told_when_to_come_again_and_keeps_the_connection() -> None:
+async def test_a_refused_request_gets_retry_after_and_keeps_its_connection() -> None:
     async with running() as it, streams() as opened:
         it.edge.queue = Queue(limit=1e-9, turn=1e-9)
         opened += [await dial(it) for _ in range(30)]
@@ -216,7 +216,7 @@ async def test_a_large_body_is_sent_away_before_it_is_read_where_it_would_not_be
         assert it.edge.bytes.total == 0
 
 
-async def test_answers_that_nobody_reads_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_answers_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_response, "SEND_SECONDS", 0.5)
     answer = b"x" * (9 << 20)
     async with running(lambda body: (200, answer if body == b"{large}" else ANSWER)) as it, streams() as opened:
@@ -235,7 +235,7 @@ async def test_answers_that_nobody_reads_are_bounded_in_bytes(monkeypatch: pytes
         assert await asked(ours, b"{large}") == 200
 
 
-async def test_who_dials_without_end_waits_for_its_handshakes_and_others_do_not(
+async def test_a_peer_with_endless_new_connections_waits_and_others_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(handshakes, "BURST", 20)
@@ -277,7 +277,7 @@ async def test_a_body_that_is_refused_is_not_read(monkeypatch: pytest.MonkeyPatc
         it.edge.queue.cost = 10.0  # as if so much were waiting
         opened.append(ours := await dial(it))
         reader, writer = ours
-        writer.write(post(length=http.LARGEST_BODY) + b" " * http.LARGEST_BODY)
+        writer.write(post(length=http.MAX_BODY_BYTES) + b" " * http.MAX_BODY_BYTES)
         assert (await reader.readline()).startswith(b"HTTP/1.1 503")
         with suppress(ConnectionError):
             await reader.read()
@@ -285,7 +285,7 @@ async def test_a_body_that_is_refused_is_not_read(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("addresses", WHERE)
-async def test_who_shows_no_certificate_is_refused_before_a_byte_is_parsed(addresses: list[str]) -> None:
+async def test_a_client_without_a_certificate_is_refused_before_a_byte_is_parsed(addresses: list[str]) -> None:
     """And who shows one is not the one that makes room, silent or not."""
     authority = trustme.CA()
     live = LiveContext(authority.cert_pem.bytes())

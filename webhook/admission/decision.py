@@ -46,6 +46,8 @@ class Decision:
     placement: Placement | None = None
     reservation: ReservationRequest | None = None
     """What is to be reserved on the first node of `placement`; None where this call chose none."""
+    gang: tuple[str, int] | None = None
+    """A workload that is created, as `cluster.jobs.workload_key` names it, and how many pods with GPUs it is to have."""
     outgrown: Outgrown | None = None
     """What an earlier call chose for the pod when it was smaller, and has reserved."""
     unknown_profile: bool = False

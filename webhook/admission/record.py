@@ -6,10 +6,11 @@ It stands in the annotation `gpu-admission.io/decision` and in the audit log:
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
      "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
-`nodes`: name, free GPUs, pods of the same owner, score; best first; where there are GPU metrics of the node also the free GPUs
-that are not busy, hot or sick, and the mean utilisation in percent. `by`: what GPUs were judged by, `["metrics",source,age in
-seconds]` or `["allocation",why no metrics]`. `of`: nodes looked at. `asked`: what the pod asked for then,
-CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
+`nodes`: name, free GPUs, pods of the same owner, score; best first. Where there are GPU metrics of a node also how many of the
+free GPUs are not busy, hot or sick, and the mean utilisation in percent. A score below -1000 is that of a node that comes after
+the others: a whole one that would be broken, or one that another replica fills. `of`: nodes looked at. `by`: what GPUs were
+judged by, `["metrics",source,age in seconds]` or `["allocation",why there are no metrics]`. `asked`: what the pod asked for
+then, CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
 """
 
 from __future__ import annotations

@@ -23,11 +23,12 @@ from webhook.admission.context import (
     refused,
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
+from webhook.cluster.jobs import workload_key
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context
 from webhook.kube import bounds
 from webhook.kube.json_patch import Edit, Operation
-from webhook.kube.pod import Pod, containers
+from webhook.kube.pod import Pod, containers, gpu_names
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -116,7 +117,16 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     if past and changed and all(review.exempts(template) for template in changed):
         return Decision("allowed", profile.name)
     deny = profile.settings.templates.mode == "deny"
-    return _judged(review, [] if past else changed, excessive(past), deny=deny)
+    decision = _judged(review, [] if past else changed, excessive(past), deny=deny)
+    return decision if past else replace(decision, gang=_gang(request, changed, policy))
+
+
+def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[str, int] | None:
+    """The workload and its pods with GPUs, where it is created and says how many: the pods do not say it themselves."""
+    counts = [template.replicas for template in created if gpu_names(template.pod, policy.gpus)]
+    if request.operation != "CREATE" or not counts or None in counts:
+        return None
+    return workload_key(request.namespace, request.kind, request.name), sum(filter(None, counts))
 
 
 def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:

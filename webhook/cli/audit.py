@@ -27,7 +27,7 @@ from webhook.placement.placer import Placer
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 
-_CHANGES: Final = frozenset(("filled", "filledLess", "added", "set", "neutral", "antiAffinity"))
+_CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))
 """Results of injectors that change the pod itself; a preferred node is none of its author's business."""
 _STYLES: Final = {"refused": "red", "warned": "yellow", "changed": "cyan", "unchanged": "green", "notRead": "red"}
 

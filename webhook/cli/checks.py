@@ -120,7 +120,7 @@ def _network(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _lacking(check: str, text: str, where: str) -> Result:
-    return Result(check, "warn", text, f"kubectl apply what manifests/{where} has")
+    return Result(check, "warn", text, f"install it: manifests/{where}")
 
 
 def _namespaces(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
@@ -144,7 +144,7 @@ def _namespaces(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     elif not unknown:
         yield Result("namespaces", "ok", f"{plural(len(opted), 'namespace')} opted in: {listed(sorted(opted))}")
     for entry in policy.file.classes:
-        if not any(matches_any(entry.namespaces, name) for name in chosen):
+        if entry.namespaces and not any(matches_any(entry.namespaces, name) for name in chosen):
             text = f"class {entry.name} is for namespaces {listed(entry.namespaces)}, and there is none"
             yield Result("classes", "warn", text, "mend `classes` in the policy")
 
@@ -235,15 +235,15 @@ def _decisions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         )
 
 
-CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Snapshot, Policy], Iterator[Result]]], ...]] = (
-    (("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"), _webhooks),
-    (("EndpointSlice",), _endpoints),
-    (("MutatingWebhookConfiguration",), _others),
-    (("ValidatingAdmissionPolicyBinding",), _guards),
-    (("NetworkPolicy",), _network),
-    (("Namespace",), _namespaces),
-    (("PriorityClass",), _priorities),
-    ((), _nodes),
-    ((), _decisions),
+CHECKS: Final[tuple[tuple[str, tuple[str, ...], Callable[[Snapshot, Policy], Iterator[Result]]], ...]] = (
+    ("webhooks", ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"), _webhooks),
+    ("endpoints", ("EndpointSlice",), _endpoints),
+    ("otherWebhooks", ("MutatingWebhookConfiguration",), _others),
+    ("guards", ("ValidatingAdmissionPolicyBinding",), _guards),
+    ("networkPolicy", ("NetworkPolicy",), _network),
+    ("namespaces", ("Namespace",), _namespaces),
+    ("priorityClasses", ("PriorityClass",), _priorities),
+    ("nodes", (), _nodes),
+    ("decisions", (), _decisions),
 )
-"""Each check, and the kinds that it cannot do without."""
+"""Each check with its name, and the kinds that it cannot do without."""

@@ -52,23 +52,22 @@ def doctor(
 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
     """Every check, in the order of the page."""
+    edit = f"kubectl -n {OUR_NAMESPACE} edit configmap {OUR_POLICY}"
     try:
         policy = policy_of(named, snapshot)
-        there = (OUR_NAMESPACE, OUR_POLICY) in snapshot.named("ConfigMap")
-        said = (
-            f"good, hash {policy.hash}" if there or named else "there is no ConfigMap: the shipped policy is in force"
-        )
-        yield Result(
-            "policy", "ok" if there or named else "warn", said, "" if there or named else "kubectl apply -k manifests/"
-        )
+        if named or (OUR_NAMESPACE, OUR_POLICY) in snapshot.named("ConfigMap"):
+            yield Result("policy", "ok", f"good, hash {policy.hash}")
+        elif "ConfigMap" in snapshot.missing:
+            yield Result("policy", "unknown", f"{snapshot.missing['ConfigMap']}; checked is the shipped one")
+        else:
+            text = "there is no ConfigMap: the shipped policy is in force"
+            yield Result("policy", "warn", text, "kubectl apply -k manifests/")
     except PolicyError as error:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
-        yield Result(
-            "policy", "broken", text, f"kubectl -n {OUR_NAMESPACE} edit configmap {OUR_POLICY}, then gpu-admission lint"
-        )
+        yield Result("policy", "broken", text, f"{edit}, then gpu-admission lint")
         policy = load_policy()
-    for reads, check in CHECKS:
+    for name, reads, check in CHECKS:
         if kind := next((kind for kind in reads if kind in snapshot.missing), None):
-            yield Result(check.__name__.lstrip("_"), "unknown", snapshot.missing[kind])
+            yield Result(name, "unknown", snapshot.missing[kind])
         else:
             yield from check(snapshot, policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -16,12 +15,11 @@ from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
-from webhook.cli.printing import document, show, table
+from webhook.cli.printing import diff, document, show, table
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
-from webhook.kube.yaml import to_yaml
 from webhook.policy.model import Policy
 from webhook.text import nearest, quoted
 
@@ -156,9 +154,7 @@ def _diff(before: Pod, after: Pod) -> Iterator[str]:
     annotations = {k: v for k, v in (shown["metadata"].pop("annotations", None) or {}).items() if k != DECISION}
     if annotations:
         shown["metadata"]["annotations"] = annotations
-    old, new = (to_yaml(pod).splitlines() for pod in (before, shown))
-    for line in list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]:
-        yield "⋮" if line.startswith("@@") else line
+    return diff(before, shown, around=2)
 
 
 def _print_record(found: dict[str, Any]) -> None:

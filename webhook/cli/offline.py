@@ -28,6 +28,7 @@ from webhook.placement.placer import Placer
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
 from webhook.policy.templates import is_workload
+from webhook.server import handlers
 from webhook.text import kind, quoted
 
 _REVIEW = "AdmissionReview"
@@ -171,13 +172,7 @@ DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
 def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    request, placer = document.request, Placer(state)
-    if request.resource != "pods":
-        return workloads.mutate(request, policy, state.view(now), placer)
-    decision = mutate(request, policy, state.view(now), placer)
-    if decision.reservation is not None and decision.placement is not None and not request.dry_run:
-        state.reserve(decision.reservation, decision.placement, now)
-    return decision
+    return handlers.mutate(document.request, policy, state, Placer(state), now)
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:

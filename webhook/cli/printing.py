@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -54,6 +55,13 @@ def show(what: RenderableType) -> None:
     with console.capture() as captured:
         console.print(what, soft_wrap=True)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def diff(before: Any, after: Any, around: int = 1) -> Iterator[str]:
+    """Lines of a diff of two objects as YAML; ⋮ where lines are left out."""
+    lines = difflib.unified_diff(to_yaml(before).splitlines(), to_yaml(after).splitlines(), lineterm="", n=around)
+    for line in list(lines)[2:]:
+        yield "⋮" if line.startswith("@@") else line
 
 
 def bar(part: float, whole: float) -> Text:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from webhook.cli.cluster.files import read_snapshot
-from webhook.cli.cluster.load import load
+from webhook.cli.cluster.load import FORBIDDEN, load
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.terminal import policy_named, say
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
+from webhook.text import listed
 
 
 def snapshot_of(
@@ -30,8 +31,9 @@ def snapshot_of(
         found = read_snapshot(cluster)
     else:
         found = load(kubeconfig, context, kinds, namespace)
-        for why in found.missing.values():
-            say(f"warning: {why}", "yellow")
+        if found.missing:
+            what = listed(sorted(why.removeprefix(FORBIDDEN) for why in found.missing.values()), 40)
+            say(f"warning: {FORBIDDEN}{what}: what depends on them is not known", "yellow")
     return found
 
 

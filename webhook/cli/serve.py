@@ -13,7 +13,7 @@ from webhook.server.settings import ServeSettings
 
 def serve(
     cluster: options.Cluster = None,
-    kubeconfig: Annotated[Path | None, typer.Option(help="Outside of a cluster.", metavar="FILE")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="To run outside of a cluster.", metavar="FILE")] = None,
     policy: options.Policy = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",  # noqa: S104
     port: Annotated[int, typer.Option(help="HTTPS port of the webhook; 0 takes a free one.", min=0, max=65535)] = 8443,

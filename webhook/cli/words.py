@@ -10,6 +10,7 @@ from webhook.text import bare, listed, plural
 _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "gpuResources": {
         "filled": "GPU requests were filled in from limits in {} place(s)",
+        "limitsFilled": "GPU limits were filled in from requests, or requests from limits, in {} place(s)",
         "equal": "GPU requests equal limits already",
     },
     "cpuPerGpu": {
@@ -29,6 +30,7 @@ _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "topologySpread": {
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
+        "podAffinity": "not spread: it says itself which pods it wants to be near",
         "noLabels": "not spread: it has no labels to know its replicas by",
         "present": "it has topology spread or anti-affinity of its own",
         "neutral": "the scheduler's own spread was kept from working against the chosen node",

@@ -1,5 +1,8 @@
 """Jobs, as far as they tell how many pods work together: the scheduler is shown them one by one.
 
+Jobs are watched. Of workloads of other kinds (a PyTorchJob, an MPIJob, a RayCluster) it is known where this replica was asked
+about them when they were made.
+
 Follows batch/v1: at most `parallelism` pods at once, and never more than `completions`. The Jobs of a JobSet are one gang: each
 says in labels how many of its kind there are (jobset.x-k8s.io).
 """
@@ -13,6 +16,8 @@ from webhook.cluster.pods import JOBSET, namespace_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
 _MOST: Final = 100_000
+_ADMITTED: Final = 1024
+"""Workloads of other kinds that are kept."""
 _LONGEST: Final = 253
 """Of what a tenant may have written in a label."""
 
@@ -31,6 +36,7 @@ class Jobs:
     def __init__(self) -> None:
         self._found: dict[str, _Job] = {}
         self._parts: dict[str, dict[str, int]] = {}
+        self._admitted: dict[str, int] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """A Job is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
@@ -56,18 +62,32 @@ class Jobs:
         """Their names, with the namespace."""
         return iter(self._found)
 
-    def pods(self, gang: str) -> int:
-        """How many pods a gang has at once, as `pods.owner_key` calls it; 0 where that is not known."""
-        return sum(self._parts.get(gang, {}).values())
+    def admitted(self, workload: str, pods: int) -> None:
+        """A workload of another kind is created, with so many pods. `workload`: as `workload_key` names it."""
+        self._admitted.pop(workload, None)
+        if len(self._admitted) >= _ADMITTED:
+            del self._admitted[next(iter(self._admitted))]
+        self._admitted[workload] = min(pods, _MOST)
+
+    def pods(self, gang: str, workload: str = "") -> int:
+        """How many pods a gang has at once, as `pods.owner_key` calls it, or else the workload that made them; 0 where that is
+        not known."""
+        return sum(self._parts.get(gang, {}).values()) or self._admitted.get(workload, 0)
 
 
-def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job:
+def workload_key(namespace: str, kind: str, name: str) -> str:
+    """What a workload is known by before it has a uid."""
+    return f"{namespace}/{kind}/{name}"[: 3 * _LONGEST]
+
+
+def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
     parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
     pods = int(parallelism if completions is None else min(parallelism, completions))
     labels = metadata.get("labels") or {}
     uid = labels.get(JOBSET)
     if uid is None:
-        return _Job(str(metadata["uid"]), "", max(0, min(pods, _MOST)))
+        own = metadata.get("uid")  # a file may leave it out
+        return _Job(str(own), "", max(0, min(pods, _MOST))) if own else None
     count = labels.get(_COUNT, "")
     replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
     part = labels.get(_REPLICATED, str(metadata["name"]))[:_LONGEST]

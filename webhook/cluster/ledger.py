@@ -87,6 +87,11 @@ class Ledger:
             sum([reservation.row >= 0 for reservation in self._seen.values()]),
         )
 
+    @property
+    def on_their_way(self) -> bool:
+        """Whether pods are admitted at this moment: the last one that was seen here is not yet bound, or one was not seen yet."""
+        return bool(self._reserved) or (bool(self._waiting) and self._waiting[-1].row >= 0)
+
     def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
         """Admitted here, with this node ranked first."""
         reservation = self._reserve(pod, node, kind, now + self.unseen_ttl)

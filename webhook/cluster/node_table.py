@@ -7,7 +7,7 @@ them from `Columns` at each call.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp] | slice
 """Which rows: an index array without duplicates, or a slice."""
 
+LAST: Final = 1000.0
+"""Taken off the score of a node that is to come after the others: more than scores differ."""
 _FIRST_SIZE = 64
 
 

@@ -3,7 +3,8 @@
 Their own pods say that they run, in the one namespace where no tenant can write. A replica learns of another's choice when
 the pod is in the watch, a tenth of a second later. In a burst, both would fill the same best node meanwhile: so each node
 belongs to one replica, by a hash of both names (rendezvous hashing: all replicas compute the same, and one that comes or goes
-moves as few nodes as possible). A replica takes a node of another's if that is much better, or if its own are full.
+moves as few nodes as possible). While pods are on their way, a replica takes a node of another's only where none of its own
+takes the pod.
 
 With two replicas in a burst 81 % of the pods went to their first choice without this, and with it all but a few in a thousand.
 It is only a preference: the ledger and the scheduler decide what fits.
@@ -17,15 +18,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from webhook.cluster.node_table import Columns, Demand, Floats, Rows
+from webhook.cluster.node_table import LAST, Columns, Demand, Floats, Rows
 from webhook.kube.pod import Pod, labels_of
 
 LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
 """What the Service, the budget and this module know a replica by: `manifests/60-deployment.yaml`."""
 
 OTHER_REPLICA: Final = 1.0
-"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has. As much as a
-whole node is worth to pods that were not seen (`placement/whole.py`): a replica breaks its own before it takes another's."""
+"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has."""
 _ENOUGH: Final = 6
 """Pods that still fit beside one more: with so many there is no hurry."""
 
@@ -40,17 +40,18 @@ def share(node: str, replica: str, replicas: Sequence[str]) -> float:
     return OTHER_REPLICA * (order if owner == replica else 2 - order)
 
 
-def taken_off(columns: Columns, rows: Rows, demand: Demand, gpu: str | None) -> Floats:
-    """What is taken off the scores of rows. `gpu`: the resource of the GPUs that the pod asks for.
+def taken_off(columns: Columns, rows: Rows, demand: Demand, gpu: str | None, *, burst: bool) -> Floats:
+    """What is taken off the scores of rows. `gpu`: the resource of GPUs that the pod asks for. `burst`: pods are on their way.
 
     The other replica fills the fullest node that a pod fits, so the less room a node of another's has, the more is taken
     off: each pod like this one that would no longer fit counts, up to `_ENOUGH`.
     """
-    off: Floats = np.where(columns.share[rows] >= OTHER_REPLICA, OTHER_REPLICA, 0.0)
-    if gpu not in columns.free:
-        return off
-    missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-    return np.where(off > 0, off + np.maximum(missing, 0), 0)
+    others = columns.share[rows] >= OTHER_REPLICA
+    off: Floats = np.where(others, OTHER_REPLICA + (LAST if burst else 0), 0.0)
+    if gpu in columns.free:
+        missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
+        off[others] += np.maximum(missing, 0)[others]
+    return off
 
 
 def _hash(text: str) -> int:

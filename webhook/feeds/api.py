@@ -26,7 +26,7 @@ _ALIVE: Final = {"TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_U
 """Seconds, seconds, number, milliseconds: a peer that is gone without a word (its node is lost, a NAT forgot the connection)
 is given up by the kernel after ten seconds, whatever the watch has to say. Only where the system has these: Linux has all
 of them."""
-_LARGEST_LINE = 16 << 20
+_MAX_LINE = 16 << 20
 """Bytes of one event: ten times what etcd stores as one object."""
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
 """`identity`: within a cluster packing and unpacking a list takes longer than sending it."""
@@ -141,8 +141,8 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > _LARGEST_LINE:
-            raise ApiError(0, f"watch: an event of more than {_LARGEST_LINE} bytes")
+        if len(rest) > _MAX_LINE:
+            raise ApiError(0, f"watch: an event of more than {_MAX_LINE} bytes")
         yield lines
         await asyncio.sleep(0)  # a long burst of events: reviews are answered in between
 

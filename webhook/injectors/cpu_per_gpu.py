@@ -27,7 +27,7 @@ for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
@@ -41,8 +41,6 @@ from webhook.kube.pod_requests import total_requests
 
 _MI, _GI = 2**20, 2**30
 _ON_ITS_NODE = ("DaemonSet", "Node")
-Filled = Sequence[tuple[Container, dict[str, str]]]
-"""Containers, and the requests that they get."""
 
 
 class CpuPerGpuRequests(Injector):
@@ -75,12 +73,18 @@ class CpuPerGpuRequests(Injector):
         given = self._given(edit.object, lacking, per.least, context)
         if isinstance(given, str):
             return Outcome("skipped", given)
-        filled = [(each, _written(given, lacks, gpus)) for each, gpus, lacks in starved]
-        if context.place and not context.place(_with(edit.object, filled)).nodes and context.place(edit.object).nodes:
+        filled = {
+            (*each.path, "resources", "requests", resource): quantity
+            for each, gpus, lacks in starved
+            for resource, quantity in _written(given, lacks, gpus).items()
+        }
+        after = Edit(edit.object)
+        for path, quantity in filled.items():
+            after.set(path, quantity)
+        if context.place and not context.place(after.object).nodes and context.place(edit.object).nodes:
             return Outcome("skipped", "no node has as much free now")
-        for container, requests in filled:
-            for resource, quantity in requests.items():
-                edit.set((*container.path, "resources", "requests", resource), quantity)
+        for path, quantity in filled.items():
+            edit.set(path, quantity)
         less = any(given[resource] < per.least[resource] for resource in given)
         total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
         return Outcome("filledLess" if less else "filled", total)
@@ -129,18 +133,6 @@ def _starved(pod: Pod, context: Context) -> list[tuple[Container, int, frozenset
         if lacks := frozenset(("cpu", "memory")) - requests_of(container.spec).keys():
             found.append((container, sum(gpus.values()), lacks))
     return found
-
-
-def _with(pod: Pod, filled: Filled) -> Pod:
-    """Another pod, which shares all but the filled in requests with this one."""
-    spec = {**pod["spec"]}
-    for kind in {container.kind for container, _ in filled}:
-        spec[kind] = [*spec[kind]]
-    for container, more in filled:
-        resources = container.spec["resources"]
-        requests = {**(resources.get("requests") or {}), **more}
-        spec[container.kind][container.position] = {**container.spec, "resources": {**resources, "requests": requests}}
-    return {**pod, "spec": spec}
 
 
 def _written(given: Mapping[str, int], lacks: Iterable[str], gpus: int) -> dict[str, str]:

@@ -11,8 +11,8 @@ not pinned: the chosen node might be one that it can never take. It gets prefere
 `["notPinned", [why, terms]]`. Two things nobody can see at admission: a pod that is there already may forbid its company by
 an anti-affinity of its own, and another pod may take the room before the scheduler comes to this one. Then the pod waits:
 its event says «didn't match Pod's node affinity/selector», its reservation ends at once
-(`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have it, and it runs once its
-node has room again. Who cannot wait uses `preferred`.
+(`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have what was reserved, and it runs
+once its node has room again. Who cannot wait uses `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
 pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in

@@ -54,8 +54,8 @@ POD_LABELS = frozenset(
     )
 )
 """Labels that say which pod it is, not whose."""
-_MOST_LABELS = 16
-_LARGEST_SKEW = 2**31 - 1
+_MAX_LABELS = 16
+_MAX_SKEW = 2**31 - 1
 _ON_ITS_NODE = ("DaemonSet", "Node")
 
 
@@ -63,7 +63,7 @@ class Constraint(Settings):
     """One topology key to spread over."""
 
     key: LabelKey
-    max_skew: int = Field(default=1, ge=1, le=_LARGEST_SKEW)
+    max_skew: int = Field(default=1, ge=1, le=_MAX_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
     """ScheduleAnyway (a wish) | DoNotSchedule (pods may wait for ever; not with nodeAffinity required)"""
 
@@ -77,7 +77,7 @@ class TopologySpread(Injector):
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
     constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
-    agreeing_skew: int = Field(default=100, ge=1, le=_LARGEST_SKEW)
+    agreeing_skew: int = Field(default=100, ge=1, le=_MAX_SKEW)
     """maxSkew where a node was chosen too: so large that the scheduler's own counting does not work against the choice."""
 
     @field_validator("constraints")
@@ -142,9 +142,9 @@ def _useful(constraint: Constraint, context: Context) -> bool:
 
 
 def stable_labels(pod: Pod) -> dict[str, str]:
-    """The labels that all pods of the owner have in common, at most _MOST_LABELS of them, sorted."""
+    """The labels that all pods of the owner have in common, at most _MAX_LABELS of them, sorted."""
     stable = sorted([label for label in labels_of(pod).items() if label[0] not in POD_LABELS])
-    return dict(stable[:_MOST_LABELS])
+    return dict(stable[:_MAX_LABELS])
 
 
 def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:

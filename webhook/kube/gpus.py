@@ -17,7 +17,7 @@ MODEL_LABELS = (
 )
 """Labels of nodes with the name of the GPU model: GPU Feature Discovery and its equals of other vendors and clouds."""
 _REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
-_LONGEST = 317  # of a qualified name, as Kubernetes takes it
+_MAX_LENGTH = 317  # of a qualified name, as Kubernetes takes it
 
 
 class GpuName(NamedTuple):
@@ -52,7 +52,7 @@ class _Kinds(dict[str, GpuKind | None]):
     def __missing__(self, resource: str) -> GpuKind | None:
         if len(self) >= _REMEMBERED:
             self.clear()
-        if len(resource) > _LONGEST:  # the API server takes no such name: no GPU, and nothing that caches keep
+        if len(resource) > _MAX_LENGTH:  # the API server takes no such name: no GPU, and nothing that caches keep
             return None
         kind = self[resource] = next((gpu.kind for gpu in self._names if matches(gpu.name, resource)), None)
         return kind

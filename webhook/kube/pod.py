@@ -112,15 +112,9 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
     0 GPUs are none: such a pod has no business on a node with GPUs.
     """
-    kind, spec, names = gpus.kind, pod["spec"], []
-    for containers_of_a_kind in (spec.get("containers"), spec.get("initContainers"), spec.get("ephemeralContainers")):
-        for container in containers_of_a_kind or ():
-            if resources := container.get("resources"):
-                limits, requests = resources.get("limits"), resources.get("requests")
-                for part in (limits, requests if requests != limits else None):
-                    if part:
-                        names += [name for name in part if kind(name) is not None and not is_zero(part[name])]
-    return frozenset(names)
+    resources = [container.spec.get("resources") or {} for container in containers(pod)]
+    asked = [entry for each in resources for part in ("limits", "requests") for entry in (each.get(part) or {}).items()]
+    return frozenset([name for name, quantity in asked if gpus.kind(name) is not None and not is_zero(quantity)])
 
 
 def is_zero(quantity: Any) -> bool:

@@ -15,9 +15,9 @@ from webhook.text import quoted
 
 Number = int | Fraction
 
-_LARGEST = 2**63 - 1
+_MAX_VALUE = 2**63 - 1
 _NANO = 10**9
-_LONGEST = 64  # no quantity in use is longer; longer ones only cost time
+_MAX_LENGTH = 64  # no quantity in use is longer; longer ones only cost time
 _FORM = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([KMGTPE]i|[numkMGTPE]?)|[eE]([+-]?[0-9]{1,10}))", re.ASCII)
 _SCALE: dict[str, Number] = {
     "n": Fraction(1, _NANO), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": 1,
@@ -34,7 +34,7 @@ def parse_quantity(text: str | int | float) -> Number:
     """
     if not isinstance(text, str):
         text = repr(text)
-    match = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
+    match = _FORM.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         raise QuantityError(
             f'{quoted(text)} is not a quantity: wanted a number with an optional suffix, as "2", "500m" or "4Gi"'
@@ -43,7 +43,7 @@ def parse_quantity(text: str | int | float) -> Number:
     value = Fraction(digits) * (
         _SCALE[suffix] if exponent is None else Fraction(10) ** max(-40, min(40, int(exponent)))
     )
-    value = min(Fraction(_LARGEST), Fraction(-(-value * _NANO // 1), _NANO))
+    value = min(Fraction(_MAX_VALUE), Fraction(-(-value * _NANO // 1), _NANO))
     value = -value if sign == "-" else value
     return value.numerator if value.denominator == 1 else value
 

@@ -15,7 +15,7 @@ from webhook.text import kind, quoted
 
 API_VERSION: Final = "admission.k8s.io/v1"
 _OPERATIONS = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
-_LONGEST_UID = 128
+_MAX_UID = 128
 
 
 class Request(NamedTuple):
@@ -52,8 +52,8 @@ def parse_review(body: bytes) -> Request:
     if not isinstance(request, dict):
         raise BadReview(f"request: wanted a map, saw {kind(request)}")
     uid = _string(request, "uid")
-    if not uid or len(uid) > _LONGEST_UID:
-        raise BadReview(f"request.uid: wanted 1 to {_LONGEST_UID} characters, saw {len(uid)}")
+    if not uid or len(uid) > _MAX_UID:
+        raise BadReview(f"request.uid: wanted 1 to {_MAX_UID} characters, saw {len(uid)}")
     operation = _string(request, "operation")
     if operation not in _OPERATIONS:
         raise BadReview(f"request.operation: wanted CREATE, UPDATE, DELETE or CONNECT, saw {quoted(operation)}")

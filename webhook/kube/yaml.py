@@ -12,7 +12,7 @@ import yaml
 
 _READER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WRITER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 def parse_documents(text: bytes) -> Iterator[Any]:
@@ -27,7 +27,7 @@ def parse_documents(text: bytes) -> Iterator[Any]:
         except (ValueError, RecursionError):
             pass  # {a: b} is YAML
     try:
-        if problem := unsafe(text, _DEEPEST, aliases=True):
+        if problem := unsafe(text, _MAX_DEPTH, aliases=True):
             raise ValueError(problem)
         yield from (document for document in yaml.load_all(text, Loader=_Reader) if document is not None)
     except (yaml.YAMLError, LookupError, AttributeError) as error:

@@ -45,8 +45,12 @@ class Constraints(NamedTuple):
     def tolerate(self, taint: Taint) -> bool:
         """Whether a taint does not keep the pod away (Toleration.ToleratesTaint). Every node may have other taints, and a pod
         hundreds of tolerations: they are looked up, not tried one by one."""
+        return taint.effect not in _BLOCKING or self.tolerate_softly(taint)
+
+    def tolerate_softly(self, taint: Taint) -> bool:
+        """Whether a taint does not count against a node, whatever its effect."""
         key, value, effect = taint
-        return effect not in _BLOCKING or not self.tolerations.isdisjoint(
+        return not self.tolerations.isdisjoint(
             [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
         )
 

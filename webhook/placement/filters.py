@@ -19,11 +19,27 @@ Check = tuple[str, Mask]
 
 _REASONS: Final = ("", "not ready", "cordoned", "taint not tolerated", "GPUs are not healthy")
 """Why a pod may not go to a node of some status; "" where it may."""
+_MOST_SOFT: Final = 20
+"""Soft taints that are counted."""
 PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
 )
 """Taints that come and go with the state of a node begin with one of these."""
+
+
+_LEAVING: Final = (
+    *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
+    "karpenter.sh/disrupt",  # disrupted; before version 1 disruption
+    *("node.cloudprovider.kubernetes.io/shutdown", "cloud.google.com/impending-node-termination"),
+    *("aws-node-termination-handler/", "node.kubernetes.io/out-of-service"),
+)
+"""Taints of nodes that are about to go begin with one of these, whatever their effect."""
+_AILING: Final = "node.kubernetes.io/"
+"""Taints of Kubernetes itself that say what a node lacks: memory, disk, PIDs, network, its kubelet."""
+
+_PRESSURE: Final = frozenset([(f"{what}Pressure", "True") for what in ("Memory", "Disk", "PID")])
+"""The conditions that such taints follow, moments later."""
 
 
 class _ByStatus:
@@ -54,6 +70,7 @@ class Filter:
         self._health = health
         self._now = _ByStatus(self._reason)
         self._in_the_end = _ByStatus(self._lasting_reason)
+        self._reluctance = _ByStatus(self._reluctant)
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` the pod may go to."""
@@ -61,6 +78,12 @@ class Filter:
         for _, passes in self._selects(nodes, rows):
             mask &= passes
         return mask
+
+    def reluctance(self, nodes: Nodes, rows: Rows) -> NDArray[np.int8]:
+        """By row, how little a node is to be used that the pod may go to: 0 for most, and nodes with more go last, whatever
+        their score. One for each soft taint that the pod does not tolerate, as TaintToleration counts them; more for a node
+        that is cordoned or under pressure, which this pod tolerates; most for one that is about to go."""
+        return self._reluctance.of(nodes, rows)
 
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         """Each reason with the rows that it does not apply to. Node pressure is read from taints, as the scheduler does."""
@@ -82,6 +105,16 @@ class Filter:
         if not all([self.constraints.tolerate(taint) for taint in status.taints]):
             return 3
         return 0 if status.conditions.isdisjoint(self._health.conditions.items()) else 4
+
+    def _reluctant(self, status: Status) -> int:
+        found = sum([t.effect == "PreferNoSchedule" and not self.constraints.tolerate_softly(t) for t in status.taints])
+        found = min(found, _MOST_SOFT)
+        ailing = any([t.key.startswith(_AILING) for t in status.taints]) or not _PRESSURE.isdisjoint(status.conditions)
+        if status.cordoned or ailing:
+            found += _MOST_SOFT + 1
+        if any([t.key.startswith(_LEAVING) for t in status.taints]):
+            found += 2 * (_MOST_SOFT + 1)
+        return found
 
     def _lasting_reason(self, status: Status) -> int:
         return 0 if all([t.key.startswith(PASSING) or self.constraints.tolerate(t) for t in status.taints]) else 3

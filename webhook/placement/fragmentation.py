@@ -73,6 +73,9 @@ class Outlook:
         self._per: Floats = (1 / np.maximum(need.T, _NOTHING))[:, :, None, None]
         self._reach = _reach(popular, len(columns.models))
         self._confined = not self._reach.all()
+        sought: NDArray[np.bool_] = np.any(self._reach[~self._reach.all(axis=1)], axis=0)
+        self._sought = np.zeros_like(sought) if sought[1:].all() else sought
+        """By model, whether demands are confined to it: to none where that is true of all models that are known."""
         self._price: Floats = (weight / unit / 2).T[:, :, None, None]
         """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
         if popular and gpus:
@@ -93,6 +96,17 @@ class Outlook:
                 cost += worth[0]
                 cost -= worth[1]
         return cost
+
+    def needed(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
+        """Which rows a demand seen lately needs as they are: with less than half of the CPU that pods ask for with a GPU, what
+        would be left of theirs is of no use; or demands are confined to their model, and none to some other model."""
+        left = np.array(
+            [columns.free[name][rows] - demand.amount(name) for name in self._resources[: self._gpus + 1]], float
+        )
+        gpus = np.add.reduce(left[:-1] * self._left[: self._gpus], axis=0)
+        of_no_use = (gpus > 0) & (left[-1] < gpus / 2 / self._each[0, 0, 0] - 1)
+        found: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
+        return found
 
     def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
         """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the

@@ -86,7 +86,8 @@ def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np
     """How many pods with this demand each row still takes."""
     room = np.full(len(rows), _LARGEST, np.int64)
     for resource, amount in demand.requests:
-        np.minimum(room, nodes.columns.free[resource][rows] // amount, out=room)
+        free = nodes.columns.free.get(resource)
+        np.minimum(room, 0 if free is None else free[rows] // amount, out=room)
     return room
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from webhook.cluster.nodes import Nodes
+from webhook.framework.cluster_view import Expression
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.text import bare, nearest, plural
+from webhook.text import bare, listed, nearest, plural
 
 _LONGEST = 63
 _MOST_KEYS = 1000
@@ -51,3 +52,12 @@ def _bare_key(key: str) -> str:
 
 def _signless(text: str) -> str:
     return "".join([c for c in text.lower() if c.isalnum()])
+
+
+def label_words(expression: Expression) -> str:
+    """ "zone=a", "zone in (a, b)", "cores > 8", "gpu Exists"."""
+    key, operator, values, _ = expression
+    shown = listed(map(bare, values), 3)
+    if operator == "In":
+        return f"{bare(key)}={shown}" if len(values) == 1 else f"{bare(key)} in ({shown})"
+    return " ".join([bare(key), {"Gt": ">", "Lt": "<"}.get(operator, operator), *([shown] if values else [])])

@@ -38,6 +38,8 @@ class NodeScores:
         """One for each of `rows`; -inf where the pod does not fit."""
         self.preference: NDArray[np.int64] | None = None
         """For each of `rows`, the weights of the preferred terms that it meets; None where there are no such terms."""
+        self.reluctance: NDArray[np.int8] | None = None
+        """For each of `rows`, how little the node is to be used (`Filter.reluctance`); None where that is 0 for all."""
         self._at: NDArray[np.intp] = np.zeros(0, np.intp)
         """By row, where in `rows` it stands."""
         self._mask: Mask = np.zeros(0, bool)
@@ -54,11 +56,11 @@ class NodeScores:
         arrays = (self.rows, self.score, self._at, self._mask, self._weights, self._values)
         return int(sum([array.nbytes for array in arrays]) + self._filter_bytes)
 
-    def refresh(self, nodes: Nodes, view: View) -> None:
-        """Filter and score again what changed since the last time."""
+    def refresh(self, nodes: Nodes, view: View, *, burst: bool = False) -> None:
+        """Filter and score again what changed since the last time. `burst`: pods are on their way."""
         columns, changes = nodes.columns, nodes.columns.changes
         known = states(columns)
-        valued = known.epoch, self.strategy.sees(view), nodes.replicas
+        valued = known.epoch, self.strategy.sees(view), nodes.replicas, burst
         changed = changes.since(self._scored_to) if valued == self._valued else None
         if valued != self._valued:
             self._valued, self._values = valued, np.zeros(0)
@@ -84,6 +86,8 @@ class NodeScores:
         self._mask[rows] = self.filter.mask(nodes, rows)
         by_name = nodes.by_name()
         self.rows = by_name[self._mask[by_name]]
+        reluctance = self.filter.reluctance(nodes, self.rows)
+        self.reluctance = reluctance if reluctance.any() else None
         self._at = np.zeros(size, np.intp)
         self._at[self.rows] = np.arange(len(self.rows))
         if preferred:
@@ -103,7 +107,7 @@ class NodeScores:
             self._values[which] = self._worked_out(nodes.columns, row_of[which], view)
             scores = self._values[numbers]
         if len(nodes.replicas) > 1:
-            scores = scores - taken_off(nodes.columns, rows, self.demand, self.gpu)
+            scores = scores - taken_off(nodes.columns, rows, self.demand, self.gpu, burst=bool(self._valued[-1]))
         return scores
 
     def _worked_out(self, columns: Columns, rows: NDArray[np.intp], view: View) -> Floats:

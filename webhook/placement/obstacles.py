@@ -18,13 +18,12 @@ from webhook.framework.cluster_view import Expression, Obstacle
 from webhook.kube.gpus import Gpus, vendor
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import PASSING, Filter
-from webhook.placement.nearest_label import nearest_label
-from webhook.text import Hint, bare, listed, plural
+from webhook.placement.nearest_label import label_words, nearest_label
+from webhook.text import Hint, amount_number, amount_words, bare, listed, plural
 
 _OPERATORS: Final = "ask those who run this cluster"
 _NAMED: Final = 3
 _MANY: Final = 1000
-_GI: Final = 2**30
 
 
 def obstacles(demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
@@ -59,7 +58,6 @@ class _Search:
             if not left.any():
                 yield self._not_selected(before) if select == self._select else self._tainted(before)
                 return
-        yield from self._shares(left)
         short = [*self._short(left, with_gpus)]
         yield from short
         if not short and not self._together(left).any():
@@ -97,24 +95,6 @@ class _Search:
         fix = f"Ask for {most} or fewer, or use a Job of {each}"
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, amount > self._most_ever(name))
 
-    def _shares(self, left: Mask) -> Iterator[Obstacle]:
-        """Several GPUs that only nodes have which sell shares of theirs: two shares may be of one GPU."""
-        for name, amount in self._asked.items():
-            if (
-                amount > 1
-                and self._gpus.kind(name) == "whole"
-                and (self._nodes.columns.sharing[self._rows][left] > 1).all()
-            ):
-                wanted = f"1, or nodes with whole GPUs; those that have as many share theirs between pods: {self._named(left)}"
-                yield Obstacle(
-                    "shared",
-                    name,
-                    f"{amount} {bare(name)}",
-                    wanted,
-                    "Ask for 1: a second share is no second GPU",
-                    False,
-                )
-
     def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
         """What no node that the pod may go to has enough of."""
         capacity = self._nodes.columns.capacity
@@ -128,10 +108,10 @@ class _Search:
                 continue
             elsewhere = " that it may go to" if int(amounts[with_gpus].max()) > most else ""
             where = self._named((left if elsewhere else with_gpus) & (amounts == most))
-            seen = f"a pod that asks {_quantity(name, amount)} with {self._gpu_words()}"
-            wanted = f"what some node has; the largest node with {counts}{elsewhere} has {_amount(name, most)}: {where}"
+            seen = f"a pod that asks {amount_words(name, amount)} with {self._gpu_words()}"
+            wanted = f"what some node has; the largest node with {counts}{elsewhere} has {amount_number(name, most)}: {where}"
             ever = max([self._nodes.most_beside.get(gpu, {}).get(name, 0) for gpu in self._asked])
-            fix = f"Ask for at most {_quantity(name, most)}"
+            fix = f"Ask for at most {amount_words(name, most)}"
             yield Obstacle(name, "spec", seen, wanted, fix, name in GENERAL and amount > ever)
 
     def _together(self, left: Mask) -> Mask:
@@ -187,13 +167,15 @@ class _Search:
             seen = f"{plural(len(constraints.required), 'required term')} of node affinity"
         else:
             path = "spec.nodeSelector" if constraints.required is None else "spec"
-            seen = f"{listed(map(_label, constraints.selector), 3)}" + (" and node affinity" if path == "spec" else "")
+            seen = f"{listed(map(label_words, constraints.selector), 3)}" + (
+                " and node affinity" if path == "spec" else ""
+            )
         wanted = f"what some node with {self._gpu_words()} has together; none of {plural(int(among.sum()), 'node')} has"
         return Obstacle("label", path, seen, wanted, "Remove what these nodes do not have", False)
 
     def _unmatched(self, path: str, expression: Expression, mask: Mask) -> Obstacle:
         """No node that has the GPUs has this label. `mask`: the nodes that have it."""
-        label, having = _label(expression), self._nodes.columns.alive[self._rows] & mask
+        label, having = label_words(expression), self._nodes.columns.alive[self._rows] & mask
         if having.any():
             name = next(iter(self._asked))
             most = int(self._devices(name)[having].max())
@@ -233,29 +215,9 @@ class _Search:
         return " and ".join(f"{amount} {bare(name)}" for name, amount in self._asked.items())
 
     def _words(self, requests: tuple[tuple[str, int], ...]) -> str:
-        return listed([_quantity(name, amount) for name, amount in requests if name != "pods"], 8)
+        return listed([amount_words(name, amount) for name, amount in requests if name != "pods"], 8)
 
     def _named(self, mask: Mask) -> str:
         rows = np.flatnonzero(mask)
         names = sorted(self._nodes.columns.name[row] for row in rows[:_MANY].tolist())
         return ", ".join([*names[:_NAMED], *("…" for _ in names[_NAMED : _NAMED + 1])])
-
-
-def _label(expression: Expression) -> str:
-    key, operator, values, _ = expression
-    shown = listed(map(bare, values), 3)
-    if operator == "In":
-        return f"{bare(key)}={shown}" if len(values) == 1 else f"{bare(key)} in ({shown})"
-    return " ".join([bare(key), {"Gt": ">", "Lt": "<"}.get(operator, operator), *([shown] if values else [])])
-
-
-def _quantity(name: str, amount: int) -> str:
-    """ "400 CPUs", "64Gi memory", "4 rdma/hca"."""
-    noun = {"cpu": "CPU" if amount == 1000 else "CPUs", "ephemeral-storage": "ephemeral storage"}.get(name, bare(name))
-    return f"{_amount(name, amount)} {noun}"
-
-
-def _amount(name: str, amount: int) -> str:
-    if name == "cpu":
-        return f"{amount / 1000:g}"
-    return f"{round(amount / _GI, 1):g}Gi" if name in ("memory", "ephemeral-storage") else str(amount)

@@ -73,7 +73,7 @@ class Ranker:
         scores = self._scores_of(key, request, preferences, where)
         if scores is None:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
-        scores.refresh(nodes, self._current_view())
+        scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.on_their_way)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
         if where.together:
             request = request._replace(company=request.company.on_one_host())
@@ -138,17 +138,19 @@ class Ranker:
     # --- choose -------------------------------------------------------------------------------------------------------
 
     def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
-        """The best of `scores.rows`, as indices into them. What the pod's author prefers comes first, then what the policy
-        prefers, then whole GPUs before slots of shared ones, then what the pod says of its peers, then the domain of its gang,
-        then nodes whose free GPUs are fit for use, then whole nodes last where few are left, and fewest peers first, where the
-        strategy says so, then the score, the load, the heat, and the name."""
+        """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes that may be used
+        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs before slots of shared ones,
+        what the pod says of its peers, the domain of its gang, free GPUs that are fit for use, no whole nodes where few are
+        left, and fewest peers, where the strategy says so. After the score come the load, the heat, and the name."""
         nodes, rows = self._state.nodes, scores.rows
         tiers: list[Tier] = []
+        if scores.reluctance is not None:
+            tiers.append(scores.reluctance)
         if scores.preference is not None:
             tiers.append(-scores.preference)
         if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
             tiers.append(nodes.columns.sharing[rows] > 1)
-        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner) or 1
+        pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
         if request.company is not ALONE:
             fits = scores.score > NEVER
             tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)

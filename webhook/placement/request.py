@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, is_short, owner_key
+from webhook.cluster.pods import demand_of, is_short, namespace_of, owner_key
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
@@ -41,6 +42,8 @@ class PlacementRequest(NamedTuple):
     """How many pods the gang has; 1 where that is not known; 0 for a pod that is in no gang."""
     key: bytes
     """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
+    workload: str = ""
+    """The workload that made the pod, as `jobs.workload_key` names it; "" where none did."""
     company: Company = ALONE
     claims: Claims = NO_CLAIMS
     preferences: Preferences | None = None
@@ -88,8 +91,11 @@ def placement_request(
         return Placement((), strategy, "too many resources are asked for")
     stated, shape = shape_key(pod["spec"])
     key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
-    gang, company = gang_size(pod, settings.gangs), company_of(pod)
-    return PlacementRequest(strategy, demand, stated, owner_key(pod), gang, key, company, claims_of(pod), preferences)
+    gang, made_by = gang_size(pod, settings.gangs), owner(pod)
+    maker = "" if made_by is None else workload_key(namespace_of(pod), made_by.kind, made_by.name)
+    return PlacementRequest(
+        strategy, demand, stated, owner_key(pod), gang, key, maker, company_of(pod), claims_of(pod), preferences
+    )
 
 
 def ineligible(pod: Pod) -> str:

@@ -126,7 +126,14 @@ class PlacementSettings(Settings):
         + " | off (leave it to the scheduler)",
     )
     otherwise: StrategyName = "pack"
-    """For every other class. `spread` costs large pods dearly: they find no node with enough free GPUs."""
+    """For every other class. `spread` costs large pods dearly: they find no node with enough free GPUs.
+
+    `pack` breaks no whole node where a partly used one takes the pod, but where pods that were seen lately need just that rest:
+    its GPUs would be left with less than half of the CPU that such pods ask for with each, or only its model will do for them.
+    A whole node has as many free GPUs as the largest ones have.
+
+    With every strategy nodes come last that have a soft taint (PreferNoSchedule) that the pod does not tolerate, that are
+    cordoned or under pressure, or about to be drained (taints of the cluster autoscaler, Karpenter and clouds)."""
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod, 1 to 10."""
     every_pod: bool = False

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from webhook.cluster.node_table import Columns, Demand, Floats, Rows, Strategy, View
+from webhook.cluster.node_table import LAST, Columns, Demand, Floats, Rows, Strategy, View
 from webhook.placement.fragmentation import outlook
 from webhook.placement.whole import whole_nodes
 
@@ -58,7 +58,8 @@ class Spread:
 
 class Pack:
     """For pods that may share a node: the node that loses least for the demands seen lately (`fragmentation`), the fullest
-    first among equals. A whole node keeps some worth for large pods that were not seen yet (`whole`).
+    first among equals. No whole node is broken where a partly used one takes the pod, whatever demands were seen lately, but
+    where a demand seen lately needs just that rest (`Outlook.needed`).
 
     Fullest is by free GPUs, and by free CPU as so many GPUs as it is there for: best-fit, as FGD's authors compare with.
     A score is minus what the node would lose, in GPUs of an average pod.
@@ -69,10 +70,11 @@ class Pack:
     spares_whole = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
-        found = -outlook(columns, view).cost(columns, rows, demand)
+        seen = outlook(columns, view)
+        found = -seen.cost(columns, rows, demand)
         for whole in whole_nodes(columns, view, demand):
-            if whole.unseen:
-                found = found - whole.unseen * whole.among(columns, rows)
+            last = whole.broken(columns, rows, demand) | seen.needed(columns, rows, demand)
+            found = found - LAST * last
         return found
 
     def sees(self, view: View) -> object:

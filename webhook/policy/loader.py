@@ -17,19 +17,19 @@ Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
 KEY: Final = "policy.yaml"
 """Where a ConfigMap holds the policy."""
-_LARGEST = 1 << 17
+_MAX_BYTES = 1 << 17
 """Bytes: five times the shipped policy with its comments."""
-_MOST_VALUES = 20_000
+_MAX_VALUES = 20_000
 """Keys and values, as they are written: twenty times the shipped policy. Comments do not count."""
-_MOST_FILLED = 100_000
+_MAX_FILLED = 100_000
 """The same where each profile has what it inherits: 100 profiles of the shipped one."""
-_MOST_ENTRIES = 1024
+_MAX_ENTRIES = 1024
 """Of one list or map: each decision may look at all of them."""
-_LONGEST_SCALAR = 64
+_MAX_SCALAR = 64
 """Of what is no text: a number to the base 60 takes quadratic time."""
-_MOST_PROFILES = 100
-_MOST_PROBLEMS = 100
-_DEEPEST = 32
+_MAX_PROFILES = 100
+_MAX_PROBLEMS = 100
+_MAX_DEPTH = 32
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -45,7 +45,7 @@ def read(
     problems: list[str] = []
     data = _plain(root, "", problems)
     if problems:
-        raise PolicyError(problems[:_MOST_PROBLEMS])
+        raise PolicyError(problems[:_MAX_PROBLEMS])
     if not isinstance(data, dict):
         wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
         raise PolicyError([f"line 1: saw {kind(data)}; {wanted}"])
@@ -53,7 +53,7 @@ def read(
         made = model.model_validate(_filled(data), by_alias=True, by_name=False)
     except ValidationError as error:
         raise PolicyError(_problems(error, root, model)) from None
-    for location, problem in islice(check(made), _MOST_PROBLEMS):
+    for location, problem in islice(check(made), _MAX_PROBLEMS):
         line, place = _place(root, location)
         problems.append(f"line {line}: {_dotted(place)}: {problem}")
     if problems:
@@ -62,12 +62,12 @@ def read(
 
 
 def _compose(text: str | bytes) -> yaml.Node | None:
-    if len(text) > _LARGEST:
+    if len(text) > _MAX_BYTES:
         raise PolicyError(
-            [f"the policy has {len(text)} bytes; wanted at most {_LARGEST}: shorten it, comments included"]
+            [f"the policy has {len(text)} bytes; wanted at most {_MAX_BYTES}: shorten it, comments included"]
         )
     try:
-        if problem := unsafe(text, _DEEPEST, aliases=False, most=_MOST_VALUES):
+        if problem := unsafe(text, _MAX_DEPTH, aliases=False, most=_MAX_VALUES):
             raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
@@ -79,8 +79,8 @@ def _compose(text: str | bytes) -> yaml.Node | None:
 
 def _plain(node: yaml.Node | None, path: str, problems: list[str]) -> Any:
     """A node as plain data. YAML itself would take the last of two equal keys without a word."""
-    if isinstance(node, yaml.CollectionNode) and len(node.value) > _MOST_ENTRIES:
-        what = f"saw {len(node.value)} entries, wanted at most {_MOST_ENTRIES}: use patterns with *"
+    if isinstance(node, yaml.CollectionNode) and len(node.value) > _MAX_ENTRIES:
+        what = f"saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *"
         problems.append(f"line {line_of(node)}: {path}: {what}")
     elif isinstance(node, yaml.SequenceNode):
         return [_plain(item, f"{path}[{i}]", problems) for i, item in enumerate(node.value)]
@@ -108,7 +108,7 @@ def _scalar(node: yaml.ScalarNode, path: str, problems: list[str]) -> Any:
         return text  # `off` is a word here, as in YAML 1.2; where true or false is wanted it is still taken
     if node.tag.endswith(":str"):
         return text
-    if len(text) > _LONGEST_SCALAR:
+    if len(text) > _MAX_SCALAR:
         what = "is too long for what is no text: put text in quotes"
     else:
         try:
@@ -124,14 +124,14 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
     profiles = data.get("profiles")
     if not isinstance(profiles, dict):
         return data
-    if len(profiles) > _MOST_PROFILES:
-        seen = f"saw {len(profiles)}; wanted at most {_MOST_PROFILES}: share them between namespaces"
+    if len(profiles) > _MAX_PROFILES:
+        seen = f"saw {len(profiles)}; wanted at most {_MAX_PROFILES}: share them between namespaces"
         raise PolicyError([f"profiles: {seen}"])
     base = profiles.get("default") or {}
     filled_up = _size(base) * (len(profiles) + 1)
-    if filled_up > _MOST_FILLED:
+    if filled_up > _MAX_FILLED:
         seen = f"saw {filled_up} values, those of `default` in each profile"
-        wanted = f"wanted at most {_MOST_FILLED}: shorten `default`, or have fewer profiles"
+        wanted = f"wanted at most {_MAX_FILLED}: shorten `default`, or have fewer profiles"
         raise PolicyError([f"profiles: {seen}; {wanted}"])
     filled = {name: _merged(base, profile) if name != "default" else base for name, profile in profiles.items()}
     return {**data, "profiles": {"default": base, **filled}}
@@ -162,7 +162,7 @@ def _merged(base: Any, over: Any) -> Any:
 def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
     """One line each. A mistake in `default` is told there, not again for every profile that inherits it."""
     found: dict[str, None] = {}
-    for each in error.errors(include_url=False, include_context=False)[:_MOST_PROBLEMS]:
+    for each in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
         line, location = _place(root, tuple(each["loc"]))
         found[f"line {line}: {_dotted(location)}: {_told(each, location, model)}"] = None
     return list(found)

@@ -20,7 +20,7 @@ from webhook.text import bare
 Mode = Literal["off", "warn", "fix", "deny"]
 _MODEL = "model"
 """The container of an InferenceService that is not among `containers`."""
-_LONGEST = 253
+_MAX_NAME = 253
 """Of a name, as the API server takes it: names of pods and volumes are made of it."""
 
 
@@ -189,7 +189,7 @@ def _found(
         return
     written = template.get("metadata")
     metadata = dict(written) if isinstance(written, dict) else {}
-    name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_LONGEST]
+    name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_MAX_NAME]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
     yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker, holds)

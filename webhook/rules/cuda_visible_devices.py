@@ -18,7 +18,7 @@ from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
 
-_LONGEST = 256
+_MAX_LENGTH = 256
 _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
@@ -56,7 +56,7 @@ class CudaVisibleDevices(Rule):
 def _is_right(entry: dict[str, Any], gpus: int) -> bool:
     """Whether the value names exactly the GPUs of the container."""
     value = entry.get("value") or ""
-    if entry.get("valueFrom") or not isinstance(value, str) or len(value) > _LONGEST:
+    if entry.get("valueFrom") or not isinstance(value, str) or len(value) > _MAX_LENGTH:
         return False
     if not gpus:
         return value in _NOTHING

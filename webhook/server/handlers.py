@@ -93,21 +93,28 @@ class Handlers:
             raise
 
     def _mutate(self, request: review.Request, policy: Policy) -> Decision:
-        now = self._clock()
-        view = self._state.view(now)
-        if request.resource != "pods":
-            return workloads.mutate(request, policy, view, self._placer)
-        decision = pods.mutate(request, policy, view, self._placer)
-        if decision.outgrown and not request.dry_run and self._state.outgrown(*decision.outgrown):
-            decision = pods.mutate(request, policy, view, self._placer)  # what was reserved for it is free again
-        if decision.reservation is not None and decision.placement is not None and not request.dry_run:
-            self._state.reserve(decision.reservation, decision.placement, now)
-        return decision
+        return mutate(request, policy, self._state, self._placer, self._clock())
 
     def _validate(self, request: review.Request, policy: Policy) -> Decision:
         view = self._state.view(self._clock())
         if request.resource == "configmaps":
             return policy_configmap.validate(request, view)
         if request.resource != "pods":
-            return workloads.validate(request, policy, view, self._placer)
+            decision = workloads.validate(request, policy, view, self._placer)
+            if decision.gang is not None and decision.result == "allowed" and not request.dry_run:
+                self._state.jobs.admitted(*decision.gang)
+            return decision
         return pods.validate(request, policy, view, self._placer)
+
+
+def mutate(request: review.Request, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Decision:
+    """Decide, and reserve what the pod got."""
+    view = state.view(now)
+    if request.resource != "pods":
+        return workloads.mutate(request, policy, view, placer)
+    decision = pods.mutate(request, policy, view, placer)
+    if decision.outgrown and not request.dry_run and state.outgrown(*decision.outgrown):
+        decision = pods.mutate(request, policy, view, placer)  # what was reserved for it is free again
+    if decision.reservation is not None and decision.placement is not None and not request.dry_run:
+        state.reserve(decision.reservation, decision.placement, now)
+    return decision

@@ -26,7 +26,7 @@ from webhook.text import listed, quoted
 Decide = Callable[[bytes], tuple[int, bytes]]
 """Body in, HTTP status and body out. Does not await: two reviews cannot choose the same GPU."""
 
-LARGEST_BODY: Final = 8 << 20
+MAX_BODY_BYTES: Final = 8 << 20
 """Bytes. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes); a review of an UPDATE carries the object
 twice, 6 MiB; the rest of the envelope and JSON's overhead over protobuf make it 8 (controller-runtime stops at 7)."""
 BODY_SECONDS: Final = 5.0
@@ -85,7 +85,7 @@ class Edge:
 
     def _error(self, status: int, text: bytes, *, close: bool) -> Answer:
         self._metrics.refused.labels(str(status)).inc()
-        return Answer(status, text, TEXT, close=close, retry=status == HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(status, text, TEXT, close=close)
 
     def _handler(self, request: web.BaseRequest) -> Decide:
         """Raises _Refused for what is no review: what was seen, and what is wanted."""
@@ -107,8 +107,8 @@ class Edge:
     async def _body(self, request: web.BaseRequest, peer: str) -> bytes:
         """The body of a request that did not come in one piece. Raises Busy, unread, where it would not be decided."""
         size = request.content_length or 0
-        if size > LARGEST_BODY:
-            raise _Refused(413, f"saw a body of {size} bytes, wanted at most {LARGEST_BODY}")
+        if size > MAX_BODY_BYTES:
+            raise _Refused(413, f"saw a body of {size} bytes, wanted at most {MAX_BODY_BYTES}")
         self.queue.check_room(peer, cost(size))
         large = size > bounds.MAX_REVIEW_BYTES
         if large:
@@ -134,8 +134,8 @@ class Edge:
                     if not large and len(body) > bounds.MAX_REVIEW_BYTES:
                         large = True
                         self._large(request)
-                    if len(body) > LARGEST_BODY:
-                        raise _Refused(413, f"saw more than {LARGEST_BODY} bytes of body, wanted at most that")
+                    if len(body) > MAX_BODY_BYTES:
+                        raise _Refused(413, f"saw more than {MAX_BODY_BYTES} bytes of body, wanted at most that")
         except TimeoutError:
             if dropped:
                 raise Busy("bodies") from None
@@ -175,7 +175,8 @@ def ops(
     async def handle(request: web.BaseRequest) -> Answer:
         path = request.rel_url.raw_path
         if request.method != hdrs.METH_GET:
-            return Answer(405, f"saw method {quoted(request.method)}, wanted GET\n".encode(), TEXT, close=True)
+            text = f"saw method {quoted(request.method)}, wanted GET\n"
+            return Answer(405, text.encode(), TEXT, close=True, allow=hdrs.METH_GET)
         if path == "/healthz":  # alive if it answers: a restart would not bring the API server back
             return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":

@@ -69,7 +69,7 @@ async def test_a_right_that_is_missing_is_named_and_the_rest_is_read(tmp_path: P
         found = await asyncio.to_thread(
             load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod", "Event", "PodGroup")
         )
-    assert found.missing == {"Event": "no right to list events of all namespaces"}
+    assert found.missing == {"Event": "no right to list events"}
     assert len(found.of("Pod")) == 3
     assert found.of("PodGroup") == [], "what is not served is not there"
 
@@ -129,3 +129,14 @@ async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Pat
 
 def test_a_file_may_have_every_kind_that_is_read() -> None:
     assert set(KINDS) == set(file.KINDS) | file.UNUSED
+
+
+async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with fake_api() as fake:
+        fill(fake)
+        for kind in ("Event", "Job"):
+            fake.refuse["list", KINDS[kind].path()] = (403, "no")
+        await asyncio.to_thread(
+            snapshot_of, None, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod", "Event", "Job")
+        )
+    assert capsys.readouterr().err == "warning: no right to list events, jobs: what depends on them is not known\n"

@@ -1,7 +1,7 @@
 """Cases that are drawn by lot, the same for the same seed: small clusters, and pods that say much about where they go.
 
 Who runs is to be a matter of where it may go, and not of who came first and took the room: pods that can go to few nodes come
-first, and on nodes that are open to all there is more room than is asked for.
+first, the others when these are where they go, and on nodes that are open to all there is more room than is asked for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def drawn(seed: int) -> Case:
         objects.append((_FEW.index(what) if what in _FEW else len(_FEW), made))
         there += more
     objects.sort(key=lambda each: each[0])
-    return Case(f"drawn {seed}", nodes, [made for _, made in objects] or [pod("w0")], [], there=there)
+    first = [made for few, made in objects if few < len(_FEW)]
+    later = [made for few, made in objects if few == len(_FEW)]
+    return Case(f"drawn {seed}", nodes, first or [pod("w")], [], there=there, later=later)
 
 
 def _node(lot: random.Random, name: str) -> Json:

@@ -62,14 +62,12 @@ CASES = [
         MIXED,
         [pod("one")],
         [tolerates("one", "nvidia.com/gpu"), tolerates("one", "amd.com/gpu", False)],
-        not_yet="every pod tolerates the taints of all vendors",
     ),
     Case(
         "a pod of AMD's does not tolerate NVIDIA's taint",
         MIXED,
         [pod("one", resource="amd.com/gpu")],
         [tolerates("one", "amd.com/gpu"), tolerates("one", "nvidia.com/gpu", False)],
-        not_yet="every pod tolerates the taints of all vendors",
     ),
     Case(
         "replicas of AMD's are apart",

@@ -48,7 +48,6 @@ CASES = [
         [node("a", taints=[SOFT]), B, C],
         [deployment("chat", 2)],
         [counts(b=1, c=1)],
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a Job keeps off a node with a soft taint",
@@ -90,7 +89,6 @@ CASES = [
         [pod("one", tolerations=EVERYTHING)],
         [on("b")],
         there=FULLER,
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a cordoned node is taken by a pod that tolerates everything where no other has room",
@@ -104,7 +102,6 @@ CASES = [
         [node("a", cordoned=True), B, C],
         [deployment("chat", 2, tolerations=EVERYTHING)],
         [counts(b=1, c=1)],
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a node under memory pressure comes last for a pod that tolerates everything",
@@ -113,7 +110,6 @@ CASES = [
         [on("b")],
         first=[Change("Node", "a", PRESSURE, "status")],
         there=[taken("a", 7, tolerations=EVERYTHING)],
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a node under memory pressure takes no pod",
@@ -128,7 +124,6 @@ CASES = [
         [pod("one", tolerations=EVERYTHING)],
         [on("b")],
         there=FULLER,
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a node that the autoscaler may delete comes last",
@@ -143,7 +138,6 @@ CASES = [
         [pod("one", tolerations=EVERYTHING)],
         [on("b")],
         there=FULLER,
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a node that an older Karpenter disrupts comes last",
@@ -151,7 +145,6 @@ CASES = [
         [job("train", 2, tolerations=EVERYTHING)],
         [counts(b=2)],
         there=HALF,
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a node that Karpenter disrupts is taken where no other has room",

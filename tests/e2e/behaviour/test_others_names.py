@@ -101,7 +101,6 @@ CASES = [
         [A],
         [asking("one", "volcano", volcano_sh__vgpu_number="1", volcano_sh__vgpu_memory="3000")],
         [waits("one"), recorded("one", why="another scheduler")],
-        not_yet="other projects' names are not known",
     ),
     Case(
         "Aliyun: memory of a GPU",
@@ -109,21 +108,18 @@ CASES = [
         [asking("one", aliyun_com__gpu_mem="3")],
         [waits("one"), recorded("one", **{"class": "development"})],
         without=[waits("one")],
-        not_yet="other projects' names are not known",
     ),
     Case(
         "KAI: half a GPU",
         [A],
         [asking("one", "kai-scheduler", {"gpu-fraction": "0.5"})],
         [waits("one"), recorded("one", why="another scheduler")],
-        not_yet="other projects' names are not known",
     ),
     Case(
         "Run:ai: memory of a GPU",
         [A],
         [asking("one", "runai-scheduler", {"gpu-memory": "4000"})],
         [waits("one"), recorded("one", why="another scheduler")],
-        not_yet="other projects' names are not known",
     ),
     Case(
         "KAI: whole GPUs",

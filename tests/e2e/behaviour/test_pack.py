@@ -13,15 +13,12 @@ from tests.e2e.behaviour.play import Played, judged
 pytestmark = pytest.mark.controlplane
 
 A, B = node("a"), node("b")
-FINE = ((1, 1), (3, 4), (6, 1))
-BREAKS = "pack breaks a whole node where a partly used one takes the pod"
 CASES = [
     Case(
         "pods of 1, 2 and 4 GPUs leave a node for one of 8",
         [A, B],
         [pod("one", 1), pod("two", 2), pod("four", 4), pod("eight", 8), pod("last", 1)],
         [runs(count=5)],
-        not_yet=BREAKS,
     ),
     *[
         Case(
@@ -30,7 +27,6 @@ CASES = [
             [pod("one", gpus)],
             [on("a")],
             there=[taken("a", used)],
-            not_yet=BREAKS if (used, gpus) not in FINE else "",
         )
         for used, gpus in ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (3, 1), (3, 4), (4, 1), (4, 2), (6, 1))
     ],

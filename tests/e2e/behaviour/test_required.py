@@ -102,7 +102,6 @@ CASES = [
         [pod("one", tolerations=EVERYTHING)],
         [on("b")],
         there=FULLER,
-        not_yet="soft taints, cordons and drains are not ranked by",
     ),
     Case(
         "a pod that another one does not want is not pinned to its node",

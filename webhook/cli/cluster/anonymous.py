@@ -75,8 +75,11 @@ class _Hashes:
         names += [reference.get("uid") for reference in metadata.get("ownerReferences") or ()]
         if kind not in _PUBLIC:
             names += [metadata.get("name"), (metadata.get("generateName") or "").rstrip("-")]
-        template = ((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}
-        names += _values(template.get("labels"))
+        spec = obj.get("spec") or {}
+        template = spec.get("template") or {}
+        for part in (spec, template.get("spec") or {}):
+            names += [*_values(part.get("nodeSelector")), *[c.get("name") for c in part.get("containers") or ()]]
+        names += _values((template.get("metadata") or {}).get("labels"))
         for name in names:
             if name and name not in _KEPT and not name.startswith("system-") and name not in self._of:
                 self._of[name] = "x" + blake2b(name.encode(), key=self._key, digest_size=5).hexdigest()

@@ -19,6 +19,8 @@ from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 
 _PAGE: Final = 500
+FORBIDDEN: Final = "no right to list "
+_ALL: Final = "all namespaces"
 _ABSENT, _FORBIDDEN = 404, 403
 _FALLBACK: Final = ("gpu-admission", "kube-system")
 
@@ -91,19 +93,19 @@ async def _list(
             except ApiError as again:
                 error = again
         if error.status in (_FORBIDDEN, 401) and not kind.needed:
-            into.missing[name] = _forbidden(kind, OUR_NAMESPACE if name in OWN else "all namespaces")
+            into.missing[name] = _forbidden(kind, OUR_NAMESPACE if name in OWN else _ALL)
             return None
         raise BadInput(_why(error, kind)) from None
 
 
 def _forbidden(kind: Kind, where: str) -> str:
-    return f"no right to list {kind.plural}{f' of {where}' if kind.namespaced else ''}"
+    return f"{FORBIDDEN}{kind.plural}{f' of {where}' if kind.namespaced and where != _ALL else ''}"
 
 
 def _why(error: ApiError, kind: Kind) -> str:
     if error.status == _FORBIDDEN:
         grant = "kubectl create clusterrole gpu-reader --verb=list --resource=nodes,pods,…"
-        said = f"{_forbidden(kind, 'all namespaces')}, and nothing can be said without"
+        said = f"{_forbidden(kind, _ALL)}, and nothing can be said without"
         return f"{said}. Ask for it ({grant}), or give --cluster FILE"
     said = str(error).partition(": ")[2] or str(error)
     return f"the API server cannot be asked: {said}. Is it the right --context, and does kubectl reach it?"

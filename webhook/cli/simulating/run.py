@@ -39,7 +39,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
 
     `snapshot` is used up: its state has the pods afterwards. Raises BadInput where a document is no pod.
     """
-    snapshot.state.view(snapshot.taken)  # ends the promises whose time is over
+    snapshot.state.view(snapshot.taken)  # ends the reservations that have expired
     runs = {side: Situation(snapshot, policy) for side in SIDES}
     before = Situation(snapshot, policy)
     resources = [name for name in before.capacity if policy.gpus.kind(name) is not None and before.capacity[name].any()]

@@ -1,0 +1,93 @@
+"""Nodes that are better not used come last, whatever their score, and are used where no other takes the pod.
+
+Covers placement.filters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import GPUS
+from tests.cluster.objects import node, placer, pod, state
+from webhook.cluster.state import ClusterState
+from webhook.placement.settings import PlacementSettings
+from webhook.placement.strategies import STRATEGIES
+
+EVERYTHING = [{"operator": "Exists"}]
+
+
+def taint(key: str, effect: str = "NoSchedule", value: str = "") -> dict[str, str]:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def names(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> list[str]:
+    placement = placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
+    return [ranked.node for ranked in placement.nodes]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("tolerations", "about"),
+    [
+        pytest.param([], {"taints": [taint("team", "PreferNoSchedule")]}, id="a soft taint"),
+        pytest.param(
+            [{"key": "team", "operator": "Equal", "value": "other"}],
+            {"taints": [taint("team", "PreferNoSchedule", "this")]},
+            id="a soft taint of another value",
+        ),
+        pytest.param(EVERYTHING, {"cordoned": True}, id="a cordon"),
+        *[
+            pytest.param(EVERYTHING, {"taints": [taint(f"node.kubernetes.io/{key}")]}, id=key)
+            for key in ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable", "unschedulable")
+        ],
+        pytest.param([], {"conditions": {"DiskPressure": "True"}}, id="pressure, and no taint yet"),
+        *[
+            pytest.param(EVERYTHING, {"taints": [taint(key, effect)]}, id=f"{key} {effect}")
+            for key in (
+                *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/disrupted"),
+                *("karpenter.sh/disruption", "node.cloudprovider.kubernetes.io/shutdown"),
+                *("cloud.google.com/impending-node-termination", "aws-node-termination-handler/spot-itn"),
+            )
+            for effect in ("NoSchedule", "PreferNoSchedule")
+        ],
+    ],
+)
+def test_a_node_comes_last_and_is_taken_where_no_other_has_room(
+    strategy: str, tolerations: list[dict[str, str]], about: dict[str, Any]
+) -> None:
+    full, free = pod("x", 8, on="b"), pod("y", 7, on="a")
+    made = pod("p", owner="o", tolerations=tolerations)
+    of = state([node("a", **about), node("b")], [free])
+    assert names(of, made, strategy) == ["b", "a"]
+    of.pod_seen(full, 0)
+    assert names(of, made, strategy) == ["a"]
+
+
+def test_a_soft_taint_that_is_tolerated_does_not_count() -> None:
+    of = state([node("a", taints=[taint("team", "PreferNoSchedule")]), node("b")], [pod("y", 7, on="a")])
+    assert names(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}])) == ["a", "b"]
+
+
+def test_the_less_a_node_is_to_be_used_the_later_it_comes() -> None:
+    soft, other = taint("team", "PreferNoSchedule"), taint("window", "PreferNoSchedule")
+    of = state(
+        [
+            node("a", taints=[taint("karpenter.sh/disrupted")]),
+            node("b", cordoned=True),
+            node("c", taints=[soft, other]),
+            node("d", taints=[soft]),
+            node("e"),
+        ]
+    )
+    hard = [{"operator": "Exists", "effect": "NoSchedule"}]
+    assert names(of, pod("p", tolerations=hard)) == ["e", "d", "c", "b", "a"]
+
+
+def test_what_the_author_prefers_does_not_make_up_for_it() -> None:
+    fast = {"key": "fast", "operator": "Exists"}
+    preferred = [{"weight": 1, "preference": {"matchExpressions": [fast]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    of = state([node("a", labels={"fast": ""}, taints=[taint("team", "PreferNoSchedule")]), node("b")])
+    assert names(of, pod("p", affinity=affinity)) == ["b", "a"]
