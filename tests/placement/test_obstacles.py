@@ -165,6 +165,21 @@ def test_shares_of_gpus_do_not_raise_what_the_largest_node_has() -> None:
     assert (found.wanted, found.lasting) == ("at most 8, which is what the largest nodes have: a, shared", True)
 
 
+def test_several_gpus_that_only_nodes_have_which_share_theirs_are_told_and_others_are_not() -> None:
+    shared = [node("shared", 32, labels=SHARED), node("other", 16, labels=SHARED)]
+    (found,) = obstacles(state(shared), pod("p", 2))
+    assert (found.cause, found.lasting) == ("shared", False)
+    assert (
+        found.wanted == "1, or nodes with whole GPUs; those that have as many share theirs between pods: other, shared"
+    )
+    assert obstacles(state(shared), pod("p", 1)) == []
+    assert obstacles(state([*shared, node("whole")]), pod("p", 2)) == []
+    (found,) = obstacles(state([*shared, node("small", 4)]), pod("p", 6))
+    assert found.cause == "shared", "whole GPUs are too few on any node"
+    (found,) = obstacles(state([*shared, node("whole")]), pod("p", 12))
+    assert (found.cause, found.lasting) == ("gpus", True)
+
+
 def test_a_larger_node_makes_room_and_while_the_state_is_old_nothing_is_said() -> None:
     of = state([node("a")])
     assert obstacles(of, pod("p", 9))

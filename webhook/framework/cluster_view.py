@@ -132,7 +132,8 @@ class Obstacle(NamedTuple):
     """Why no node could take a pod even if all nodes were up and empty: one cause."""
 
     cause: str
-    """`gpus`, `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource that is short."""
+    """`gpus`, `shared` (only as shares), `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource
+    that is short."""
     about: str
     """The resource, or the field of the pod."""
     seen: str

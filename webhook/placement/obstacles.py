@@ -58,6 +58,7 @@ class _Search:
             if not left.any():
                 yield self._not_selected(before) if select == self._select else self._tainted(before)
                 return
+        yield from self._shares(left)
         short = [*self._short(left, with_gpus)]
         yield from short
         if not short and not self._together(left).any():
@@ -94,6 +95,24 @@ class _Search:
         wanted = f"at most {most}, which is what the largest {has}: {where}"
         fix = f"Ask for {most} or fewer, or use a Job of {each}"
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, amount > self._most_ever(name))
+
+    def _shares(self, left: Mask) -> Iterator[Obstacle]:
+        """Several GPUs that only nodes have which sell shares of theirs: two shares may be of one GPU."""
+        for name, amount in self._asked.items():
+            if (
+                amount > 1
+                and self._gpus.kind(name) == "whole"
+                and (self._nodes.columns.sharing[self._rows][left] > 1).all()
+            ):
+                wanted = f"1, or nodes with whole GPUs; those that have as many share theirs between pods: {self._named(left)}"
+                yield Obstacle(
+                    "shared",
+                    name,
+                    f"{amount} {bare(name)}",
+                    wanted,
+                    "Ask for 1: a second share is no second GPU",
+                    False,
+                )
 
     def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
         """What no node that the pod may go to has enough of."""

@@ -53,6 +53,8 @@ class GpuFits(Rule):
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
         for each in obstacles:
             only_warn = self.when_it_may_change == "warn" or made_by_controller
+            if each.cause == "shared":
+                only_warn = True
             if each.lasting and not may_come:
                 only_warn = False
             path, where = _place(each, pod, context)
@@ -61,7 +63,7 @@ class GpuFits(Rule):
 
 def _place(obstacle: Obstacle, pod: Pod, context: Context) -> tuple[str, str]:
     """The field, and the container in words where one container asks for all of the resource."""
-    if obstacle.cause not in ("gpus", "resource"):
+    if obstacle.cause not in ("gpus", "resource", "shared"):
         return obstacle.about, ""
     asking = [c for c in context.containers(pod) if obstacle.about in requests_of(c.spec)]
     if len(asking) != 1:

@@ -100,6 +100,10 @@ def _for_one_container(options: Mapping[str, _Option], gpus: int, alone: bool) -
     return _Option(" ".join([size.written for size in sizes]), -(-prod(numbers) // nodes))
 
 
+def _arguments(spec: Mapping[str, Any]) -> list[str]:
+    return [each for part in ("command", "args") for each in spec.get(part) or ()]
+
+
 def _options(spec: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, _Option]:
     """The options that are known, by meaning. An argument may be a whole script, as of `sh -c`."""
     options: dict[str, _Option] = {}
@@ -115,10 +119,6 @@ def _options(spec: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, _Opti
             number = None if meaning in options else _number(value)  # given twice: by two programs
             options[meaning] = _Option(f"{option[:64]}{equals or ' '}{value[:16]}", number)
     return options
-
-
-def _arguments(spec: Mapping[str, Any]) -> list[str]:
-    return [each for part in ("command", "args") for each in spec.get(part) or () if isinstance(each, str)]
 
 
 def _number(text: str) -> int | None:

@@ -30,7 +30,7 @@ _SHARED = ("time-slicing", "mps")
 class GpuSharing(Rule):
     """No container asks for more than one share of a shared GPU: two shares may be of the same GPU."""
 
-    not_exported: ClassVar[str] = "needs the state of the cluster"
+    not_exported: ClassVar[str] = "is advice by node labels"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if not context.gpu_names:

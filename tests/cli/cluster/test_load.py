@@ -97,6 +97,7 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"^the API server cannot be asked: .*Is it the right --context") as caught:
         load(kubeconfig(tmp_path, "http://127.0.0.1:9"), None, ("Node",))
     assert "\n" not in str(caught.value)
+    assert "ssl" not in str(caught.value)
 
 
 def test_contexts_and_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

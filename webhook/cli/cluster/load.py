@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -107,7 +108,7 @@ def _why(error: ApiError, kind: Kind) -> str:
         grant = "kubectl create clusterrole gpu-reader --verb=list --resource=nodes,pods,…"
         said = f"{_forbidden(kind, _ALL)}, and nothing can be said without"
         return f"{said}. Ask for it ({grant}), or give --cluster FILE"
-    said = str(error).partition(": ")[2] or str(error)
+    said = re.sub(r" ssl:(<[^>]*>|\w+)", "", str(error).partition(": ")[2] or str(error))  # as aiohttp names a host
     return f"the API server cannot be asked: {said}. Is it the right --context, and does kubectl reach it?"
 
 
