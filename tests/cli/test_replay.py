@@ -15,6 +15,7 @@ from tests.cli.objects import call, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "reviews" / "1.37"
 SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
 STRICT = "profiles: {default: {rules: {hostNamespaces: {action: deny}}, placement: {otherwise: pack}}}"
 LOOSE = "profiles: {default: {rules: {hostNamespaces: {action: 'off'}}}}"
@@ -61,7 +62,7 @@ def lines(folder: Path, *documents: Any) -> Path:
 def policies(tmp_path: Path) -> list[Any]:
     (tmp_path / "strict.yaml").write_text(STRICT)
     (tmp_path / "loose.yaml").write_text(LOOSE)
-    return ["--against", tmp_path / "loose.yaml", "--policy", tmp_path / "strict.yaml"]
+    return ["--before", tmp_path / "loose.yaml", "--policy", tmp_path / "strict.yaml"]
 
 
 def found(*arguments: Any) -> Any:
@@ -103,7 +104,7 @@ def test_the_other_way_round_it_is_admitted_with_status_0(tmp_path: Path, polici
     file = lines(tmp_path, event(pod("host", hostPID=True)))
     result = call("replay", file, policies[0], policies[3], policies[2], policies[1])
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[1].startswith("admitted   team        pod/host      1   was refused: ")
+    assert result.stdout.splitlines()[1].startswith("allowed   team        pod/host      1   was refused: ")
 
 
 def test_what_would_be_changed_otherwise_names_the_field(tmp_path: Path) -> None:
@@ -150,6 +151,13 @@ def test_a_broken_line_hides_no_other_and_is_status_2(tmp_path: Path, policies: 
     assert first.startswith(f"error: {file}: line 2: ") or "line 3: not JSON" in first
     assert "spec: wanted a map, saw a list" in first + second
     assert last == "1 pod: 1 same"
+
+
+def test_what_an_api_server_really_asked_is_read(tmp_path: Path) -> None:
+    files = sorted(RECORDED.glob("*-mutate.json")) or sorted(RECORDED.glob("*.json"))
+    (tmp_path / "reviews.json").write_text("\n".join(path.read_text() for path in files))
+    result = call("replay", tmp_path / "reviews.json", "--policy", "default")
+    assert (result.exit_code, result.stderr) == (0, f"{len(files)} pods: {len(files)} same\n")
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 from webhook.text import bare, listed, plural
 
-CHANGES: Final = ("refused", "admitted", "changed", "placed", "found", "same")
+CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
 """Every word, the worst first: documented in docs/cli.md."""
-_STYLES: Final = {"refused": "red", "admitted": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
+_STYLES: Final = {"refused": "red", "allowed": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
 _PREFERRED: Final = ("spec.affinity", "spec.topologySpreadConstraints")
 """Where injectors write what follows from the chosen node."""
 _FEW = 4
@@ -38,7 +38,7 @@ _FEW = 4
 def replay(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="AdmissionReviews, or an API server's audit log.")],
     policy: Annotated[str | None, typer.Option(help="The policy to try.", metavar="FILE|default")] = None,
-    against: Annotated[
+    before: Annotated[
         str | None,
         typer.Option(help="The policy to compare with; left out: that of the cluster.", metavar="FILE|default"),
     ] = None,
@@ -59,9 +59,9 @@ def replay(
     state, now, old = ClusterState(max_age=float("inf")), 0.0, None
     if cluster or kubeconfig or context:
         snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
-        state, now, old = snapshot.state, snapshot.taken, policy_of(against, snapshot)
+        state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
     recorded = Recorded(file, policies := policy_named(policy))
-    found = replayed(recorded, (old or policy_named(against), policies), state, now)
+    found = replayed(recorded, (old or policy_named(before), policies), state, now)
     for what, count in recorded.left_out.items():
         say(f"left out: {what} ({count})")
     for error in recorded.errors:
@@ -118,7 +118,7 @@ def _told(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
     if before.outcome != "refused" == after.outcome:
         change, text = "refused", after.message
     elif before.outcome == "refused" != after.outcome:
-        change, text = "admitted", f"was refused: {before.message}"
+        change, text = "allowed", f"was refused: {before.message}"
     elif own:
         change, text = "changed", listed(own, _FEW)
     elif elsewhere:
