@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import URLError
@@ -42,10 +42,19 @@ def shipped(plane: ControlPlane) -> list[dict[str, Any]]:
 
 class Installed:
     """A running webhook. `policy`: the text of a policy instead of the shipped one. `replicas`: processes; connections are
-    shared out among those that are ready, as a Service does. `before`: Python that each runs first, to wait less."""
+    shared out among those that are ready, as a Service does. `before`: Python that each runs first, to wait less. `settings`:
+    more of the environment."""
 
-    def __init__(self, plane: ControlPlane, policy: str | None = None, replicas: int = 1, before: str = "") -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        policy: str | None = None,
+        replicas: int = 1,
+        before: str = "",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.plane = plane
+        self._settings = dict(settings or {})
         self._before = before
         self._policy = policy
         self.ports = [_free_port() for _ in range(replicas)]
@@ -142,6 +151,7 @@ class Installed:
         command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
         environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
+        environment |= self._settings
         return Program(f"webhook-{number}-{self.ports[number]}", command, self.plane.folder, environment)
 
     def _adjusted(self, found: dict[str, Any]) -> dict[str, Any]:

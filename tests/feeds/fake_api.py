@@ -31,7 +31,7 @@ class FakeApi:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.tokens: list[str | None] = []
         self.refuse: dict[tuple[str, str], tuple[int, str]] = {}
-        """Status and message for a verb (`list`, `watch`, `get`, `put`, `post`) and path, until it is taken away."""
+        """Status and message for a verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path, until it is taken away."""
         self.silent = False
         """Watches are accepted, and then nothing ever comes."""
         self.watch_ends_at_once = False
@@ -110,9 +110,20 @@ class FakeApi:
             if body["metadata"]["resourceVersion"] != self.objects[parent][name]["metadata"]["resourceVersion"]:
                 return status(409, "the object has been modified")
             return web.json_response(self._record(parent, "MODIFIED", body))
+        if verb == "patch":
+            return self._patch(parent, name, body)
         if body["metadata"]["name"] in self.objects[path]:
             return status(409, "already exists")
         return web.json_response(self._record(path, "ADDED", body), status=201)
+
+    def _patch(self, parent: str, name: str, changes: Json) -> web.Response:
+        """A merge patch, one level deep."""
+        if (found := self.objects[parent].get(name)) is None:
+            return status(404, f"{name} not found")
+        version = changes.pop("metadata", {}).get("resourceVersion")
+        if version not in (None, found["metadata"]["resourceVersion"]):
+            return status(409, "the object has been modified")
+        return web.json_response(self._record(parent, "MODIFIED", found | changes))
 
     def _verb(self, request: web.Request) -> str:
         if request.method != "GET":

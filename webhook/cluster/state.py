@@ -142,6 +142,10 @@ class ClusterState:
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
 
+    def is_bound(self, pod: Object) -> bool:
+        """Whether it is known to be on a node, and not finished."""
+        return pod_id(pod["metadata"]) in self._pods
+
     def pod_gone(self, pod: Object, now: float) -> None:
         self._forget(pod_id(pod["metadata"]))
 
@@ -166,8 +170,6 @@ class ClusterState:
         yield from self._pods.values()
         yield from self.ledger.holders()
 
-    # --- reservations -------------------------------------------------------------------------------------------------
-
     def reserve_pod(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
         """Hold what `pod` asks for on the first node of `placement` until it is seen. Nothing where none was chosen.
 
@@ -188,8 +190,6 @@ class ClusterState:
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)
-
-    # --- any kind -----------------------------------------------------------------------------------------------------
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
         """Something of a kind is new, or has changed. Raises where it is malformed."""

@@ -72,6 +72,10 @@ class Api:
         """`obj` has the resourceVersion that it was read with: status 409 if it was changed since."""
         return await self._request("PUT", path, obj, {})
 
+    async def patch(self, path: str, changes: Object) -> Object:
+        """A merge patch. With a resourceVersion in it: status 409 if the object was changed since."""
+        return await self._request("PATCH", path, changes, {})
+
     async def _request(self, method: str, path: str, obj: Object | None, query: dict[str, str]) -> Object:
         limits = ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
         async with self._open(method, path, obj, query, limits) as response:
@@ -93,7 +97,7 @@ class Api:
     async def _open(
         self, method: str, path: str, obj: Object | None, query: dict[str, str], limits: ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {hdrs.CONTENT_TYPE: "application/json"}
+        headers = {hdrs.CONTENT_TYPE: "application/merge-patch+json" if method == "PATCH" else "application/json"}
         try:
             access = await self._current()
             if access.authorization:

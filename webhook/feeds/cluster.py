@@ -14,6 +14,7 @@ from webhook.telemetry.logs import Logger
 from webhook.telemetry.metrics import Metrics
 
 Clock = Callable[[], float]
+Bound = Callable[[Object], None]
 
 
 class _Resource(NamedTuple):
@@ -39,10 +40,21 @@ KINDS: Final[Mapping[ListKind, _Resource]] = {
 }
 
 
-def start(tasks: Tasks, api: Api, state: ClusterState, metrics: Metrics, log: Logger, clock: Clock) -> None:
-    """Feed `state` for as long as `tasks` run. Kinds that it does not require may be missing, or forbidden."""
+def start(
+    tasks: Tasks,
+    api: Api,
+    state: ClusterState,
+    metrics: Metrics,
+    log: Logger,
+    clock: Clock,
+    bound: Bound | None = None,
+) -> None:
+    """Feed `state` for as long as `tasks` run. Kinds that it does not require may be missing, or forbidden.
+
+    `bound` gets each pod that a watch shows to be bound, once; those that were bound before do not count.
+    """
     for name, kind in KINDS.items():
-        sink = ClusterSink(state, name, clock)
+        sink = ClusterSink(state, name, clock) if name != "pods" or bound is None else PodSink(state, clock, bound)
         feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=name not in REQUIRED)
         tasks.start(f"feed {name}", feed.run)
 
@@ -74,3 +86,17 @@ class ClusterSink(Sink):
 
     def refused(self) -> None:
         self._state.withdraw(self._name)
+
+
+class PodSink(ClusterSink):
+    """Pods, whose binding somebody wants to know of."""
+
+    def __init__(self, state: ClusterState, clock: Clock, bound: Bound) -> None:
+        super().__init__(state, "pods", clock)
+        self._bound = bound
+
+    def seen(self, obj: Object) -> None:
+        before = self._state.is_bound(obj)
+        super().seen(obj)
+        if not before and self._state.is_bound(obj):
+            self._bound(obj)

@@ -7,13 +7,13 @@ replica after another that never gets ready would end in a namespace where no po
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
+from webhook.feeds.events import event_object
 from webhook.feeds.watch import Sink
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
@@ -140,25 +140,6 @@ class ConfigMapSink(Sink):
 def _event(config_map: Object, message: str) -> Object:
     """An Event on a ConfigMap, which may be gone. All replicas give it the same name, so that it is there once."""
     which = {key: config_map[key] for key in ("uid", "resourceVersion") if config_map.get(key)}
-    digest = hashlib.sha256(f"{which} {message}".encode()).hexdigest()[:16]
-    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    namespace, name = config_map["namespace"], config_map["name"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"namespace": namespace, "name": f"{name}.{digest}"},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "namespace": namespace,
-            "name": name,
-            **which,
-        },
-        "type": "Warning",
-        "reason": "PolicyRefused",
-        "message": message,
-        "source": {"component": "gpu-admission"},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "count": 1,
-    }
+    of = {"namespace": config_map["namespace"], "name": config_map["name"]}
+    involved = {"apiVersion": "v1", "kind": "ConfigMap", **of, **which}
+    return event_object(involved, f"{which} {message}", "Warning", "PolicyRefused", message, datetime.now(UTC))

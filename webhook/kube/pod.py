@@ -146,13 +146,19 @@ def claims_devices(pod: Pod) -> bool:
     return bool(pod["spec"].get("resourceClaims"))
 
 
-def owner(pod: Pod) -> Owner | None:
+def controller_reference(pod: Pod) -> Mapping[str, Any] | None:
     """The controlling owner reference, as metav1.GetControllerOf finds it."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            get = reference.get
-            return Owner(str(get("kind", "")), str(get("name", "")), str(get("uid", "")))
+            found: Mapping[str, Any] = reference
+            return found
     return None
+
+
+def owner(pod: Pod) -> Owner | None:
+    if (reference := controller_reference(pod)) is None:
+        return None
+    return Owner(*[str(reference.get(key, "")) for key in ("kind", "name", "uid")])
 
 
 def labels_of(pod: Pod) -> Mapping[str, str]:

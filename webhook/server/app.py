@@ -103,7 +103,11 @@ def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
     if process.settings.cluster is not None:
         fill(process.state, process.settings.cluster, time.monotonic())
     elif api is not None:
-        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic)
+        events, bound = process.events, None
+        if events is not None:
+            tasks.start("events", lambda: events.run(api))
+            bound = events.bound
+        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic, bound)
 
 
 def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:

@@ -13,6 +13,7 @@ from webhook.admission.decision import Decision
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.feeds.certificates import read
+from webhook.feeds.events import Events
 from webhook.feeds.policy import CurrentPolicy
 from webhook.kube.review import Request
 from webhook.placement.placer import Placer
@@ -36,11 +37,12 @@ MAX_BAD_REVIEW_LINES: Final = 10
 
 
 class Recorder:
-    """Counts a decision, and logs it unless the request was ignored."""
+    """Counts a decision, logs it unless the request was ignored, and tells of a refusal in an Event where `events` are on."""
 
-    def __init__(self, metrics: Metrics, log: logs.Logger) -> None:
+    def __init__(self, metrics: Metrics, log: logs.Logger, events: Events | None = None) -> None:
         self._metrics = metrics
         self._log = log
+        self._events = events
         self._decisions = logs.LineLimit(log, "decisions", MAX_DECISION_LINES)
         self._bad_reviews = logs.LineLimit(log, "bad reviews", MAX_BAD_REVIEW_LINES)
 
@@ -48,6 +50,8 @@ class Recorder:
         self._metrics.decided(hook, decision, seconds)
         if decision.result != "ignored" and self._decisions.allowed():
             self._log.info(decision.result, **fields(hook, request, decision, seconds))
+        if self._events is not None and decision.result == "denied":
+            self._events.refused(request, decision)
 
     def bad_review(self, hook: str, error: BadReview) -> None:
         if self._bad_reviews.allowed():
@@ -67,7 +71,9 @@ class Process:
         self.state = ClusterState(max_age=max_age, replica=settings.replica, namespace=settings.namespace)
         self.placer = Placer(self.state)
         self.live = LiveContext(read(settings.client_ca, "--client-ca") if settings.client_ca else None)
-        handlers = Handlers(self.policies, self.state, self.placer, Recorder(self.metrics, self.log), time.monotonic)
+        self.events = Events(self.state, self.metrics, self.log) if settings.events and not offline else None
+        recorder = Recorder(self.metrics, self.log, self.events)
+        handlers = Handlers(self.policies, self.state, self.placer, recorder, time.monotonic)
         self.edge = Edge({"/mutate": handlers.mutate, "/validate": handlers.validate}, self.metrics, self.log)
         self.listener = Listener(
             self.edge.handle, self.metrics, self.live.listening, authenticated=settings.client_ca is not None

@@ -52,6 +52,8 @@ class ServeSettings(BaseModel):
     """The name of this replica, by which several share out the nodes to fill. In a pod, its name."""
     max_age: float = Field(60.0, gt=0)
     """Seconds without a word from a watch after which the cluster state is too old to choose a node by."""
+    events: bool = False
+    """Write Events in the namespaces that have opted in; `manifests/components/events` has the rights for it."""
     prometheus_ca: Path | None = None
     """The authority that signed the certificate of the Prometheus that `gpuMetrics.url` names, PEM."""
     prometheus_token: Path | None = None

@@ -74,6 +74,7 @@ class Metrics:
         self.certificate_errors = self._counter("certificate_errors", "Certificates that could not be served or kept.")
         self.relists = self._counter("feed_relists", "Full lists taken from the API server.", "feed")
         self.feed_errors = self._counter("feed_errors", "Lists and watches that failed.", "feed")
+        self.events = self._counter("events", "Events for users, by what became of them.", "result")
         self.restarts = self._counter("task_restarts", "Background tasks that crashed and were started again.", "task")
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:

@@ -1,0 +1,147 @@
+"""What is told in Events: when there is none, and its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.objects import node, pod, state
+from webhook.admission.decision import Decision, UnitFinding
+from webhook.admission.events import MAX_MESSAGE, Involved, bound_elsewhere, refused
+from webhook.framework.cluster_view import Placement, Ranked
+from webhook.framework.interface import Finding
+from webhook.kube.review import Request
+
+Json = dict[str, Any]
+REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u-1", "controller": True}
+BAD = UnitFinding("gpuZero", "deny", Finding("spec.x", "0 GPUs", "1", "Ask for 1"))
+WARNED = UnitFinding("cpuPerGpu", "warn", Finding("spec.y", "1", "2", "Ask for 2"))
+
+
+def request(reference: Json | None = None, **changes: Any) -> Request:
+    obj = {"metadata": {"ownerReferences": [REFERENCE | (reference or {})]}, "spec": {}}
+    given = {
+        "uid": "r",
+        "kind": "Pod",
+        "group": "",
+        "resource": "pods",
+        "subresource": "",
+        "operation": "CREATE",
+        "namespace": "team",
+        "name": "",
+        "user": "u",
+        "groups": (),
+        "dry_run": False,
+        "object": obj,
+        "old": None,
+    }
+    return Request(**(given | changes))
+
+
+def denied(*findings: UnitFinding) -> Decision:
+    return Decision("denied", "default", "training", message="pod: bad", findings=findings or (BAD,))
+
+
+NOT_TOLD = [
+    pytest.param(request(dry_run=True), denied(), id="a dry run"),
+    pytest.param(request(), Decision("shadow", findings=(BAD,)), id="a profile in shadow"),
+    pytest.param(request(), Decision("allowed", findings=(WARNED,)), id="a warning alone"),
+    pytest.param(request(operation="UPDATE"), denied(), id="an update, whose author reads the answer"),
+    pytest.param(request(resource="jobs", kind="Job"), denied(), id="a workload, whose author reads the answer"),
+    pytest.param(request({"controller": False}), denied(), id="a pod without a controller"),
+    pytest.param(request({"kind": "a b\n"}), denied(), id="a kind that is none"),
+    pytest.param(request({"name": "../nodes"}), denied(), id="a name that is none"),
+    pytest.param(request({"apiVersion": "x/y/z"}), denied(), id="an API version that is none"),
+    pytest.param(request({"uid": "u" * 500}), denied(), id="a uid that is none"),
+    pytest.param(request(object={"metadata": {}}), denied(), id="no owner at all"),
+]
+
+
+@pytest.mark.parametrize(("asked", "decision"), NOT_TOLD)
+def test_nothing_is_told_of(asked: Request, decision: Decision) -> None:
+    assert refused(asked, decision) is None
+
+
+def test_a_refusal_is_told_on_the_controller_with_the_first_finding_that_refuses() -> None:
+    event = refused(request(), denied(WARNED, BAD))
+    assert event is not None
+    assert event.involved == Involved("apps/v1", "ReplicaSet", "team", "web-1", "u-1")
+    assert (event.type, event.reason, event.repeats) == ("Warning", "PodRefused", True)
+    assert event.message == "its pods are refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero]"
+
+
+def test_of_several_the_others_are_counted_and_where_to_read_them_is_said() -> None:
+    event = refused(request(), denied(BAD, BAD, BAD))
+    assert event is not None
+    assert event.message.endswith("[gpuZero] And 2 more problems: gpu-admission explain -f FILE shows all.")
+
+
+def test_a_message_is_one_line_and_bounded() -> None:
+    long = Finding("spec.x", f"a\nb\x1b{'x' * 9000}", "1", "Ask")
+    event = refused(request(), denied(UnitFinding("gpuZero", "deny", long)))
+    assert event is not None
+    assert len(event.message) == MAX_MESSAGE + 1
+    assert event.message.isprintable()
+
+
+# --- Bound elsewhere --------------------------------------------------------------------------------------------------
+
+RANKED = ("a", "b")
+AS_CHOSEN = [
+    pytest.param(pod("p", on="a", ranked=RANKED), id="bound to the first"),
+    pytest.param(pod("p", ranked=RANKED), id="not bound"),
+    pytest.param(pod("p", on="b"), id="without a decision"),
+    pytest.param(pod("p", on="b", ranked=RANKED, prefers=("c",)), id="a decision that the spec knows nothing of"),
+]
+
+
+@pytest.mark.parametrize("made", AS_CHOSEN)
+def test_nothing_is_told_of_a_pod(made: Json) -> None:
+    assert bound_elsewhere(made, state([node("a"), node("b")])) is None
+
+
+TAINT = {"key": "repair", "value": "now", "effect": "NoSchedule"}
+WHY = [
+    pytest.param([], "that node is gone", id="gone"),
+    pytest.param([node("a", cordoned=True)], "that node is cordoned (spec.unschedulable)", id="cordoned"),
+    pytest.param([node("a", conditions={"Ready": "False"})], "that node is not ready", id="not ready"),
+    pytest.param(
+        [node("a", taints=[TAINT])], "that node has a taint that the pod does not tolerate, repair", id="tainted"
+    ),
+    pytest.param(
+        [node("a", 1)],
+        "that node was full by then: the pod asks for 2 nvidia.com/gpu, and it had 1 nvidia.com/gpu left",
+        id="too few GPUs",
+    ),
+    pytest.param(
+        [node("a", cpu="2")],
+        "that node was full by then: the pod asks for 4 CPUs, and it had 2 CPUs left",
+        id="too few CPUs",
+    ),
+    pytest.param([node("a")], "the scheduler's other scores weighed more", id="room"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "why"), WHY)
+def test_why_a_pod_was_bound_elsewhere(nodes: list[Json], why: str) -> None:
+    bound = pod("p", 2, on="b", ranked=RANKED)
+    event = bound_elsewhere(bound, state([*nodes, node("b")], [bound]))
+    assert event is not None
+    assert event.involved == Involved("v1", "Pod", "team-a", "p", "uid-p")
+    assert (event.type, event.reason, event.repeats) == ("Normal", "BoundElsewhere", False)
+    assert event.message == f"bound to b, number 2 of the ranking, not to a: {why}"
+
+
+def test_a_node_that_is_not_in_the_ranking() -> None:
+    event = bound_elsewhere(pod("p", on="c", ranked=RANKED), state([node("a"), node("c")]))
+    assert event is not None
+    assert event.message.startswith("bound to c, which is not in the ranking, not to a: ")
+
+
+def test_what_is_only_reserved_did_not_fill_a_node_for_the_scheduler() -> None:
+    of = state([node("a", 2), node("b")])
+    of.reserve_pod(pod("q", 2), Placement((Ranked("a", 2, 0, 1.0),), "pack"), 0.0)
+    event = bound_elsewhere(pod("p", 2, on="b", ranked=RANKED), of)
+    assert event is not None
+    assert event.message.endswith("the scheduler's other scores weighed more")

@@ -1,0 +1,178 @@
+"""Events where people look, written by two replicas with the rights of the component `events`, and without them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.clusters import apply
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
+from tests.installed import ROOT, Installed, opt_in
+from webhook.kube.pod import DECISION
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+COMPONENT = ROOT / "manifests" / "components" / "events"
+TEAM = "team"
+NODES = [node(f"ev-{letter}", 4, taints=[GPU_TAINT]) for letter in "abc"]
+
+
+@pytest.fixture(scope="module")
+def events(programs: Programs) -> Iterator[Installed]:
+    """The webhook as the component sets it up, in two replicas, on a control plane of its own."""
+    (component,) = yaml.safe_load_all((COMPONENT / "kustomization.yaml").read_text())
+    (added,) = yaml.safe_load(component["patches"][0]["patch"])
+    settings = {added["value"]["name"]: added["value"]["value"]}
+    with ControlPlane(programs) as plane, Installed(plane, replicas=2, settings=settings) as installed:
+        asyncio.run(_prepare(plane))
+        yield installed
+
+
+async def _prepare(plane: ControlPlane) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        await apply(api, NODES)
+        await api.namespace(TEAM)
+        await opt_in(api, TEAM)
+
+
+@pytest.fixture
+async def api(events: Installed) -> AsyncIterator[Api]:
+    async with Api.of(events.plane.kubeconfig) as client:
+        yield client
+
+
+@pytest.fixture
+def rights(events: Installed) -> Iterator[None]:
+    events.plane.kubectl("apply", "-f", str(COMPONENT / "access.yaml"))
+    yield
+    events.plane.kubectl("delete", "-f", str(COMPONENT / "access.yaml"))
+
+
+def counted(events: Installed, result: str) -> float:
+    name = f'gpu_admission_events_total{{result="{result}"}}'
+    return sum([events.metrics(number).get(name, 0) for number in (0, 1)])
+
+
+async def ours(api: Api, reason: str, name: str = "") -> list[Json]:
+    found = await api.list("Event", TEAM, fieldSelector=f"reason={reason}")
+    return [each for each in found if each["involvedObject"]["name"].startswith(name)]
+
+
+async def test_without_the_rights_it_is_counted_and_logged_once_and_nothing_else_happens(
+    events: Installed, api: Api
+) -> None:
+    await api.create(deployment("silent", 1, 1, hostPID=True), TEAM)
+
+    async def failed() -> bool:
+        return await asyncio.to_thread(counted, events, "failed") >= 3
+
+    await wait_until(failed, 30, "Events that cannot be written")
+    lines = [line for line in events.decisions() if line.get("event") == "event not written"]
+    assert 1 <= len(lines) <= len(events.members)
+    assert "cannot create resource" in lines[0]["why"]
+    assert await ours(api, "PodRefused") == []
+    assert DECISION in (await api.create(pod("still-fine"), TEAM))["metadata"]["annotations"]
+    await api.delete("Deployment", "silent", TEAM)
+    await api.delete("Pod", "still-fine", TEAM)
+
+
+MADE = [
+    pytest.param(deployment("web", 3, 1, hostPID=True), "ReplicaSet", id="a Deployment"),
+    pytest.param(job("train", 2, 1, hostPID=True), "Job", id="a Job"),
+]
+
+
+@pytest.mark.parametrize(("made", "kind"), MADE)
+async def test_the_controller_of_refused_pods_has_one_event_with_the_first_finding_and_a_count(
+    made: Json, kind: str, events: Installed, api: Api, rights: None
+) -> None:
+    await api.create(made, TEAM)
+    name = made["metadata"]["name"]
+
+    async def repeated() -> Json | None:
+        found = await ours(api, "PodRefused", name)
+        return found[0] if found and found[0]["count"] > 3 else None
+
+    event = await wait_until(repeated, 60, "an Event that is counted up")
+    assert event["involvedObject"]["kind"] == kind
+    assert event["message"].startswith("its pods are refused: spec.hostPID: saw true, wanted false")
+    assert event["message"].endswith("[hostNamespaces]")
+    assert len(await ours(api, "PodRefused", name)) == 1
+    described = events.plane.kubectl("describe", kind, event["involvedObject"]["name"], "-n", TEAM).stdout
+    (line,) = [line for line in described.splitlines() if "PodRefused" in line]
+    assert "gpu-admission" in line
+    assert "(x" in line
+    assert "[hostNamespaces]" in line
+    await api.delete(made["kind"], name, TEAM)
+
+
+async def test_of_many_findings_the_first_one_is_told_whole(api: Api, rights: None) -> None:
+    paths = [{"name": f"v{number}", "hostPath": {"path": f"/dev/{'x' * 60}{number}"}} for number in range(12)]
+    await api.create(deployment("long", 1, 1, volumes=paths), TEAM)
+
+    async def told() -> list[Json]:
+        return await ours(api, "PodRefused", "long")
+
+    (event,) = await wait_until(told, 30, "the Event")
+    assert f'saw "/dev/{"x" * 60}0", wanted one of the folders' in event["message"]
+    assert event["message"].endswith("[hostDevices] And 11 more problems: gpu-admission explain -f FILE shows all.")
+    await api.delete("Deployment", "long", TEAM)
+
+
+@pytest.fixture
+def waits_for_the_scheduler(events: Installed) -> Iterator[Callable[[], None]]:
+    """There is no scheduler until this is called, or the test ends."""
+    events.plane.stop("kube-scheduler")
+    stopped = [True]
+
+    def start() -> None:
+        if stopped:
+            stopped.clear()
+            events.plane.start("kube-scheduler")
+
+    yield start
+    start()
+
+
+@pytest.mark.parametrize("why", ["cordoned", "full"])
+async def test_a_pod_that_is_bound_elsewhere_says_so_once(
+    why: str, api: Api, rights: None, waits_for_the_scheduler: Callable[[], None]
+) -> None:
+    stored = await api.create(pod(f"late-{why}", 4), TEAM)
+    name, first = stored["metadata"]["name"], json.loads(stored["metadata"]["annotations"][DECISION])["nodes"][0][0]
+    if why == "cordoned":
+        await api.patch("Node", first, {"spec": {"unschedulable": True}})
+        reason = "that node is cordoned (spec.unschedulable)"
+    else:
+        await api.create(pod("filler", 1), TEAM)
+        target = {"apiVersion": "v1", "kind": "Node", "name": first}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "filler"}, "target": target}
+        await api.request("POST", f"/api/v1/namespaces/{TEAM}/pods/filler/binding", binding)
+        reason = "that node was full by then: the pod asks for 4 nvidia.com/gpu, and it had 3 nvidia.com/gpu left"
+    await asyncio.sleep(1)  # both replicas have heard of it
+    await asyncio.to_thread(waits_for_the_scheduler)
+    (bound,) = await api.running(TEAM, 1, app=name)
+
+    async def told() -> list[Json]:
+        return await ours(api, "BoundElsewhere", name)
+
+    await wait_until(told, 30, "the Event")
+    await asyncio.sleep(3)  # the other replica would have written by then
+    (event,) = await told()
+    assert event["involvedObject"]["uid"] == bound["metadata"]["uid"]
+    assert event["count"] == 1
+    assert event["message"].startswith(f"bound to {bound['spec']['nodeName']}, ")
+    assert event["message"].endswith(f" not to {first}: {reason}")
+    for each in (name, "filler"):
+        await api.delete("Pod", each, TEAM, missing_ok=True)
+    await api.patch("Node", first, {"spec": {"unschedulable": None}})

@@ -1,0 +1,126 @@
+"""What is told in Events, for people who look at an object with `kubectl describe`.
+
+On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) has all findings
+at once, on many lines; after 25 its client sends only one in five minutes, and it folds those that differ into one
+(client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than the first of the ranking: why, as
+far as it is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from webhook.admission.context import denials
+from webhook.admission.decision import Decision
+from webhook.cluster.pods import counted_demand, ranked_nodes
+from webhook.cluster.state import ClusterState
+from webhook.kube.pod import Pod, controller_reference
+from webhook.kube.review import Request
+from webhook.placement.constraints import compiled
+from webhook.placement.obstacles import quantity
+from webhook.text import bare, plural
+
+MAX_MESSAGE: Final = 4096
+"""Characters. A finding has some hundreds. The API server has no limit for Events of core/v1; those of events.k8s.io/v1 may have
+1,024 bytes (pkg/apis/core/validation/events.go), which is why ours are of core/v1."""
+_API_VERSION = re.compile(r"([a-z0-9.-]{1,253}/)?v[a-z0-9]{1,62}", re.ASCII)
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
+_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_UID = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
+
+
+class Involved(NamedTuple):
+    """The object that an Event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class Event(NamedTuple):
+    involved: Involved
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    repeats: bool = False
+    """It may happen again to the same object, and is counted."""
+
+
+def refused(request: Request, decision: Decision) -> Event | None:
+    """The Event on the controller of a pod that is refused. None for a dry run, in shadow, and for a pod on its own, whose author
+    reads the refusal itself."""
+    if decision.result != "denied" or request.dry_run or request.object is None:
+        return None
+    if (request.resource, request.operation, request.subresource) != ("pods", "CREATE", ""):
+        return None
+    reference = controller_reference(request.object)
+    involved = reference and _involved(request.namespace, reference)
+    told = denials(decision.findings)
+    if not involved or not told:
+        return None
+    unit, _, finding = told[0]
+    message = f"its pods are refused: {finding.message} [{unit}]"
+    if more := len(told) - 1:
+        message += f" And {plural(more, 'more problem')}: gpu-admission explain -f FILE shows all."
+    return Event(involved, "Warning", "PodRefused", _bounded(message), repeats=True)
+
+
+def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:
+    """The Event on a pod that was just bound. None where it was bound to the first of its ranked nodes, or has none.
+
+    `state` is as it is after that. What it knows may be some moments older or newer than what the scheduler knew.
+    """
+    bound, ranked = pod["spec"].get("nodeName"), ranked_nodes(pod)
+    if not bound or not ranked or bound == ranked[0]:
+        return None
+    metadata = pod["metadata"]
+    involved = _involved(metadata.get("namespace", ""), {"apiVersion": "v1", "kind": "Pod", **metadata})
+    if involved is None:
+        return None
+    place = f"number {ranked.index(bound) + 1} of the ranking" if bound in ranked else "which is not in the ranking"
+    message = f"bound to {bare(bound)}, {place}, not to {bare(ranked[0])}: {_why(pod, ranked[0], state)}"
+    return Event(involved, "Normal", "BoundElsewhere", _bounded(message))
+
+
+def _why(pod: Pod, node: str, state: ClusterState) -> str:
+    """Why the scheduler did not take this node."""
+    nodes, columns = state.nodes, state.nodes.columns
+    row = nodes.row_of.get(node, -1)
+    if row < 0 or not columns.alive[row]:
+        return "that node is gone"
+    status = nodes.statuses[columns.status[row]]
+    if status.cordoned:
+        return "that node is cordoned (spec.unschedulable)"
+    if any(kind == "Ready" and value != "True" for kind, value in status.conditions):
+        return "that node is not ready"
+    if constraints := compiled(pod["spec"]):
+        for taint in status.taints:
+            if not constraints.tolerate(taint):
+                return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
+    reserved = [kind.demand for held, kind in state.ledger.holders() if held == row]
+    for resource, wanted in counted_demand(pod).requests:
+        free = int(columns.free[resource][row]) if resource in columns.free else 0
+        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
+        if free < wanted:
+            asked, left = quantity(resource, wanted), quantity(resource, max(0, free))
+            return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
+    return "the scheduler's other scores weighed more"
+
+
+def _involved(namespace: str, reference: Mapping[str, Any]) -> Involved | None:
+    """None where a part is not of the form that the API server accepts: a tenant may have written it."""
+    parts = [reference.get(key) for key in ("apiVersion", "kind", "name", "uid")]
+    for pattern, part in zip((_API_VERSION, _KIND, _NAME, _UID), parts, strict=True):
+        if not isinstance(part, str) or not pattern.fullmatch(part):
+            return None
+    api_version, kind, name, uid = map(str, parts)
+    return Involved(api_version, kind, namespace, name, uid)
+
+
+def _bounded(message: str) -> str:
+    line = "".join([c if c.isprintable() else " " for c in message[:MAX_MESSAGE]])
+    return f"{line}…" if len(message) > MAX_MESSAGE else line
