@@ -132,7 +132,7 @@ def test_junit(tmp_path: Path) -> None:
     ("text", "said"),
     [
         pytest.param("{}", "line 1: cases: this key is missing", id="no cases"),
-        pytest.param("cases: []", "cases", id="an empty list"),
+        pytest.param("cases: []", "cases: saw none, wanted at least one", id="an empty list"),
         pytest.param("- {name: a}", "line 1: saw a list; wanted a map with cases", id="a list"),
         pytest.param(
             "cases: [{name: a, pod: p, expect: {result: changed}}]",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from pydantic import Field
 
 from webhook.cli import terminal
 from webhook.cli.cluster.files import read_snapshot
@@ -63,7 +62,7 @@ class Cases(Settings):
     """Objects, or the file that `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without it no node is chosen."""
     namespace: str | None = None
     """Of pods that name none."""
-    cases: tuple[Case, ...] = Field(min_length=1)
+    cases: tuple[Case, ...]
 
 
 class Judged(NamedTuple):
@@ -99,6 +98,8 @@ def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
     except PolicyError as error:
         yield from [Judged(str(file), "", [], problem) for problem in error.problems]
         return
+    if not cases.cases:
+        yield Judged(str(file), "", [], "cases: saw none, wanted at least one")
     for case in cases.cases:
         try:
             yield Judged(str(file), case.name, _problems(case, _verdict(case, cases, file.parent, policy)))
