@@ -19,8 +19,7 @@ from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.review import Request
 from webhook.placement.constraints import compiled
-from webhook.placement.obstacles import quantity
-from webhook.text import bare, plural
+from webhook.text import amount_words, bare, plural
 
 MAX_MESSAGE: Final = 4096
 """Characters. A finding has some hundreds. The API server has no limit for Events of core/v1; those of events.k8s.io/v1 may have
@@ -106,7 +105,7 @@ def _why(pod: Pod, node: str, state: ClusterState) -> str:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
         free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
         if free < wanted:
-            asked, left = quantity(resource, wanted), quantity(resource, max(0, free))
+            asked, left = amount_words(resource, wanted), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
     return "the scheduler's other scores weighed more"
 
