@@ -102,7 +102,7 @@ def main() -> None:
         return simulation.simulate(snapshot, policy, [wanted])
 
     commands: dict[str, Callable[[Snapshot], Any]] = {
-        "nodes": lambda s: nodes.report(s, policy, sorted(s.nodes)),
+        "nodes": lambda s: nodes.report(s, policy, nodes.gpu_nodes(s, policy)),
         "pending -A": lambda s: [answer.document() for answer in pending.answers(s, policy, None)],
         "explain POD": lambda s: explain.existing(s, policy, "team-0", "pod-0"),
         "doctor": lambda s: [list(check(s, policy)) for *_, check in checks.CHECKS],

@@ -49,7 +49,7 @@ def test_the_document(cluster: Path) -> None:
         "ready": True,
         "health": "healthy",
         "taints": [],
-        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "reserved": 0, "free": 2}},
+        "gpus": {"nvidia.com/gpu": {"total": 8, "allocated": 6, "promised": 0, "free": 2}},
         "pods": [{"namespace": "team", "name": "trainer", "class": "development", "gpus": {"nvidia.com/gpu": 6}}],
     }
     assert yaml.safe_load(call("nodes", "-l", "node-pool=training", "--cluster", cluster, "-o", "yaml").stdout) == found

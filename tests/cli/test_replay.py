@@ -1,4 +1,7 @@
-"""`gpu-admission replay`: recorded pods through another policy."""
+"""`gpu-admission replay`: recorded requests through another policy.
+
+Covers cli.recorded.
+"""
 
 from __future__ import annotations
 
@@ -9,101 +12,165 @@ from typing import Any
 import pytest
 
 from tests.cli.objects import call, write
-from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.installed import ROOT
 
-RECORDED = ROOT / "tests" / "data" / "reviews" / "1.37"
-LAX = {"profiles": {"default": {"rules": {"hostNamespaces": {"action": "off"}}}}}
-QUIET = {"profiles": {"default": {"injectors": {"tolerations": {"enabled": False}}}}}
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "reviews" / "1.37"
+SHARE = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+STRICT = "profiles: {default: {rules: {hostNamespaces: {action: deny}}, placement: {otherwise: pack}}}"
+LOOSE = "profiles: {default: {rules: {hostNamespaces: {action: 'off'}}}}"
+NAMESPACE = {"kind": "Namespace", "metadata": {"name": "team", "labels": {"gpu-admission.io/profile": "default"}}}
 
 
-def event(made: dict[str, Any], **more: Any) -> dict[str, Any]:
-    about = {"resource": "pods", "namespace": "team", "name": made["metadata"]["name"]}
-    head = {
-        "apiVersion": "audit.k8s.io/v1",
+def replica(number: int = 0, **spec: Any) -> dict[str, Any]:
+    made = pod("unused", container={"resources": SHARE}, **spec)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    made["metadata"] = {"generateName": "train-", "labels": {"app": "train"}, "ownerReferences": [owner]}
+    if number:
+        made["metadata"]["name"] = f"train-{number}"
+    return made
+
+
+def event(made: Any, **more: Any) -> dict[str, Any]:
+    """As an API server logs the creation of a pod at level Request."""
+    return {
         "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Request",
+        "stage": "ResponseComplete",
+        "requestURI": "/api/v1/namespaces/team/pods",
         "verb": "create",
-        "objectRef": about,
-        "user": {"username": "jane"},
-    }
-    return {**head, "requestObject": made, **more}
+        "user": {"username": "system:serviceaccount:kube-system:job-controller", "groups": ["system:authenticated"]},
+        "objectRef": {"resource": "pods", "namespace": "team", "apiVersion": "v1"},
+        "requestObject": made,
+    } | more
 
 
-def log(folder: Path, *events: Any) -> Path:
-    path = folder / "audit.log"
-    path.write_text("\n".join(json.dumps(each) for each in events))
+def review(made: dict[str, Any], **more: Any) -> dict[str, Any]:
+    request = {"uid": "u", "operation": "CREATE", "namespace": "team", "object": made}
+    request |= {"kind": {"kind": "Pod"}, "resource": {"resource": "pods"}} | more
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def lines(folder: Path, *documents: Any) -> Path:
+    path = folder / "recorded.json"
+    path.write_text("\n".join(map(json.dumps, documents)))
     return path
 
 
-def policy(folder: Path, value: Any, name: str) -> Path:
-    (folder / name).write_text(json.dumps(value))
-    return folder / name
+@pytest.fixture
+def policies(tmp_path: Path) -> list[Any]:
+    (tmp_path / "strict.yaml").write_text(STRICT)
+    (tmp_path / "loose.yaml").write_text(LOOSE)
+    return ["--before", tmp_path / "loose.yaml", "--policy", tmp_path / "strict.yaml"]
 
 
-def replayed(folder: Path, file: Path, *more: Any) -> tuple[int, list[dict[str, Any]]]:
-    result = call("replay", file, *more, "-o", "json")
-    return result.exit_code, json.loads(result.stdout)
+def found(*arguments: Any) -> Any:
+    return json.loads(call("replay", *arguments, "-o", "json").stdout)
 
 
-def test_the_same_policy_changes_nothing(tmp_path: Path) -> None:
-    file = log(tmp_path, event(pod("one", 1)), event(pod("open", 1, hostPID=True)))
-    assert replayed(tmp_path, file, "--policy", "default") == (0, [])
+@pytest.mark.parametrize("recorded", [event, review], ids=["audit log", "AdmissionReviews"])
+def test_who_would_be_refused(tmp_path: Path, policies: list[Any], recorded: Any) -> None:
+    file = lines(tmp_path, recorded(replica(1)), recorded(replica(2)), recorded(pod("host", hostPID=True)))
+    result = call("replay", file, *policies)
+    assert result.exit_code == 1
+    (head, row) = result.stdout.splitlines()
+    assert head.split() == ["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"]
+    assert row.startswith('refused   team        pod/host      1   pod "host": spec.hostPID: saw true, wanted false')
+    assert result.stderr == "3 pods: 1 refused, 2 same\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "differs", "status"),
-    [
-        pytest.param(LAX, {}, "refused", 1, id="a rule more"),
-        pytest.param({}, LAX, "allowed", 0, id="a rule less"),
-    ],
-)
-def test_who_is_refused_and_who_is_not_any_more(
-    tmp_path: Path, before: Any, after: Any, differs: str, status: int
-) -> None:
-    file = log(tmp_path, event(pod("one", 1)), event(pod("open", 1, hostPID=True)))
-    files = policy(tmp_path, after, "after.json"), policy(tmp_path, before, "before.json")
-    found = replayed(tmp_path, file, "--policy", files[0], "--before", files[1])
-    assert (found[0], [(each["name"], each["differs"]) for each in found[1]]) == (status, [("open", differs)])
-    assert "spec.hostPID" in found[1][0]["message"]
+def test_the_document(tmp_path: Path, policies: list[Any]) -> None:
+    (same,) = found(lines(tmp_path, *[event(replica(1))] * 5), *policies)
+    assert same == {
+        "namespace": "team",
+        "of": "job/train",
+        "change": "same",
+        "text": "",
+        "fields": [],
+        "before": {"outcome": "changed", "node": "", "findings": []},
+        "after": {"outcome": "changed", "node": "", "findings": []},
+        "pods": 5,
+    }
+    (refused,) = found(lines(tmp_path, event(pod("host", hostPID=True))), *policies)
+    assert (refused["change"], refused["before"]["outcome"], refused["after"]["findings"]) == (
+        "refused",
+        "changed",
+        ["hostNamespaces"],
+    )
 
 
-def test_who_is_changed_or_placed_otherwise(tmp_path: Path) -> None:
-    file = log(tmp_path, event(pod("one", 1)))
-    quiet = policy(tmp_path, QUIET, "quiet.json")
-    (changed,) = replayed(tmp_path, file, "--policy", quiet)[1]
-    assert changed["differs"] == "changed"
-    assert any("tolerations" in line for line in changed["diff"])
-    cluster = write(tmp_path, node("gpu-a", taints=[GPU_TAINT]))
-    (placed,) = replayed(tmp_path, file, "--policy", quiet, "--cluster", cluster)[1]
-    assert (placed["differs"], placed["message"]) == ("placed", "gpu-a → none")
+def test_the_other_way_round_it_is_admitted_with_status_0(tmp_path: Path, policies: list[Any]) -> None:
+    file = lines(tmp_path, event(pod("host", hostPID=True)))
+    result = call("replay", file, policies[0], policies[3], policies[2], policies[1])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1].startswith("allowed   team        pod/host      1   was refused: ")
 
 
-def test_what_the_api_server_really_asked_is_read(tmp_path: Path) -> None:
+def test_what_would_be_changed_otherwise_names_the_field(tmp_path: Path) -> None:
+    (tmp_path / "less.yaml").write_text("profiles: {default: {injectors: {topologySpread: {enabled: false}}}}")
+    (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "less.yaml")
+    assert (each["change"], each["fields"]) == ("changed", ["spec.topologySpreadConstraints"])
+
+
+def test_who_would_be_placed_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "l4.yaml").write_text(
+        "profiles: {default: {placement: {preferences: "
+        "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
+    )
+    cluster = write(tmp_path, node("gpu-a"), node("gpu-b", 8, "NVIDIA-L4"), NAMESPACE)
+    file, more = lines(tmp_path, event(pod("one", container={"resources": SHARE}))), ["--cluster", cluster]
+    (each,) = found(file, "--policy", tmp_path / "l4.yaml", *more)
+    assert (each["change"], each["text"]) == ("placed", "gpu-a → gpu-b")
+
+
+def test_what_is_no_creation_of_a_pod_is_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:
+    file = lines(
+        tmp_path,
+        event(replica(1)),
+        event(replica(1), stage="RequestReceived"),
+        event(None),
+        event(replica(1), requestURI="/api/v1/namespaces/team/pods?dryRun=All"),
+        event(replica(1), verb="get"),
+        event(replica(1), objectRef={"resource": "pods", "subresource": "binding", "namespace": "team"}),
+    )
+    assert call("replay", file, *policies).stderr.splitlines() == [
+        "left out: pods without the object: the audit policy must log them at level Request (1)",
+        "left out: dry runs (1)",
+        "left out: requests that create no pod (2)",
+        "1 pod: 1 same",
+    ]
+
+
+def test_a_broken_line_hides_no_other_and_is_status_2(tmp_path: Path, policies: list[Any]) -> None:
+    file = lines(tmp_path, event(replica(1)), event({"metadata": {}, "spec": []}))
+    file.write_text(file.read_text() + "\n{broken\n")
+    result = call("replay", file, *policies)
+    assert result.exit_code == 2
+    first, second, last = result.stderr.splitlines()
+    assert first.startswith(f"error: {file}: line 2: ") or "line 3: not JSON" in first
+    assert "spec: wanted a map, saw a list" in first + second
+    assert last == "1 pod: 1 same"
+
+
+def test_what_an_api_server_really_asked_is_read(tmp_path: Path) -> None:
     files = sorted(RECORDED.glob("*-mutate.json")) or sorted(RECORDED.glob("*.json"))
     (tmp_path / "reviews.json").write_text("\n".join(path.read_text() for path in files))
     result = call("replay", tmp_path / "reviews.json", "--policy", "default")
-    assert result.exit_code == 0
-    assert result.stderr == f"{len(files)} pods, 0 of them otherwise\n"
+    assert (result.exit_code, result.stderr) == (0, f"{len(files)} pods: {len(files)} same\n")
 
 
-def test_events_without_a_pod_are_counted_and_others_left_out(tmp_path: Path) -> None:
-    silent, other = event(pod("two", 1)), event(pod("three", 1), verb="delete")
-    del silent["requestObject"]
-    result = call("replay", log(tmp_path, event(pod("one", 1)), silent, other), "--policy", "default")
-    assert result.stderr == "1 pod, 0 of them otherwise; 1 event without the pod (audit level Metadata)\n"
-
-
-def test_the_table(tmp_path: Path) -> None:
-    result = call(
-        "replay", log(tmp_path, event(pod("open", 1, hostPID=True))), "--policy", policy(tmp_path, LAX, "lax.json")
-    )
-    assert result.stdout.splitlines()[0].split() == ["POD", "NOW", "WHY"]
-    assert result.stdout.splitlines()[1].startswith('team/open   allowed   pod "open": spec.hostPID: saw true')
-
-
-@pytest.mark.parametrize("text", ["", "[]", "a: ["])
-def test_a_record_that_is_none_is_status_2(tmp_path: Path, text: str) -> None:
-    (tmp_path / "record").write_text(text)
-    result = call("replay", tmp_path / "record", "--policy", "default")
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["{file}"], "wanted --policy FILE: the policy to try", id="no policy"),
+        pytest.param(["/no", "--policy", "default"], "/no: cannot be read", id="no such file"),
+        pytest.param(["{file}", "--policy", "/no"], "/no: cannot be read", id="no such policy"),
+        pytest.param(["{file}", "--policy", "default"], "no request to create a pod in it", id="nothing in it"),
+    ],
+)
+def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+    file = lines(tmp_path, event(replica(1), verb="get"))
+    result = call("replay", *[argument.format(file=file) for argument in arguments])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr

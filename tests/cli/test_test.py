@@ -79,6 +79,18 @@ def test_a_pod_of_a_file_a_workload_and_another_policy(tmp_path: Path) -> None:
     assert states(tmp_path, "--policy", tmp_path / "shadow.yaml") == ["failed", "failed"]
 
 
+def test_a_policy_and_a_cluster_that_stand_in_the_file(tmp_path: Path) -> None:
+    found = {"pod": pod("host", hostPID=True), "expect": {"outcome": "changed", "node": "gpu-a"}}
+    loose = {"profiles": {"default": {"rules": {"hostNamespaces": {"action": "off"}}}}}
+    cases(tmp_path, found, found | {"policy": loose}, cluster=[node("gpu-a")])
+    assert states(tmp_path) == ["failed", "passed"]
+
+
+def test_a_workload_whose_pods_would_be_refused(tmp_path: Path) -> None:
+    cases(tmp_path, {"pod": job("train", 4, 64), "expect": {"outcome": "refused"}}, cluster=[node("gpu-a")])
+    assert states(tmp_path) == ["passed"]
+
+
 def test_what_is_not_as_expected_is_shown_as_a_diff_with_status_1(tmp_path: Path) -> None:
     wanted = {"spec": {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}}
     path = cases(tmp_path, {"expect": {"changes": wanted, "node": "gpu-a"}}, {"expect": {"outcome": "changed"}})
@@ -120,7 +132,8 @@ def test_junit(tmp_path: Path) -> None:
     ("text", "said"),
     [
         pytest.param("{}", "line 1: cases: this key is missing", id="no cases"),
-        pytest.param("cases: []", "cases", id="an empty list"),
+        pytest.param("cases: []", "cases: saw none, wanted at least one", id="an empty list"),
+        pytest.param("- {name: a}", "line 1: saw a list; wanted a map with cases", id="a list"),
         pytest.param(
             "cases: [{name: a, pod: p, expect: {result: changed}}]",
             "line 1: cases[0].expect.result: unknown key",

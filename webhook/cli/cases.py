@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from pydantic import Field
 
 from webhook.cli import terminal
 from webhook.cli.cluster.files import read_snapshot
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.manifests import Planned, planned_in
-from webhook.cli.offline import load_state
+from webhook.cli.offline import load_policy, load_state
+from webhook.cli.printing import diff
 from webhook.cli.terminal import policy_named
 from webhook.cli.verdict import Outcome, Verdict, verdict
 from webhook.errors import BadInput, PolicyError
+from webhook.feeds.file import objects_in
 from webhook.framework.interface import Settings
 from webhook.kube.yaml import to_yaml
 from webhook.placement.placer import Placer
@@ -46,8 +47,8 @@ class Case(Settings):
     pod: str | dict[str, Any]
     """A manifest, or the file that holds it. Of a workload, a pod of its first template."""
     expect: Expected
-    policy: str | None = None
-    cluster: str | None = None
+    policy: str | dict[str, Any] | None = None
+    cluster: str | list[dict[str, Any]] | None = None
     namespace: str | None = None
     """In place of those of the file."""
 
@@ -55,13 +56,13 @@ class Case(Settings):
 class Cases(Settings):
     """One file. Names of files are relative to it."""
 
-    policy: str | None = None
-    """The policy; left out, or `default`: the shipped one."""
-    cluster: str | None = None
-    """What `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without it no node is chosen."""
+    policy: str | dict[str, Any] | None = None
+    """The policy, or its file; left out, or `default`: the shipped one."""
+    cluster: str | list[dict[str, Any]] | None = None
+    """Objects, or the file that `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without it no node is chosen."""
     namespace: str | None = None
     """Of pods that name none."""
-    cases: tuple[Case, ...] = Field(min_length=1)
+    cases: tuple[Case, ...]
 
 
 class Judged(NamedTuple):
@@ -90,10 +91,15 @@ def files_in(folder: Path) -> list[Path]:
 def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
     """Every case of a file. `policy`: in place of the one that is written there."""
     try:
-        cases = read(terminal.read(str(file)), Cases)
+        text = terminal.read(str(file))
+        if text.lstrip()[:2] in (b"- ", b"["):
+            raise PolicyError(["line 1: saw a list; wanted a map with cases"])
+        cases = read(text, Cases)
     except PolicyError as error:
         yield from [Judged(str(file), "", [], problem) for problem in error.problems]
         return
+    if not cases.cases:
+        yield Judged(str(file), "", [], "cases: saw none, wanted at least one")
     for case in cases.cases:
         try:
             yield Judged(str(file), case.name, _problems(case, _verdict(case, cases, file.parent, policy)))
@@ -104,17 +110,32 @@ def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
 
 
 def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> Verdict:
-    named, cluster = case.policy or cases.policy, case.cluster or cases.cluster
-    rules = policy or policy_named(named if named in (None, "default") else str(folder / named))
-    taken = read_snapshot(folder / cluster).taken if cluster else 0.0
-    state = load_state(folder / cluster if cluster else None)
+    rules = policy or _policy(case.policy or cases.policy, folder)
+    cluster = case.cluster if case.cluster is not None else cases.cluster
+    snapshot = _cluster(cluster, folder) if cluster is not None else None
+    state, now = (snapshot.state, snapshot.taken) if snapshot else (load_state(None), 0.0)
     text = terminal.read(str(folder / case.pod)) if isinstance(case.pod, str) else orjson.dumps(case.pod)
     where = str(folder / case.pod) if isinstance(case.pod, str) else "pod"
     found = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
     if not isinstance(found, Planned):
         raise found or BadInput(f"{where}: no pod, and no workload that makes some")
     request = found.document.request
-    return verdict(request, where, rules, state, Placer(state), taken)
+    return verdict(request, where, rules, state, Placer(state), now)
+
+
+def _policy(written: str | dict[str, Any] | None, folder: Path) -> Policy:
+    if isinstance(written, dict):
+        return load_policy(to_yaml(written))
+    return policy_named(written if written in (None, "default") else str(folder / str(written)))
+
+
+def _cluster(written: str | list[dict[str, Any]], folder: Path) -> Snapshot:
+    if isinstance(written, str):
+        return read_snapshot(folder / written)
+    objects: dict[str, list[dict[str, Any]]] = {}
+    for kind, obj in objects_in({"kind": "List", "items": written}, Path("cluster")):
+        objects.setdefault(kind, []).append(obj)
+    return Snapshot(objects)
 
 
 def _problems(case: Case, seen: Verdict) -> list[str]:
@@ -136,9 +157,7 @@ def _problems(case: Case, seen: Verdict) -> list[str]:
             found.append(f"node: saw {seen.node or 'none'}{reason}, wanted {wanted}")
     overlaid = _overlaid(seen.pod, expect.changes)
     if overlaid != seen.pod:
-        lines = difflib.unified_diff(to_yaml(overlaid).splitlines(), to_yaml(seen.pod).splitlines(), lineterm="", n=2)
-        shown = ["⋮" if line.startswith("@@") else line for line in list(lines)[2:]]
-        found.append("\n".join(["pod: - wanted, + seen", *shown]))
+        found.append("\n".join(["pod: - wanted, + seen", *diff(overlaid, seen.pod, 2)]))
     return found
 
 

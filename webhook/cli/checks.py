@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from cryptography import x509
 
 from webhook.admission.context import PROFILE_LABEL
-from webhook.cli.cluster.report import gpus_of, has_gpu_labels, record_of, report
+from webhook.cli.cluster.report import gpu_nodes, gpus_of, record_of, report
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.kube.pod import MIRROR, annotations_of, owner
 from webhook.policy.model import DEFAULT_PROFILE, Policy
@@ -160,11 +160,7 @@ def _priorities(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _nodes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    nodes = [
-        n
-        for n in report(snapshot, policy, sorted(snapshot.nodes))
-        if n["gpus"] or has_gpu_labels(snapshot.nodes[n["name"]])
-    ]
+    nodes = report(snapshot, policy, gpu_nodes(snapshot, policy))
     if not nodes:
         yield Result("nodes", "warn", "no node has GPUs", "install a device plugin, or add nodes")
         return

@@ -27,8 +27,8 @@ from webhook.cli.units import units
 from webhook.cli.validate import validate
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
-    *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate),
-    *(lint, test, replay, units, export, certs, serve),
+    *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate, test, replay),
+    *(lint, units, export, certs, serve),
 )
 app = typer.Typer(
     name="gpu-admission",

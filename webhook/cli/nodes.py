@@ -11,7 +11,7 @@ from rich.text import Text
 
 from webhook.cli import options
 from webhook.cli.cluster.kinds import ENGINE
-from webhook.cli.cluster.report import has_gpu_labels, report
+from webhook.cli.cluster.report import gpu_nodes, report
 from webhook.cli.options import Format
 from webhook.cli.printing import bar, document, table
 from webhook.cli.reading import policy_of, snapshot_of
@@ -35,9 +35,9 @@ def nodes(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show GPUs by node and pool: all, allocated to pods, reserved for pods on their way, and free.
+    """Show GPUs by node and pool: all, allocated to pods, promised to pods on their way, and free.
 
-    `reserved`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
+    `promised`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
     """
@@ -49,10 +49,11 @@ def nodes(
             near = nearest(missed, list(snapshot.nodes))
             raise BadInput(f"no node {quoted(missed)}{f'; did you mean {near}?' if near else ''}")
         matches = selector(labels)
-        known = {n: obj for n, obj in sorted(snapshot.nodes.items()) if matches(obj["metadata"].get("labels") or {})}
-        found = report(snapshot, policy_of(policy, snapshot), [n for n in name or known if n in known])
-        if not name:
-            found = [each for each in found if each["gpus"] or has_gpu_labels(snapshot.nodes[each["name"]])]
+        rules = policy_of(policy, snapshot)
+        wanted = name or gpu_nodes(snapshot, rules)
+        found = report(
+            snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
+        )
         if not document(found, output):
             _print(found, wide=output is Format.wide)
         if not watch:
@@ -80,7 +81,7 @@ def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
 
 def _rows(node: dict[str, Any]) -> Iterator[list[Any]]:
     for resource, gpus in node["gpus"].items():
-        yield [resource, *gpus.values(), bar(gpus["allocated"] + gpus["reserved"], gpus["total"])]
+        yield [resource, *gpus.values(), bar(gpus["allocated"] + gpus["promised"], gpus["total"])]
     if not node["gpus"]:
         yield ["", 0, 0, 0, 0, ""]
 
@@ -92,7 +93,7 @@ def _sums(found: list[dict[str, Any]]) -> Iterator[list[Any]]:
         members = [node for node in found if pool is None or node["pool"] == pool]
         for resource in sorted({resource for node in members for resource in node["gpus"]}):
             of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
-            sums = [sum(each[key] for each in of) for key in ("total", "allocated", "reserved", "free")]
+            sums = [sum(each[key] for each in of) for key in ("total", "allocated", "promised", "free")]
             yield ["all" if pool is None else pool or "-", len(of), resource, *sums, bar(sums[1] + sums[2], sums[0])]
 
 

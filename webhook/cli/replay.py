@@ -1,169 +1,181 @@
-"""`gpu-admission replay`: recorded pods through another policy."""
+"""`gpu-admission replay`: recorded requests through another policy, before it is put in force."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
-import jsonpatch
 import orjson
 import typer
 from rich.text import Text
 
-from webhook.admission.pods import mutate, validate
-from webhook.cli import offline, options
-from webhook.cli.cluster.files import read_snapshot
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli import options
+from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.options import Format
-from webhook.cli.printing import diff, document, table
-from webhook.cli.terminal import REFUSED, policy_named, read, say
-from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import DECISION, Pod
-from webhook.kube.pod_schema import check
-from webhook.kube.yaml import parse_documents
+from webhook.cli.printing import document, table
+from webhook.cli.reading import policy_of, snapshot_of
+from webhook.cli.recorded import Recorded
+from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, say
+from webhook.cli.verdict import Verdict, verdict
+from webhook.cli.waiting.situation import holder
+from webhook.cluster.state import ClusterState
+from webhook.errors import BadInput
+from webhook.kube.review import Request
 from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
-from webhook.text import listed, plural
+from webhook.text import bare, listed, plural
 
-_AUDIT: Final = "audit.k8s.io/v1"
-_STYLES: Final = {"refused": "red", "allowed": "green", "changed": "cyan", "placed": "cyan"}
-
-
-class Answer(NamedTuple):
-    """What a policy makes of a pod: why it is refused, the pod afterwards, and its node."""
-
-    refused: str
-    pod: Pod
-    node: str
+CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
+"""Every word, the worst first: documented in docs/cli.md."""
+_STYLES: Final = {"refused": "red", "allowed": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
+_PREFERRED: Final = ("spec.affinity", "spec.topologySpreadConstraints")
+"""Where injectors write what follows from the chosen node."""
+_FEW = 4
+"""Fields that are named."""
 
 
 def replay(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="AdmissionReviews, or an audit log of the API server.")],
-    policy: Annotated[str, typer.Option(metavar="FILE|default", help="The policy that is tried.")],
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="AdmissionReviews, or an API server's audit log.")],
+    policy: Annotated[str | None, typer.Option(help="The policy to try.", metavar="FILE|default")] = None,
     before: Annotated[
-        str, typer.Option(metavar="FILE|default", help="The policy that it is compared with.")
-    ] = "default",
-    cluster: options.Snapshot = None,
+        str | None,
+        typer.Option(help="The policy to compare with; left out: that of the cluster.", metavar="FILE|default"),
+    ] = None,
     output: options.Output = Format.table,
+    cluster: options.Snapshot = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
-    """Put recorded pods through another policy: who would be refused, allowed, changed or placed otherwise.
+    """Say of recorded pods who would be refused, changed or placed otherwise under another policy.
 
-    An audit log has pods where its policy records pod creations at level Request. Exit status 1 if somebody would be refused
-    who is not now. Example: `gpu-admission replay audit.log --policy new.yaml --before old.yaml --cluster cluster.json`.
+    `gpu-admission replay audit.log --policy new.yaml` compares with the policy of the cluster (`--cluster`, `--kubeconfig`,
+    `--context`), without one with the shipped policy; then no node is chosen. `-o wide` shows pods of which the same is said too.
+    Each pod is asked about as if it came alone. An audit log needs the objects: level Request for pods. Exit status 1 if a pod
+    would be refused that was not.
     """
-    found, left = recorded(read(file), file)
-    if not found:
+    if policy is None:
+        raise BadInput("wanted --policy FILE: the policy to try")
+    state, now, old = ClusterState(max_age=float("inf")), 0.0, None
+    if cluster or kubeconfig or context:
+        snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
+        state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
+    recorded = Recorded(file, policies := policy_named(policy))
+    found = replayed(recorded, (old or policy_named(before), policies), state, now)
+    for what, count in recorded.left_out.items():
+        say(f"left out: {what} ({count})")
+    for error in recorded.errors:
+        say(f"error: {error}", "red")
+    if not found and not recorded.errors:
         raise BadInput(
-            f"{file}: no creation of a pod in it{f': {left}' if left else ''}: wanted AdmissionReviews or an audit log"
+            f"{file}: no request to create a pod in it: wanted AdmissionReviews or an audit log, as JSON lines"
         )
-    snapshot = read_snapshot(cluster) if cluster is not None else None
-    answers = [_Judge(policy_named(name), snapshot) for name in (before, policy)]
-    told = list(compared(found, *answers))
-    if not document(told, output):
-        rows = [[f"{t['namespace']}/{t['name']}", Text(t["differs"], _STYLES[t["differs"]]), _why(t)] for t in told]
-        if rows:
-            table(["POD", "NOW", "WHY"], rows)
-        say(f"{plural(len(found), 'pod')}, {len(told)} of them otherwise{f'; {left}' if left else ''}")
-    if any(each["differs"] == "refused" for each in told):
+    if not document(found, output):
+        _print(found, wide=output is Format.wide)
+    if recorded.errors:
+        raise typer.Exit(COULD_NOT)
+    if any(each["change"] == "refused" for each in found):
         raise typer.Exit(REFUSED)
 
 
-def recorded(text: bytes, name: str) -> tuple[list[offline.Document], str]:
-    """The creations of pods in a record, and what was left out. Raises BadInput where it is none."""
-    try:
-        values = list(parse_documents(text))
-    except ValueError as error:
-        raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
-    events = [value for value in values if isinstance(value, dict) and value.get("apiVersion") == _AUDIT]
-    pods = [event for event in events if _creates(event)]
-    silent = [event for event in pods if not isinstance(event.get("requestObject"), dict)]
-    made = [_as_review(event) for event in pods if isinstance(event.get("requestObject"), dict)]
-    texts = orjson.dumps([*made, *[value for value in values if value not in events]]) if events else text
-    found = [
-        d
-        for each in _each(texts, bool(events))
-        for d in offline.documents(each, name)
-        if isinstance(d, offline.Document)
-    ]
-    left = f"{plural(len(silent), 'event')} without the pod (audit level Metadata)" if silent else ""
-    return [d for d in found if d.request.resource == "pods" and d.request.operation == "CREATE"], left
-
-
-def _each(text: bytes, split: bool) -> Iterator[bytes]:
-    yield from (orjson.dumps(value) for value in orjson.loads(text)) if split else (text,)
-
-
-def _creates(event: dict[str, Any]) -> bool:
-    about = event.get("objectRef") or {}
-    return event.get("verb") == "create" and about.get("resource") == "pods" and not about.get("subresource")
-
-
-def _as_review(event: dict[str, Any]) -> dict[str, Any]:
-    about, user = event["objectRef"], event.get("user") or {}
-    pod = {**event["requestObject"], "apiVersion": "v1", "kind": "Pod"}
-    pod["metadata"] = {"namespace": about.get("namespace"), **(pod.get("metadata") or {})}
-    request = {"uid": event.get("auditID") or "recorded", "operation": "CREATE", "namespace": about.get("namespace")}
-    request |= {
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-    }
-    request |= {"userInfo": {"username": user.get("username", ""), "groups": user.get("groups") or []}, "object": pod}
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-
-
-class _Judge:
-    """One policy in one cluster. Nothing is reserved: every pod meets the same cluster."""
-
-    def __init__(self, policy: Policy, snapshot: Snapshot | None) -> None:
-        self._policy = policy
-        state = snapshot.state if snapshot is not None else offline.load_state(None)
-        self._view, self._placer = state.view(0.0), Placer(state)
-
-    def of(self, document: offline.Document) -> Answer:
-        """Raises GpuAdmissionError where it is no pod."""
-        request = document.request
-        check(request.object or {})
-        first = mutate(request, self._policy, self._view, self._placer)
-        pod = orjson.loads(document.original)
-        if first.patch is not None:
-            pod = jsonpatch.apply_patch(pod, orjson.loads(first.patch))
-        judged = (
-            first if first.message else validate(request._replace(object=pod), self._policy, self._view, self._placer)
-        )
-        node = first.placement.nodes[0].node if first.placement is not None and first.placement.nodes else ""
-        return Answer(judged.message if judged.result == "denied" else "", pod, node)
-
-
-def compared(documents: list[offline.Document], before: _Judge, after: _Judge) -> Iterator[dict[str, Any]]:
-    """What is otherwise, one entry for each pod of which anything is."""
-    for each in documents:
-        request = each.request
-        head = {"namespace": request.namespace, "name": request.name or request.generated}
+def replayed(
+    recorded: Recorded, policies: tuple[Policy, Policy], state: ClusterState, now: float
+) -> list[dict[str, Any]]:
+    """The document: pods of one workload of which the same is said together, the worst first."""
+    placer, known = Placer(state), dict[bytes, tuple[Verdict, Verdict]]()
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for where, request in recorded.requests():
+        key = _key(request)
         try:
-            was, now = before.of(each), after.of(each)
-        except GpuAdmissionError as error:
-            yield head | {"differs": "refused", "message": str(error), "diff": []}
+            if key not in known:
+                old, new = (verdict(request, where, each, state, placer, now) for each in policies)
+                known[key] = old, new
+        except BadInput as error:
+            recorded.errors.append(str(error))
             continue
-        if bool(was.refused) != bool(now.refused):
-            yield head | {
-                "differs": "refused" if now.refused else "allowed",
-                "message": now.refused or was.refused,
-                "diff": [],
-            }
-        elif not now.refused and (lines := list(diff(_plain(was.pod), _plain(now.pod)))):
-            differs = "changed" if was.node == now.node else "placed"
-            yield head | {
-                "differs": differs,
-                "message": f"{was.node or 'none'} → {now.node or 'none'}" if differs == "placed" else "",
-                "diff": lines,
-            }
+        before, after = known[key]
+        told = _told(request, before, after)
+        group = groups.setdefault(tuple(map(str, told.values())), {**told, "pods": 0})
+        group["pods"] += 1
+    order = {word: number for number, word in enumerate(CHANGES)}
+    return sorted(groups.values(), key=lambda each: (order[each["change"]], each["namespace"], each["of"]))
 
 
-def _plain(pod: Pod) -> Pod:
-    """Without the decision, which names the policy."""
-    annotations = {k: v for k, v in (pod["metadata"].get("annotations") or {}).items() if k != DECISION}
-    return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
+def _key(request: Request) -> bytes:
+    """Equal for pods of which the same is said: replicas of one template."""
+    pod = request.object or {}
+    named = ("name", "uid", "creationTimestamp")
+    metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in named}
+    about = [request.namespace, request.user, request.groups, {**pod, "metadata": metadata}]
+    return orjson.dumps(about, option=orjson.OPT_SORT_KEYS)
 
 
-def _why(told: dict[str, Any]) -> str:
-    return told["message"] or listed([line for line in told["diff"] if line[:1] in "+-"], 4)
+def _told(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
+    fields = [] if "refused" in (before.outcome, after.outcome) else list(_differing(before.pod, after.pod))
+    elsewhere = before.ranking != after.ranking
+    own = [field for field in fields if not (elsewhere and field.startswith(_PREFERRED))]
+    new = [each.finding.message + f" [{each.unit}]" for each in after.findings if each.unit not in before.units]
+    if before.outcome != "refused" == after.outcome:
+        change, text = "refused", after.message
+    elif before.outcome == "refused" != after.outcome:
+        change, text = "allowed", f"was refused: {before.message}"
+    elif own:
+        change, text = "changed", listed(own, _FEW)
+    elif elsewhere:
+        change, text = "placed", _moved(before, after)
+    elif before.units != after.units:
+        change, text = "found", "; ".join(new) or f"no more: {listed(sorted({*before.units} - {*after.units}), 20)}"
+    else:
+        change, text = "same", after.message
+    named = {"metadata": {"name": request.name or request.generated, **(request.object or {}).get("metadata", {})}}
+    return {
+        "namespace": request.namespace,
+        "of": holder({**(request.object or {}), **named}),
+        "change": change,
+        "text": text,
+        "fields": own,
+        "before": {"outcome": before.outcome, "node": before.node, "findings": before.units},
+        "after": {"outcome": after.outcome, "node": after.node, "findings": after.units},
+    }
+
+
+def _moved(before: Verdict, after: Verdict) -> str:
+    if before.node == after.node:
+        return f"{after.node}, and others after it"
+    return f"{before.node or 'none'} → {after.node or 'none'}"
+
+
+def _differing(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """The fields in which two pods differ, as kubectl names them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            if one.get(key) != other.get(key):
+                plain = key.isidentifier()
+                yield from _differing(
+                    one.get(key), other.get(key), f"{path}.{key}" if plain else f"{path}[{bare(key)}]"
+                )
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (left, right) in enumerate(zip(one, other, strict=True)):
+            if left != right:
+                yield from _differing(left, right, f"{path}[{number}]")
+    else:
+        yield path.lstrip(".")
+
+
+def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
+    counts = Counter[str]()
+    for each in found:
+        counts[each["change"]] += each["pods"]
+    rows = [
+        [
+            Text(each["change"], _STYLES.get(each["change"], "")),
+            *(each["namespace"], each["of"], each["pods"]),
+            " ".join(each["text"].split()),
+        ]
+        for each in found
+        if wide or each["change"] != "same"
+    ]
+    if rows:
+        table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows)
+    told = [f"{counts[word]} {word}" for word in CHANGES if counts[word]]
+    say(f"{plural(counts.total(), 'pod')}: {', '.join(told)}")

@@ -32,9 +32,14 @@ class Verdict(NamedTuple):
     """Why it is refused."""
 
     @property
+    def ranking(self) -> list[str]:
+        """The nodes that it prefers, the chosen one first."""
+        return [ranked.node for ranked in self.placement.nodes] if self.placement else []
+
+    @property
     def node(self) -> str:
         """The one that is chosen; "" for none."""
-        return self.placement.nodes[0].node if self.placement and self.placement.nodes else ""
+        return next(iter(self.ranking), "")
 
     @property
     def units(self) -> list[str]:

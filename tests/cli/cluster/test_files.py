@@ -85,7 +85,7 @@ def test_reservations_are_as_old_as_their_pods(tmp_path: Path, created: str, res
     assert found[0]["gpus"]["nvidia.com/gpu"] == {
         "total": 8,
         "allocated": 0,
-        "reserved": reserved,
+        "promised": reserved,
         "free": 8 - reserved,
     }
 

@@ -55,7 +55,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             if total or allocated:
                 free = int(columns.free[resource][row])
                 reserved = total - allocated - free
-                gpus[resource] = {"total": total, "allocated": allocated, "reserved": reserved, "free": max(0, free)}
+                gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
         health = health_of(node, gpus, name in unhealthy)
         found.append(
             {
@@ -70,6 +70,15 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
             }
         )
     return found
+
+
+def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
+    """The names of the nodes that offer GPUs, or have some by their labels, sorted."""
+    state = snapshot.state
+    offered = [array for name, array in state.nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
+    rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
+    having = {state.nodes.columns.name[row] for row in rows}
+    return sorted([name for name, node in snapshot.nodes.items() if name in having or has_gpu_labels(node)])
 
 
 def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:

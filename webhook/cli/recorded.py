@@ -1,0 +1,83 @@
+"""Requests for pods that were recorded: AdmissionReviews, or the audit log of an API server.
+
+An audit event has the object as the client sent it, before admission, where the audit policy says level Request or more
+(k8s.io/apiserver pkg/apis/audit/v1/types.go).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from webhook.cli.manifests import Planned, planned_in
+from webhook.cli.terminal import read
+from webhook.errors import BadInput
+from webhook.kube.review import Request
+from webhook.policy.model import Policy
+
+_AUDIT: Final = b'"audit.k8s.io/'
+_DONE: Final = "ResponseComplete"
+NO_OBJECT: Final = "pods without the object: the audit policy must log them at level Request"
+
+
+class Recorded:
+    """The requests of a file. `left_out`: what else is in it, in words, and how often. `errors`: what could not be read."""
+
+    def __init__(self, file: str, policy: Policy) -> None:
+        self.left_out = Counter[str]()
+        self.errors: list[str] = []
+        self._file, self._policy = file, policy
+
+    def requests(self) -> Iterator[tuple[str, Request]]:
+        """Each request to create a pod, and its place in the file. Raises BadInput where nothing can be read."""
+        text = read(self._file)
+        if _AUDIT in text.lstrip().partition(b"\n")[0]:
+            yield from self._of_log(text)
+        else:
+            yield from self._of_reviews(planned_in(text, self._file, self._policy, None))
+
+    def _of_reviews(self, found: Iterator[Planned | BadInput]) -> Iterator[tuple[str, Request]]:
+        for each in found:
+            if isinstance(each, BadInput):
+                self.errors.append(str(each))
+                continue
+            request = each.document.request
+            if not each.of.startswith("pod/"):
+                self.left_out["workloads: their pods are recorded themselves"] += 1
+            elif request.operation != "CREATE" or request.subresource:
+                self.left_out["requests that create no pod"] += 1
+            else:
+                yield each.document.where, request
+
+    def _of_log(self, text: bytes) -> Iterator[tuple[str, Request]]:
+        for number, line in enumerate(text.splitlines(), 1):
+            where = f"{self._file}: line {number}"
+            try:
+                event = orjson.loads(line) if line.strip() else {}
+            except orjson.JSONDecodeError as error:
+                self.errors.append(f"{where}: not JSON: {error}")
+                continue
+            for each in event.get("items") or [event] if isinstance(event, dict) else []:
+                yield from self._of_event(each, where)
+
+    def _of_event(self, event: Mapping[str, Any], where: str) -> Iterator[tuple[str, Request]]:
+        about = event.get("objectRef") or {}
+        if not event or event.get("stage") not in (None, _DONE):
+            return
+        if event.get("verb") != "create" or about.get("resource") != "pods" or about.get("subresource"):
+            self.left_out["requests that create no pod"] += 1
+        elif "dryRun=" in str(event.get("requestURI")):
+            self.left_out["dry runs"] += 1
+        elif not isinstance(event.get("requestObject"), dict):
+            self.left_out[NO_OBJECT] += 1
+        else:
+            pod = {"apiVersion": "v1", "kind": "Pod", **event["requestObject"]}
+            user = event.get("user") or {}
+            for found, request in self._of_reviews(
+                planned_in(orjson.dumps(pod), where, self._policy, about.get("namespace"))
+            ):
+                groups = tuple([str(group) for group in user.get("groups") or ()])
+                yield found, request._replace(user=str(user.get("username") or ""), groups=groups)
