@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
+from tests.cluster.objects import node, state
 from tests.served import review
 from webhook.admission.context import PROFILE_LABEL, subject_of
 from webhook.admission.decision import IGNORED, Decision
@@ -21,6 +22,7 @@ from webhook.errors import BadPod
 from webhook.kube import json_patch
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.review import Request, parse_review
+from webhook.placement.placer import Placer
 from webhook.policy.model import Policy
 
 POLICY = Policy.load("""
@@ -394,3 +396,29 @@ def test_an_old_pod_that_is_too_large_does_not_hide_what_an_update_brings() -> N
 def test_nothing_is_judged_by_a_cluster_that_nobody_knows() -> None:
     decision = validated(pod(priorityClassName="anything"), "not yet seen", cluster=UNKNOWN)
     assert decision.result == "allowed"
+
+
+CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+PARTS = [
+    pytest.param(pod(container(gpu=None), **CLAIM), "GPUs only through DRA", id="a claim (DRA)"),
+    pytest.param(pod(container(gpu=None, limits={"nvidia.com/gpu.shared": "1"})), "no node fits", id="a slot"),
+    pytest.param(
+        pod(container(limits={"nvidia.com/gpumem": "4000"})),
+        "GPUs that another scheduler serves",
+        id="HAMi: GPU memory",
+    ),
+    pytest.param(
+        pod(container(gpu=None), annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler"),
+        "another scheduler",
+        id="KAI: a fraction",
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "why"), PARTS)
+def test_a_pod_with_a_claim_or_a_part_of_a_gpu_has_a_record_too(made: Pod, why: str) -> None:
+    placer = Placer(state([node("a")]))
+    decision = mutate(request(made), POLICY, CLUSTER, placer)
+    assert decision.result == "patched"
+    record = orjson.loads(decision.record)
+    assert (record.get("why"), record["class"]) == (why, "development")
