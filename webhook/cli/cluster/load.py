@@ -32,10 +32,10 @@ def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], nam
     Raises BadInput in one line where nothing can be read.
     """
     paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
-    if any(Path(path).exists() for path in paths.split(os.pathsep)) or kubeconfig:
+    if any(Path(path).exists() for path in paths.split(os.pathsep)):
         default = _namespace(paths, context)
         access: Callable[[], Awaitable[Access]] = partial(from_kubeconfig, paths, context)
-    elif "KUBERNETES_SERVICE_HOST" in os.environ:
+    elif "KUBERNETES_SERVICE_HOST" in os.environ and kubeconfig is None:
         default, access = "default", in_cluster
     else:
         raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
