@@ -76,6 +76,19 @@ def test_its_document(tmp_path: Path) -> None:
     assert found["boundTo"] == "gpu-a"
 
 
+def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path) -> None:
+    record = RECORD | {
+        "nodes": [["gpu-a", 8, 0, 1.0, 7, 12], ["gpu-b", 4, 1, 0.5, 4, None]],
+        "by": ["metrics", "dcgm", 9],
+    }
+    cluster = write(tmp_path, *CLUSTER, decided(record=record))
+    said = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
+    assert "  strategy apart, by metrics from dcgm, 9 s old; bound to gpu-b" in said
+    assert "7 fit for use, 12 % used\n" in said
+    found = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)
+    assert found["nodes"][0] == {"name": "gpu-a", "free": 8, "peers": 0, "score": 1.0, "usable": 7, "load": 12}
+
+
 def test_one_that_waits_says_why(tmp_path: Path) -> None:
     found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
     assert "it has no decision: " in found

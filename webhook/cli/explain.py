@@ -23,6 +23,8 @@ from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
 from webhook.text import nearest, quoted
 
+_NUMBERS = ("name", "free", "peers", "score", "usable", "load")
+"""Of a node in the record; the last two where GPU metrics were used."""
 _COLOURS = {"+": "green", "-": "red"}
 
 
@@ -120,15 +122,14 @@ def _would(snapshot: Snapshot, policy: Policy, each: Planned) -> dict[str, Any]:
 def _of_record(record: Mapping[str, Any], bound: str | None) -> dict[str, Any]:
     if not record:
         return {"boundTo": bound}
-    nodes = [
-        {"name": n, "free": free, "peers": peers, "score": score} for n, free, peers, score in record.get("nodes") or ()
-    ]
+    nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
     word, sentence = words.choice([node["name"] for node in nodes], bound)
     return {
         **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
         "units": [{"name": name, "text": text} for name, text in words.units(record)],
         "nodes": nodes,
         "why": words.why_none(record),
+        "by": words.source(record),
         "boundTo": bound,
         "choice": word,
         "text": sentence,
@@ -200,10 +201,21 @@ def _print_decision(found: dict[str, Any]) -> None:
     if found["why"]:
         show(Text(f"  no node chosen: {found['why']}"))
     if found["nodes"]:
-        show(Text(f"  strategy {found['strategy']}; {found['text']}"))
+        used = f", {found['by']}" if found["by"] else ""
+        show(Text(f"  strategy {found['strategy']}{used}; {found['text']}"))
+        metered = any("usable" in n for n in found["nodes"])
         rows = [
-            ["  " + n["name"], n["free"], n["peers"], n["score"], "← bound" if n["name"] == found["boundTo"] else ""]
+            [
+                *("  " + n["name"], n["free"], n["peers"], n["score"]),
+                *([_metrics(n)] if metered else []),
+                "← bound" if n["name"] == found["boundTo"] else "",
+            ]
             for n in found["nodes"]
         ]
-        table(["  NODE", *words.MEANINGS, ""], rows)
+        table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
         show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))
+
+
+def _metrics(node: Mapping[str, Any]) -> str:
+    load = "" if node.get("load") is None else f", {node['load']} % used"
+    return "" if node.get("usable") is None else f"{node['usable']} fit for use{load}"

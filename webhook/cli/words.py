@@ -106,3 +106,11 @@ def _detail(detail: Any) -> str:
     if isinstance(detail, dict):
         return listed([f"{bare(key)} {_detail(value)}" for key, value in detail.items()], 8)
     return listed([_detail(each) for each in detail], 8) if isinstance(detail, list) else bare(str(detail))
+
+
+def source(record: Mapping[str, Any]) -> str:
+    """Which numbers of GPUs the ranking used; "" where it says nothing."""
+    what, origin, age = (*record.get("by", ()), None, None, None)[:3]
+    if what == "metrics":
+        return f"by metrics from {origin}, {age} s old"
+    return f"by what is allocated: {origin}" if what else ""

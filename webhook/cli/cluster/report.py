@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -132,12 +133,19 @@ def _is_record(found: Any) -> bool:
     """Whether it has the form of a decision: anybody can write an annotation."""
     if not isinstance(found, dict) or not isinstance(found.get("units", {}), dict):
         return False
-    entries = [(found.get("nodes", []), (str, int, int, (int, float))), (found.get("rejected", []), (str, int))]
-    return all(
+    number = (int, float)
+    entries = [(found.get("nodes", []), (str, int, int, number)), (found.get("rejected", []), (str, int))]
+    return _is_short(found.get("by", [])) and all(
         isinstance(listed, list)
-        and all(isinstance(e, list) and len(e) == len(kinds) and all(map(isinstance, e, kinds)) for e in listed)
+        and all(isinstance(e, list) and len(e) >= len(kinds) and all(map(isinstance, e, kinds)) for e in listed)
+        and all(_is_short(e[len(kinds) :]) for e in listed)
         for listed, kinds in entries
     )
+
+
+def _is_short(found: Any) -> bool:
+    """What GPU metrics added: a node has two numbers more, and the record says where they come from."""
+    return isinstance(found, list) and len(found) <= 3 and all(isinstance(e, (str, int, NoneType)) for e in found)
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
