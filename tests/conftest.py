@@ -1,10 +1,14 @@
 """Fixtures that all tests have."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.controlplane.fixtures", "tests.installed"]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what it has in the background so, and programs inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test fails because the machine is busy: what hypothesis finds must be about values, not about time.
 # In CI the examples are the same each time: a change is judged by itself, not by the luck of the draw. Elsewhere they differ,
