@@ -162,7 +162,8 @@ _CLUSTER_WIDE = frozenset(kind for kinds in CLUSTER_WIDE.values() for kind in ki
 
 
 async def _settle(api: Api, sides: Sequence[_Sides], before: bool = False) -> None:
-    """Until all is as it is to be, or nothing changes any more. `before`: until all pods that are there run."""
+    """Until all is as it is to be, or nothing changes any more: while a claim is on its way to its volume, something does.
+    `before`: until all pods that are there run."""
     started = changed = time.monotonic()
     seen: object = None
     there = {(side.tag, obj["metadata"]["name"]) for case, *both in sides for side in both for obj in case.there}
@@ -174,16 +175,25 @@ async def _settle(api: Api, sides: Sequence[_Sides], before: bool = False) -> No
                 side.pods = sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
         now = time.monotonic()
         state = [[_state(pod) for pod in side.pods] for _, *both in sides for side in both]
-        if state != seen:
+        unbound = await _claims_on_their_way(api, sides)
+        if state != seen or unbound:
             seen, changed = state, now
         if before:
-            if all(why == "running" for side in state for _, why in side):
+            if not unbound and all(why == "running" for side in state for _, why in side):
                 return
         elif now - changed > (_QUIET if all(map(_as_wanted, sides)) else _STILL) and _tried(state):
             return
         if now - started > _LONGEST:
             return
         await asyncio.sleep(0.5)
+
+
+async def _claims_on_their_way(api: Api, sides: Sequence[_Sides]) -> bool:
+    """Whether a claim that names its volume is not bound to it yet: the controller looks when it has time."""
+    tags, volumes = {side.tag for _, *both in sides for side in both}, await api.list("PersistentVolume")
+    names = {volume["metadata"]["name"] for volume in volumes}
+    claims = [c for c in await api.list("PersistentVolumeClaim") if c["metadata"]["namespace"] in tags]
+    return any(c["spec"].get("volumeName") in names and c["status"].get("phase") != "Bound" for c in claims)
 
 
 def _as_wanted(sides: _Sides) -> bool:
