@@ -26,7 +26,7 @@ Json = dict[str, Any]
 NODES = [node("ex-a", taints=[GPU_TAINT]), node("ex-b", 4, taints=[GPU_TAINT])]
 CASES = [
     pytest.param(pod("one", 1), id="a pod"),
-    pytest.param(pod("big", 64), id="more GPUs than any node has"),
+    pytest.param(pod("big", 1000), id="more GPUs than any node ever had"),
     pytest.param(pod("open", 1, hostPID=True), id="what a rule refuses"),
     pytest.param(deployment("chat", 2, 1, labels={"workload-type": "inference"}), id="a Deployment"),
     pytest.param(job("train", 1, 8), id="a Job"),
