@@ -26,7 +26,7 @@ SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
 CAPACITY = "karpenter.sh/capacity-type"
 PREFERENCES = [
     {"classes": ["training"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["spot"]}]},
-    {"classes": ["inference"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["on-demand"]}]},
+    {"classes": ["inference", "service"], "weight": 60, "nodes": [{"key": CAPACITY, "values": ["on-demand"]}]},
     {"weight": 10, "nodes": [{"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["75000"]}]},
 ]
 PROFILES = {
