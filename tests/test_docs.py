@@ -50,10 +50,10 @@ def test_each_preference_on_the_page_chooses_for_its_class_among_nodes_that_diff
     preference: Preference,
 ) -> None:
     settings = PlacementSettings(preferences=(preference,))
-    (requirement,), (workload,) = preference.nodes, preference.classes
+    (requirement,) = preference.nodes
     meant = {"In": dict.fromkeys([requirement.key], "".join(requirement.values)), "Gt": {requirement.key: "81559"}}
     of = state([node("a", labels={requirement.key: "1"}), node("b", labels=meant.get(requirement.operator, {}))])
-    for asked, first in ((workload, "b"), ("development", "a")):
+    for asked, first in (*((workload, "b") for workload in preference.classes), ("development", "a")):
         assert placer(of).place(pod("p"), of.view(0), settings, "pack", GPUS, asked).nodes[0].node == first
 
 
