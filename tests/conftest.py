@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.controlplane.fixtures", "tests.installed"]
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # a shell starts what it has in the background so, and programs inherit it
+# A shell starts what it has in the background with SIGINT ignored, and the programs that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test fails because the machine is busy: what hypothesis finds must be about values, not about time.
