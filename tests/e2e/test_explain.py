@@ -24,9 +24,11 @@ pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
 NODES = [node("ex-a", taints=[GPU_TAINT]), node("ex-b", 4, taints=[GPU_TAINT])]
+BIG = node("ex-big", 64, taints=[GPU_TAINT])
+"""So that only the policy's limit refuses: which nodes the installed webhook has ever seen, this test cannot know."""
 CASES = [
     pytest.param(pod("one", 1), id="a pod"),
-    pytest.param(pod("big", 1000), id="more GPUs than any node ever had"),
+    pytest.param(pod("big", 32), id="more GPUs than the policy allows"),
     pytest.param(pod("open", 1, hostPID=True), id="what a rule refuses"),
     pytest.param(deployment("chat", 2, 1, labels={"workload-type": "inference"}), id="a Deployment"),
     pytest.param(job("train", 1, 8), id="a Job"),
@@ -37,7 +39,7 @@ CASES = [
 async def test_it_happens_as_it_was_said(
     made: Json, control_plane: ControlPlane, installed: Installed, api: Api, nodes: MakeNodes, team: str, tmp_path: Path
 ) -> None:
-    await nodes(NODES)
+    await nodes([*NODES, BIG] if made["metadata"]["name"] == "big" else NODES)
     file = tmp_path / "manifest.yaml"
     file.write_text(yaml.safe_dump(made))
 
