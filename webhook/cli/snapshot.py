@@ -9,6 +9,7 @@ import typer
 
 from webhook.cli import options
 from webhook.cli.cluster.anonymous import anonymous
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.files import write_snapshot
 from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.reading import snapshot_of
@@ -29,7 +30,7 @@ def snapshot(
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """
-    found = snapshot_of(cluster, kubeconfig, context, KINDS)
+    found = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS))
     write_snapshot(anonymous(found) if no_names else found, file)
     counts = f"{plural(len(found.of('Node')), 'node')}, {plural(len(found.of('Pod')), 'pod')}"
     out(f"{file}: {counts}, {plural(sum(map(len, found.objects.values())), 'object')} in all")

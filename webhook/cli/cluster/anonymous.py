@@ -51,6 +51,8 @@ _OUT: Final = frozenset(
         *("podIP", "podIPs", "hostIP", "hostIPs"),
     ]
 )
+_NAMES: Final = "ServingCertificate"
+"""What is nothing but names."""
 _PUBLIC: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
 
 
@@ -60,7 +62,8 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
     for kind, objects in snapshot.objects.items():
         for obj in objects:
             hashed.learn(kind, obj)
-    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in snapshot.objects.items()}
+    found = {kind: objects for kind, objects in snapshot.objects.items() if kind != _NAMES}
+    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in found.items()}
     return Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
 
 

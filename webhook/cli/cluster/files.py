@@ -7,6 +7,7 @@ from typing import Final
 
 import orjson
 
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import BadInput
@@ -27,12 +28,15 @@ def read_snapshot(path: Path) -> Snapshot:
             found.objects |= {kind: [] for kind in mark.get("kinds") or ()}
         for kind, obj in objects_in(document, path):
             obj.setdefault("kind", kind)
-            if KINDS[kind].namespaced:
+            if kind in KINDS and KINDS[kind].namespaced:
                 obj["metadata"].setdefault("namespace", "default")
             found.objects.setdefault(kind, []).append(obj)
     for kind in KINDS:
         if kind not in found.objects and kind not in ENGINE:
             found.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
+    for name, question in QUESTIONS.items():
+        if name not in found.objects:
+            found.missing.setdefault(name, f"{path} has no {question.what}")
     return found
 
 
