@@ -56,7 +56,7 @@ def lines(decision: Decision, **changes: Any) -> list[bytes]:
 
 def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
     record = '{"policy":"1f0c","units":{}}'
-    found = line(Decision("patched", "default", "inference", record=record))
+    found = line(Decision("patched", "default", "inference", "1f0c", record=record))
     assert found.pop("time").endswith("Z")
     assert found == {
         "level": "info",
@@ -66,6 +66,8 @@ def test_a_decision_is_one_line_with_what_is_needed_to_find_it_again() -> None:
         "namespace": "team",
         "pod": "web-*",
         "profile": "default",
+        "class": "inference",
+        "policy": "1f0c",
         "us": 123,
         "record": {"policy": "1f0c", "units": {}},
     }

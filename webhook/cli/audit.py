@@ -9,9 +9,10 @@ import orjson
 import typer
 from rich.text import Text
 
+from webhook.admission import words
 from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.pods import mutate, validate
-from webhook.cli import offline, options, words
+from webhook.cli import offline, options
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
