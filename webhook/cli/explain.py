@@ -23,7 +23,6 @@ from webhook.cli.terminal import COULD_NOT, REFUSED, say
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
-from webhook.text import nearest, quoted
 
 _NUMBERS = ("name", "free", "peers", "score", "usable", "load")
 """Of a node in the record; the last two where GPU metrics were used."""
@@ -52,7 +51,7 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        found = existing(snapshot, rules, where or "default", pod.removeprefix("pod/"))
+        found = existing(snapshot, rules, where or "default", pod)
         if not document(found, output):
             _print_record(found)
         return
@@ -67,12 +66,8 @@ def explain(
 
 def existing(snapshot: Snapshot, policy: Policy, namespace: str, name: str) -> dict[str, Any]:
     """The document about a pod that exists. Raises BadInput where there is none."""
-    pods = snapshot.named("Pod")
-    pod = pods.get((namespace, name))
-    if pod is None:
-        near = nearest(name, [n for there, n in pods if there == namespace])
-        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
-    record, bound = record_of(pod), pod["spec"].get("nodeName")
+    pod = snapshot.pod(namespace, name)
+    record, bound, name = record_of(pod), pod["spec"].get("nodeName"), pod["metadata"]["name"]
     found = {"namespace": namespace, "name": name, **_of_record(record, bound)}
     if found.get("choice") in ("ranked", "other"):
         found["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])

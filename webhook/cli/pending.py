@@ -23,7 +23,7 @@ from webhook.cli.waiting.workloads import not_created
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
-from webhook.text import nearest, quoted
+from webhook.text import quoted
 
 KINDS: Final = (
     *ENGINE,
@@ -91,12 +91,8 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
 
 
 def _one(situation: Situation, diagnosis: Diagnosis, namespace: str, name: str) -> Answer:
-    pods = situation.snapshot.named("Pod")
-    name = name.removeprefix("pod/")
-    pod = pods.get((namespace, name))
-    if pod is None:
-        near = nearest(name, [n for there, n in pods if there == namespace])
-        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
+    pod = situation.snapshot.pod(namespace, name)
+    name = pod["metadata"]["name"]
     phase = pod["status"].get("phase")
     if phase in FINISHED or phase == "Running":
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")

@@ -15,7 +15,7 @@ from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
-from webhook.text import quoted
+from webhook.text import nearest, quoted
 
 Object = dict[str, Any]
 OUR_NAMESPACE, OUR_POLICY = "gpu-admission", "gpu-admission-policy"
@@ -93,6 +93,14 @@ class Snapshot:
         found = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
         found.state = self.state
         return found
+
+    def pod(self, namespace: str, name: str) -> Pod:
+        """By its name, as kubectl takes it (`pod/NAME` too). Raises BadInput with the nearest name where there is none."""
+        pods, name = self.named("Pod"), name.removeprefix("pod/")
+        if found := pods.get((namespace, name)):
+            return found
+        near = nearest(name, [each for there, each in pods if there == namespace])
+        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
 
     @cached_property
     def policy(self) -> Policy | None:
