@@ -12,7 +12,8 @@ from webhook.cli import options
 from webhook.cli.checks import checked
 from webhook.cli.checks.result import Result
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS

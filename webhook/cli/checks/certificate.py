@@ -14,7 +14,8 @@ from webhook.cli.checks.configurations import KINDS, hooks_of
 from webhook.cli.checks.replicas import metric
 from webhook.cli.checks.result import NAME, RESTART, Result
 from webhook.cli.cluster.answers import OUR_SECRET
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
 from webhook.policy.model import Policy
 from webhook.text import listed, plural

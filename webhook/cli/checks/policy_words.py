@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from webhook.admission.context import PROFILE_LABEL
 from webhook.cli.checks.result import Result
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.report import gpu_nodes, gpus_of
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import labels_of
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile

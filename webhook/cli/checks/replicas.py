@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from webhook.cli.checks.result import NAME, RESTART, Result
 from webhook.cli.cluster.answers import replica_pods
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.report import record_of
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot, created
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot, created
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version

@@ -9,7 +9,8 @@ from typing import Final
 
 from webhook.cli.checks.replicas import newest_decision, values
 from webhook.cli.checks.result import NAME, Result
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.selecting import selects
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy

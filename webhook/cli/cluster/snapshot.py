@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhook.cli import offline
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.file import KINDS
@@ -18,7 +19,7 @@ from webhook.policy.model import Policy
 from webhook.text import nearest, quoted
 
 Object = dict[str, Any]
-OUR_NAMESPACE, OUR_POLICY = "gpu-admission", "gpu-admission-policy"
+OUR_POLICY: Final = "gpu-admission-policy"
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
