@@ -36,11 +36,11 @@ MADE = [
     pod("serves", 1, labels={"workload-type": "inference"}),
     pod("gated", 1, schedulingGates=[{"name": "example.com/gate"}]),
     pod("elsewhere", 1, schedulerName="volcano"),
-    pod("nowhere", 1, nodeSelector={"pool": "nobody's"}),
+    pod("nowhere", 1, nodeSelector={"pool": "nobodys"}),
     deployment("chat", 3, 1, labels={"workload-type": "inference"}),
     job("train", 2, 1),
 ]
-REFUSED = [pod("host", 1, hostPID=True), pod("many", 17)]
+REFUSED = [pod("host", 1, hostPID=True), pod("hosts", 1, hostPID=True, hostIPC=True)]
 
 
 class Said(NamedTuple):
