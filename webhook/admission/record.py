@@ -24,7 +24,7 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.text import listed, plural
+from webhook.text import listed, plural, printable
 
 LARGEST_RECORD = 2048
 """Bytes. Annotations are copied into every list and watch of pods, so it is kept small."""
@@ -134,10 +134,10 @@ def _count(number: Any) -> int:
 def warnings(texts: Iterable[str | None]) -> list[str]:
     """As the caller gets them: one line each, no control characters, none cut. What is too long, or too much, is left out as a
     whole, and the last line says so."""
-    lines = dict.fromkeys("".join([c if c.isprintable() else " " for c in text]) for text in texts if text)
+    lines = list(dict.fromkeys([printable(text) for text in texts if text]))
     shown = [line for line in lines if len(line) <= LONGEST_WARNING][:MOST_WARNINGS]
-    left_out = Counter([line.partition(":")[0][:_LONGEST_NAME] for line in lines if line not in shown])
-    if left_out:
+    if len(shown) < len(lines):
+        left_out = Counter([line.partition(":")[0][:_LONGEST_NAME] for line in lines if line not in shown])
         units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
         shown.append(
             f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"

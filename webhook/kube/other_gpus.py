@@ -24,27 +24,25 @@ _RESOURCES: Final = {
     "deviceclass.resource.kubernetes.io/gpu.amd.com": "amd.com",
     "deviceclass.resource.kubernetes.io/gpu.intel.com": "gpu.intel.com",
 }
+_BEGINNINGS: Final = tuple([pattern.removesuffix("*") for pattern in _RESOURCES])
 FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
 """Annotations of KAI and Run:ai: their schedulers hand out parts of NVIDIA's GPUs."""
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of such GPUs that a pod asks for, as domains: "nvidia.com"."""
-    found = {_vendor(name) for container in containers(pod) for name in _asked(container.spec)}
+    found = {vendor for container in containers(pod) for vendor in _vendors(container.spec)}
     if not FRACTIONS.isdisjoint(annotations_of(pod)):
         found.add(_NVIDIA)
-    return frozenset(found - {""})
+    return frozenset(found)
 
 
 def has_other_gpu(container: Mapping[str, Any]) -> bool:
     """Whether one container asks for such a GPU by a resource."""
-    return any([_vendor(name) for name in _asked(container)])
+    return bool(_vendors(container))
 
 
-def _asked(container: Mapping[str, Any]) -> list[str]:
+def _vendors(container: Mapping[str, Any]) -> list[str]:
     asked = requests_of(container)
-    return [name for name in asked if "/" in name and not is_zero(asked[name])]
-
-
-def _vendor(resource: str) -> str:
-    return next((vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, resource)), "")
+    names = [name for name in asked if name.startswith(_BEGINNINGS) and not is_zero(asked[name])]
+    return [vendor for name in names for pattern, vendor in _RESOURCES.items() if matches(pattern, name)]

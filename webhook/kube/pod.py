@@ -158,7 +158,7 @@ def controller_reference(pod: Pod) -> Mapping[str, Any] | None:
 def owner(pod: Pod) -> Owner | None:
     if (reference := controller_reference(pod)) is None:
         return None
-    return Owner(*[str(reference.get(key, "")) for key in ("kind", "name", "uid")])
+    return Owner(str(reference.get("kind", "")), str(reference.get("name", "")), str(reference.get("uid", "")))
 
 
 def labels_of(pod: Pod) -> Mapping[str, str]:

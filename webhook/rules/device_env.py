@@ -21,6 +21,7 @@ Iluvatar, Enflame, Hygon and AWS Neuron; the order of variables: kubelet Generat
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -30,7 +31,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, quoted
 
 _PAST = "no such variable: it hands out devices past the GPU limit"
 _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask for"
@@ -72,22 +73,26 @@ class DeviceEnv(Rule):
     """Variables that their author is told about: this one switches off the check of the driver."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not any([self._matters(name or "") for name in context.variables(pod)]):
+        named = {name for name in context.variables(pod) if name and self._matters(name)}
+        if not named:
             return
         for container in context.containers(pod):
             env = container.spec.get("env") or ()
             with_gpu, closed = container.has_gpu(context.gpus), self._is_closed(env)
             for index, entry in enumerate(env):
-                if self._matters(entry.get("name") or "") and (judged := self._judged(entry, with_gpu, closed)):
+                if entry.get("name") in named and (judged := self._judged(entry, with_gpu, closed)):
                     more, wanted, fix, only_warn = judged
                     seen = f"{bare(entry['name'])}={_value(entry)} in container {quoted(container.name)}{more}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
     def _matters(self, name: str) -> bool:
-        told = name in self.legacy or name in self.beside_gpu or name in self.advised
-        return (
-            told or matches_any(self.names, name) or (name.endswith(_SUFFIX) and not matches_any(self.programs, name))
-        )
+        if name in self.legacy or name in self.beside_gpu or name in self.advised or self._patterns.match(name):
+            return True
+        return name.endswith(_SUFFIX) and not matches_any(self.programs, name)
+
+    @cached_property
+    def _patterns(self) -> Patterns:
+        return Patterns(self.names)
 
     def _judged(self, entry: dict[str, Any], with_gpu: bool, closed: bool) -> tuple[str, str, str, bool] | None:
         """What is seen besides the variable, what is wanted, what to do, and whether it is only a warning."""

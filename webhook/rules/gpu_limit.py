@@ -43,11 +43,14 @@ class GpuLimit(Rule):
             for name, count in container.gpu_counts(context.gpus).items():
                 if context.gpus.kind(name) not in self.kinds:
                     continue
+                over = self.per_container is not None and count > self.per_container
+                if not over and (not self.sizes or count in self.sizes):
+                    continue
                 path, seen = context.field_of(container, name), f"{count} in container {quoted(container.name)}"
-                if self.per_container is not None and count > self.per_container:
+                if over:
                     too_many = True
                     yield Finding(path, seen, f"at most {self.per_container} in a container", _FEWER, cause="gpus")
-                elif self.sizes and count not in self.sizes:
+                else:
                     sizes = sorted(self.sizes)
                     near = _either([*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]])
                     fix = f"Ask for {near}: other sizes leave GPUs on a node that nobody can use"

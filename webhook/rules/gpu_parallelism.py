@@ -111,8 +111,10 @@ def _options(spec: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, _Opti
         word for each in _arguments(spec) for line in each.splitlines() for word in line.partition(" #")[0].split()
     ]
     for word, following in pairwise([*words, ""]):
+        if not word.startswith("-"):
+            continue
         option, equals, value = word.partition("=")
-        meaning = _MEANING_OF.get(option.lstrip("-").replace("_", "-")) if option.startswith("-") else None
+        meaning = _MEANING_OF.get(option.lstrip("-").replace("_", "-"))
         if meaning is not None:
             value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value if equals else following)
             value = value.strip("'\"")
