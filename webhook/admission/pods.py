@@ -19,6 +19,7 @@ from webhook.admission.context import (
 )
 from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
+from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
@@ -109,8 +110,8 @@ def _decision(
     `grown`: see `Decision.outgrown`.
     """
     placement, workload = context.placement, context.workload
-    chosen = reservation_request(edit.object) if placement and placement.nodes and not earlier else None
-    asked = earlier.asked if earlier else chosen.demand if chosen else None
+    asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
+    chosen = reservation_request(edit.object, asked) if asked and not earlier else None
     record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
     result: Result = "unchanged"

@@ -74,12 +74,9 @@ def record(
 
 def numbers(ranked: Ranked) -> list[Any]:
     """What the record says of a node."""
-    found: list[Any] = [ranked.node, ranked.free, ranked.peers, _thousandths(ranked.score)]
-    return found if ranked.usable is None else [*found, ranked.usable, ranked.load]
-
-
-def _thousandths(score: float) -> float:
-    return round(score * 1000) / 1000
+    node, free, peers, score, usable, load = ranked
+    found: list[Any] = [node, free, peers, round(score * 1000) / 1000]
+    return found if usable is None else [*found, usable, load]
 
 
 def encoded(data: dict[str, Any]) -> str:

@@ -181,7 +181,8 @@ class Injector(Unit):
 
     enabled: bool = True
     needs_placement: ClassVar[bool] = False
-    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses."""
+    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses, and changes
+    nothing that the pod asks for: the node was chosen for that."""
 
     @property
     def every_pod(self) -> bool:

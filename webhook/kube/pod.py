@@ -112,9 +112,13 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
     0 GPUs are none: such a pod has no business on a node with GPUs.
     """
-    resources = [container.spec.get("resources") or {} for container in containers(pod)]
-    asked = [entry for each in resources for part in ("limits", "requests") for entry in (each.get(part) or {}).items()]
-    return frozenset([name for name, quantity in asked if gpus.kind(name) is not None and not is_zero(quantity)])
+    names = set()
+    for container in containers(pod):
+        resources = container.spec.get("resources") or {}
+        for part in ("limits", "requests") if resources else ():
+            asked = resources.get(part) or {}
+            names.update([name for name in gpus.among(asked) if not is_zero(asked[name])])
+    return frozenset(names)
 
 
 def is_zero(quantity: Any) -> bool:

@@ -44,8 +44,9 @@ class GpuQuantity(Rule):
             for name in context.gpus.among(requests):
                 if requests[name] != limits.get(name):
                     yield from _request(limits, requests[name], container, name, context)
-        for part in ("limits", "requests"):
-            for name in context.gpus.among((pod["spec"].get("resources") or {}).get(part) or ()):
+        of_pod = pod["spec"].get("resources") or {}
+        for part in ("limits", "requests") if of_pod else ():
+            for name in context.gpus.among(of_pod.get(part) or ()):
                 yield Finding(
                     path=f"spec.resources.{part}[{bare(name)}]",
                     seen="a GPU among the resources of the whole pod",
