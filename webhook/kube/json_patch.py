@@ -18,11 +18,10 @@ DOES_NOT_APPLY: Final = (AttributeError, LookupError, TypeError, ValueError)
 
 def pointer(path: Path) -> str:
     """RFC 6901: ("metadata", "annotations", "a/b") is "/metadata/annotations/a~1b"."""
-    return "".join(["/" + (_escaped(part) if "~" in part or "/" in part else part) for part in map(str, path)])
-
-
-def _escaped(part: str) -> str:
-    return part.replace("~", "~0").replace("/", "~1")
+    text = "".join([f"/{part}" for part in path])
+    if "~" in text or text.count("/") > len(path):
+        text = "".join(["/" + str(part).replace("~", "~0").replace("/", "~1") for part in path])
+    return text
 
 
 def _parts(pointer: str) -> list[str]:

@@ -31,9 +31,9 @@ FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-de
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of such GPUs that a pod asks for, as domains: "nvidia.com"."""
-    found = {vendor for container in containers(pod) for vendor in _vendors(container.spec)}
-    if not FRACTIONS.isdisjoint(annotations_of(pod)):
-        found.add(_NVIDIA)
+    found = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
+    for container in containers(pod):
+        found |= _vendors(container.spec)
     return frozenset(found)
 
 
@@ -42,7 +42,9 @@ def has_other_gpu(container: Mapping[str, Any]) -> bool:
     return bool(_vendors(container))
 
 
-def _vendors(container: Mapping[str, Any]) -> list[str]:
-    asked = requests_of(container)
-    names = [name for name in asked if name.startswith(_BEGINNINGS) and not is_zero(asked[name])]
-    return [vendor for name in names for pattern, vendor in _RESOURCES.items() if matches(pattern, name)]
+def _vendors(container: Mapping[str, Any]) -> set[str]:
+    found = set()
+    for name, quantity in requests_of(container).items():
+        if name.startswith(_BEGINNINGS) and not is_zero(quantity):
+            found.update([vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, name)])
+    return found

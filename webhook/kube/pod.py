@@ -115,9 +115,10 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
     names = set()
     for container in containers(pod):
         resources = container.spec.get("resources") or {}
-        for part in ("limits", "requests") if resources else ():
-            asked = resources.get(part) or {}
-            names.update([name for name in gpus.among(asked) if not is_zero(asked[name])])
+        for part in ("limits", "requests"):
+            for name, quantity in (resources.get(part) or {}).items():
+                if gpus.kind(name) is not None and not is_zero(quantity):
+                    names.add(name)
     return frozenset(names)
 
 

@@ -78,7 +78,7 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
     kind = owner.kind if owner is not None else None
     warning = None
     for rule in rules:
-        if rule.labels and not any([labels[key] in rule.labels[key] for key in rule.labels.keys() & labels.keys()]):
+        if rule.labels and not any([labels.get(key) in values for key, values in rule.labels.items()]):
             continue
         if rule.owner_kinds and kind not in rule.owner_kinds:
             continue
