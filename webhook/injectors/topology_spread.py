@@ -30,11 +30,11 @@ from pydantic import Field, field_validator
 
 from webhook.framework.interface import Context, Injector, LabelKey, Outcome, Settings
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.pod import PREFERRED, Pod, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
-_ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+_ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 NEUTRAL = {"gpu-admission.io/selects": "nothing"}
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
