@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.feeds.fake_api import client_of, fake_api
 from webhook.feeds import certificates
-from webhook.feeds.certificates import FilePair
+from webhook.feeds.certificates import BURST, Pace
 from webhook.feeds.tasks import Tasks
 from webhook.telemetry import logs
 from webhook.telemetry.metrics import Metrics
@@ -21,30 +19,20 @@ from webhook.tls.serve import LiveContext
 SECRETS = "/api/v1/namespaces/gpu-admission/secrets"
 
 
-async def test_a_round_ahead_of_its_time_waits_until_the_last_one_is_a_while_ago(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(certificates, "PAUSE_SECONDS", 3600.0)
-    rounds, woken = [], asyncio.Event()
-
-    class Counted(FilePair):
-        async def round(self, now: datetime) -> list[str]:
-            rounds.append(now)
-            return []
-
-    source = Counted(Path("tls.crt"), Path("tls.key"), LiveContext())
-    keeping = asyncio.create_task(certificates.keep(source, Metrics(), logs.configure(), woken))
-    for _ in range(10):
-        woken.set()
-        await asyncio.sleep(0)
-    keeping.cancel()
-    assert len(rounds) == 1
+def test_the_first_rounds_ahead_of_time_begin_at_once_and_later_ones_each_second() -> None:
+    pace = Pace(0.0)
+    assert [pace.wait(0.0) for _ in range(BURST)] == [0.0] * BURST
+    now, begun = 0.0, 0
+    while now < 60:
+        now += max(pace.wait(now), 0.001)  # somebody changes it the moment it is right again
+        begun += 1
+    assert 58 <= begun <= 62
+    assert pace.wait(now + BURST + 1) == 0.0, "after a quiet time it is quick again"
 
 
 @pytest.mark.parametrize("watching", [True, False], ids=["by a watch", "without the right to watch, by the next round"])
 async def test_a_blanked_bundle_is_mended(watching: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "ROUND_SECONDS", 3600.0 if watching else 0.05)
-    monkeypatch.setattr(certificates, "PAUSE_SECONDS", 0.01)
     async with fake_api() as fake, client_of(fake) as api:
         metrics, log = Metrics(), logs.configure()
         fake.put(SECRETS, "gpu-admission-tls")

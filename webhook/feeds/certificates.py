@@ -23,8 +23,9 @@ from webhook.tls.serve import LiveContext
 
 FILE_SECONDS: Final = 10.0
 """Between two looks at the files of a certificate."""
-PAUSE_SECONDS: Final = 1.0
-"""Between two rounds at least: another writer of caBundle, or somebody who edits all the time, costs the API server no more."""
+BURST: Final = 5
+BURST_SECONDS: Final = 1.0
+"""After a burst of rounds ahead of their time, there is one in so many seconds."""
 
 
 class FilePair:
@@ -40,6 +41,20 @@ class FilePair:
         """What was done. Raises BadInput or CertificateError: the pair that was served stays."""
         pair = Pair(read(self._certificate, "--tls-cert"), read(self._key, "--tls-key"))
         return [f"a pair that ends {self._live.ends} is served"] if self._live.swap(pair, now) else []
+
+
+class Pace:
+    """How soon there may be a round ahead of its time: at once for the first few, then one in BURST_SECONDS. Somebody who
+    edits all the time, or another writer of caBundle, costs the API server no more than that."""
+
+    def __init__(self, now: float) -> None:
+        self._left, self._at = float(BURST), now
+
+    def wait(self, now: float) -> float:
+        """Take one; the seconds until it may begin."""
+        self._left = min(float(BURST), self._left + (now - self._at) / BURST_SECONDS) - 1
+        self._at = now
+        return max(0.0, -self._left * BURST_SECONDS)
 
 
 class ConfigurationSink(Sink):
@@ -71,10 +86,10 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
     woken = woken or asyncio.Event()
     seconds = ROUND_SECONDS if isinstance(source, Keeper) else FILE_SECONDS
     clock = asyncio.get_running_loop().time
+    pace = Pace(clock())
     last = ""
     while True:
         woken.clear()
-        began = clock()
         try:
             if done := await source.round(datetime.now(UTC)):
                 log.info("certificate", done=done)
@@ -86,7 +101,7 @@ async def keep(source: FilePair | Keeper, metrics: Metrics, log: Logger, woken: 
                 log.error("certificate", why=last)
         with suppress(TimeoutError):
             await asyncio.wait_for(woken.wait(), seconds)
-        await asyncio.sleep(began + PAUSE_SECONDS - clock())
+            await asyncio.sleep(pace.wait(clock()))
 
 
 def read(path: Path, option: str) -> bytes:
