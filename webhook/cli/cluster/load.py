@@ -40,7 +40,12 @@ def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], nam
     else:
         raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
     found = Snapshot({}, taken=time.time(), namespace=default)
-    asyncio.run(_list_all(Api(access), found, list(kinds), namespace))
+
+    async def kept() -> Access:
+        found.access = await access()
+        return found.access
+
+    asyncio.run(_list_all(Api(kept), found, list(kinds), namespace))
     return found
 
 
