@@ -38,8 +38,10 @@ def snapshot_of(
     else:
         found = load(kubeconfig, context, kinds, namespace)
         if found.missing:
-            what = listed(sorted(why.removeprefix(FORBIDDEN) for why in found.missing.values()), 40)
-            say(f"warning: {FORBIDDEN}{what}: what depends on them is not known", "yellow")
+            lists = sorted(why.removeprefix(FORBIDDEN) for why in found.missing.values() if why.startswith(FORBIDDEN))
+            others = sorted(why for why in found.missing.values() if not why.startswith(FORBIDDEN))
+            what = "; ".join([*([f"{FORBIDDEN}{listed(lists, 40)}"] if lists else []), *others])
+            say(f"warning: {what}: what depends on them is not known", "yellow")
     return found
 
 
