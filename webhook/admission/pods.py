@@ -32,7 +32,7 @@ from webhook.placement.placer import Placer
 from webhook.placement.strategies import WEIGHTS, keeps_apart
 from webhook.policy.model import Policy
 
-_MOST_GPU_NAMES = 64
+_MAX_GPU_NAMES = 64
 """Of one pod. With more it is left unchanged here; the validating hook reports it."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
 _Injectors = tuple[tuple[str, Injector], ...]
@@ -55,7 +55,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.written = as_written(pod)
-    if len(context.gpu_names) > _MOST_GPU_NAMES:
+    if len(context.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
     claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
     injectors = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
