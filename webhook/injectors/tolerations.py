@@ -77,11 +77,11 @@ class Tolerations(Injector):
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 effects.setdefault((taint.key, taint.value), {})[taint.effect] = None
-        others = {taint.vendor for taint in self.taints} - vendors
         for live in taints:
-            tolerated = any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)])
-            if tolerated or vendor(live.key) in others:
-                continue
+            if any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
+                continue  # it is among them already
+            if vendor(live.key) in {taint.vendor for taint in self.taints} - vendors:
+                continue  # another vendor's
             if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
                 effects.setdefault((live.key, value), {})[live.effect] = None

@@ -18,9 +18,12 @@ DOES_NOT_APPLY: Final = (AttributeError, LookupError, TypeError, ValueError)
 
 def pointer(path: Path) -> str:
     """RFC 6901: ("metadata", "annotations", "a/b") is "/metadata/annotations/a~1b"."""
-    text = "".join([f"/{part}" for part in path])
-    if "~" in text or text.count("/") > len(path):
-        text = "".join(["/" + str(part).replace("~", "~0").replace("/", "~1") for part in path])
+    text = ""
+    for part in path:
+        step = str(part)
+        if "~" in step or "/" in step:
+            step = step.replace("~", "~0").replace("/", "~1")
+        text = f"{text}/{step}"
     return text
 
 

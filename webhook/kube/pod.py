@@ -74,9 +74,10 @@ def containers(pod: Pod) -> Iterator[Container]:
     """Every container: init containers and sidecars, containers, ephemeral containers, in this order."""
     spec = pod["spec"]
     for kind in CONTAINER_LISTS:
-        for index, container in enumerate(spec.get(kind) or ()):
-            sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
-            yield Container(container, kind, index, sidecar)
+        if listed := spec.get(kind):
+            for index, container in enumerate(listed):
+                sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
+                yield Container(container, kind, index, sidecar)
 
 
 def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
