@@ -132,7 +132,7 @@ class Context:
     def variables(self, pod: Pod) -> frozenset[str]:
         """The names of all environment variables of all containers: most rules look no further."""
         if self._named is None or self._named[0] is not pod:
-            every = [entry.get("name", "") for c in self.containers(pod) for entry in c.spec.get("env") or ()]
+            every = [entry.get("name") or "" for c in self.containers(pod) for entry in c.spec.get("env") or ()]
             self._named = pod, frozenset(every)
         return self._named[1]
 

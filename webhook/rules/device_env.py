@@ -54,7 +54,7 @@ class DeviceEnv(Rule):
     """Variables that hand out devices which containers with GPUs need: refused in one without, warned about beside one."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        named = {name for name in context.variables(pod) if name and self._matters(name)}
+        named = self._named(context.variables(pod))
         if not named:
             return
         for container in context.containers(pod):
@@ -65,9 +65,11 @@ class DeviceEnv(Rule):
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{more}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
-    def _matters(self, name: str) -> bool:
-        by_suffix = name.endswith(_SUFFIX) and not matches_any(self.programs, name)
-        return by_suffix or name == _LEGACY or name in self.beside_gpu or self._patterns.match(name)
+    def _named(self, names: Iterable[str]) -> set[str]:
+        """Those of the names of variables that matter."""
+        match, apart = self._patterns.match, {_LEGACY, *self.beside_gpu}
+        by_suffix = {name for name in names if name.endswith(_SUFFIX) and not matches_any(self.programs, name)}
+        return by_suffix | {name for name in names if name in apart or match(name)}
 
     @cached_property
     def _patterns(self) -> Patterns:
