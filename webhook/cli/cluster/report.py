@@ -69,7 +69,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "health": health,
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
-                "pods": [pod for pod in pods if pod["gpus"]],
+                "pods": pods,
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
@@ -183,12 +183,13 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 
 def _pods(pods: Any, policy: Policy) -> Iterator[dict[str, Any]]:
+    """Those that have GPUs."""
     for pod in pods:
         metadata, gpus = pod["metadata"], gpus_of(pod, policy)
-        workload = ""
-        if gpus:
-            said = record_of(pod).get("class")
-            workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
+        if not gpus:
+            continue
+        said = record_of(pod).get("class")
+        workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
         yield {"namespace": metadata["namespace"], "name": metadata["name"], "class": workload, "gpus": gpus}
 
 
