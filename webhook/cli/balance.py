@@ -20,13 +20,13 @@ from webhook.cli.printing import document, table
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.outcome import free_gpus, whole_nodes
 from webhook.cli.simulating.run import simulate
-from webhook.cli.terminal import say
+from webhook.cli.terminal import no_such, say
 from webhook.cli.waiting.situation import Situation, holder
 from webhook.errors import BadInput
 from webhook.injectors.node_affinity import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.text import listed, nearest, quoted
+from webhook.text import listed
 
 
 def balance(
@@ -52,8 +52,7 @@ def balance(
     if workload is not None:
         kept = [each for each in found["workloads"] if each["of"] == workload]
         if not kept:
-            near = nearest(workload, [each["of"] for each in found["workloads"]])
-            raise BadInput(f"no GPU pods of {quoted(workload)}{f'; did you mean {near}?' if near else ''}")
+            raise no_such("GPU pods of", workload, [each["of"] for each in found["workloads"]])
         found["workloads"] = [each | {"recreated": _recreated(snapshot, rules, each)} for each in kept]
     if not document(found, output):
         _print(found)
