@@ -77,6 +77,14 @@ def test_health(tmp_path: Path, made: dict[str, object], health: str) -> None:
     assert [each["health"] for each in found] == [health]
 
 
+def test_gpus_that_are_claimed_by_dra_are_offered(tmp_path: Path) -> None:
+    spec = {"nodeName": "n", "driver": "gpu.nvidia.com", "pool": {"name": "n"}, "devices": []}
+    slices = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+    made = node("n", resources={"nvidia.com/gpu": "0"})
+    found = json.loads(call("nodes", "--cluster", write(tmp_path, made, slices), "-o", "json").stdout)
+    assert [each["health"] for each in found] == ["healthy"]
+
+
 def test_wide_has_taints_and_pods(cluster: Path) -> None:
     lines = call("nodes", "-o", "wide", "--cluster", cluster).stdout.splitlines()
     assert lines[1].endswith("   team/trainer (6)")

@@ -59,7 +59,8 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 free = int(columns.free[resource][row])
                 reserved = total - allocated - free
                 gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
-        health = health_of(node, gpus, name in unhealthy)
+        offers = name in state.nodes.dra or any(each["total"] for each in gpus.values())
+        health = _health(node, offers=offers, unhealthy=name in unhealthy)
         found.append(
             {
                 "name": name,
@@ -104,15 +105,16 @@ def _together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
-    """The names of the nodes that offer GPUs, or have some by their labels, sorted."""
+    """The names of the nodes that offer GPUs, by a device plugin or by DRA, or have some by their labels, sorted."""
     state = snapshot.state
     offered = [array for name, array in state.nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
     rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
     having = {state.nodes.columns.name[row] for row in rows}
+    having |= state.nodes.dra
     return sorted([name for name, node in snapshot.nodes.items() if name in having or has_gpu_labels(node)])
 
 
-def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
+def _health(node: Object, *, offers: bool, unhealthy: bool) -> str:
     """The worst that is to be said of it, as a constant word."""
     if not is_ready(node):
         return "notReady"
@@ -120,7 +122,7 @@ def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
         return "unhealthy"
     if node["spec"].get("unschedulable"):
         return "cordoned"
-    if has_gpu_labels(node) and not any(each["total"] for each in gpus.values()):
+    if has_gpu_labels(node) and not offers:
         return "offersNoGpus"
     return "healthy"
 
