@@ -114,5 +114,11 @@ def test_what_is_wrong_is_said_with_status_2(cluster: Path, arguments: list[str]
     assert result.stderr.startswith(said) or "a==" in said
 
 
+def test_labels_that_no_node_has_are_named(cluster: Path) -> None:
+    assert (
+        call("nodes", "-l", "node-pool=spot", "--cluster", cluster).stderr == "no node with node-pool=spot has GPUs\n"
+    )
+
+
 def test_a_cluster_without_gpus_says_so(tmp_path: Path) -> None:
     assert call("nodes", "--cluster", write(tmp_path, node("cpu-a", 0))).stderr == "no node has GPUs\n"

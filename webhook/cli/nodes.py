@@ -75,7 +75,7 @@ def nodes(
         if watch and output in (Format.table, Format.wide):
             clear()
         if not document(found, output):
-            _print(found, wide=output is Format.wide)
+            _print(found, labels, wide=output is Format.wide)
 
     look()
     if watch:
@@ -96,9 +96,9 @@ def _again(look: Callable[[], None]) -> None:
         return
 
 
-def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
+def _print(found: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:
     if not found:
-        return say("no node has GPUs")
+        return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in found)]
     titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
     rows = [

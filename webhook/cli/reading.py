@@ -12,7 +12,7 @@ from rich.console import Console
 
 from webhook.cli.cluster import metrics
 from webhook.cli.cluster.files import read_snapshot
-from webhook.cli.cluster.load import FORBIDDEN, load
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.terminal import policy_named, say
@@ -27,9 +27,9 @@ def snapshot_of(
     kubeconfig: Path | None,
     context: str | None,
     kinds: Iterable[str],
-    namespace: str | None = None,
+    namespace: str | None = EVERYWHERE,
 ) -> Snapshot:
-    """The cluster of a file, or of a kubeconfig. What could not be read is said on stderr. Raises BadInput."""
+    """The cluster of a file, or of a kubeconfig: see `load`. What could not be read is said on stderr. Raises BadInput."""
     gc.disable()  # a million small objects that all stay: to look for garbage among them takes longer than to read them
     if cluster is not None:
         if kubeconfig or context:
@@ -38,9 +38,17 @@ def snapshot_of(
     else:
         found = load(kubeconfig, context, kinds, namespace)
         if found.missing:
-            what = listed(sorted(why.removeprefix(FORBIDDEN) for why in found.missing.values()), 40)
-            say(f"warning: {FORBIDDEN}{what}: what depends on them is not known", "yellow")
+            say(f"warning: {FORBIDDEN}{_together(found.missing.values())}: what depends on them is not known", "yellow")
     return found
+
+
+def _together(missing: Iterable[str]) -> str:
+    """«nodes; pods, events of team», of what no right to list was there for."""
+    places: dict[str, list[str]] = {}
+    for what in sorted(missing):
+        plural, of, where = what.removeprefix(FORBIDDEN).partition(" of ")
+        places.setdefault(f"{of}{where}", []).append(plural)
+    return "; ".join(f"{listed(plurals, 40)}{where}" for where, plurals in sorted(places.items()))
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
