@@ -38,17 +38,22 @@ def snapshot_of(
     else:
         found = load(kubeconfig, context, kinds, namespace)
         if found.missing:
-            say(f"warning: {FORBIDDEN}{_together(found.missing.values())}: what depends on them is not known", "yellow")
+            say(f"warning: {_together(found.missing.values())}: what depends on them is not known", "yellow")
     return found
 
 
 def _together(missing: Iterable[str]) -> str:
-    """«nodes; pods, events of team», of what no right to list was there for."""
+    """«no right to list nodes; pods, events of team», and whatever else was not to be had."""
     places: dict[str, list[str]] = {}
-    for what in sorted(missing):
-        plural, of, where = what.removeprefix(FORBIDDEN).partition(" of ")
-        places.setdefault(f"{of}{where}", []).append(plural)
-    return "; ".join(f"{listed(plurals, 40)}{where}" for where, plurals in sorted(places.items()))
+    others = []
+    for why in sorted(missing):
+        kind, of, where = why.removeprefix(FORBIDDEN).partition(" of ")
+        if why.startswith(FORBIDDEN):
+            places.setdefault(f"{of}{where}", []).append(kind)
+        else:
+            others.append(why)
+    lists = "; ".join(f"{listed(kinds, 40)}{where}" for where, kinds in sorted(places.items()))
+    return "; ".join([*([f"{FORBIDDEN}{lists}"] if lists else []), *others])
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from webhook.cli import options
 from webhook.cli.cluster.anonymous import anonymous
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.files import write_snapshot
 from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
@@ -31,7 +32,7 @@ def snapshot(
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """
-    found = snapshot_of(cluster, kubeconfig, context, KINDS, None)
+    found = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS), None)
     try:
         measure_gpus(found, policy_of(None, found), metrics)
     except PolicyError as error:

@@ -84,6 +84,15 @@ class Api:
             raise ApiError(0, f"{method} {path}: wanted a JSON object, saw {type(answer).__name__}")
         return answer
 
+    async def lines(self, path: str, word: str, seconds: float = REQUEST_SECONDS) -> list[str]:
+        """The lines of a text, such as metrics, that have `word` in them: of megabytes a few."""
+        limits = ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        async with self._open("GET", path, None, {}, limits) as response:
+            found, wanted = [], word.encode()
+            async for bunch in _lines(response.content):
+                found += [line.decode(errors="replace") for line in bunch if wanted in line]
+        return found
+
     @asynccontextmanager
     async def watch(
         self, path: str, seconds: float, query: dict[str, str]

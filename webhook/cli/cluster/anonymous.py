@@ -52,6 +52,8 @@ _OUT: Final = frozenset(
         *("podIP", "podIPs", "hostIP", "hostIPs"),
     ]
 )
+_NAMES: Final = "ServingCertificate"
+"""What is nothing but names."""
 _PUBLIC: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
 
 
@@ -61,7 +63,8 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
     for kind, objects in snapshot.objects.items():
         for obj in objects:
             hashed.learn(kind, obj)
-    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in snapshot.objects.items()}
+    known = {kind: objects for kind, objects in snapshot.objects.items() if kind != _NAMES}
+    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in known.items()}
     made = Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
     if found := snapshot.measured:
         numbers: dict[tuple[str, str], str] = {}

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import Snapshot
@@ -34,12 +35,15 @@ def read_snapshot(path: Path) -> Snapshot:
                 found.measured = Measured.read(measured, str(path))
         for kind, obj in objects_in(document, path):
             obj.setdefault("kind", kind)
-            if KINDS[kind].namespaced:
+            if kind in KINDS and KINDS[kind].namespaced:
                 obj["metadata"].setdefault("namespace", "default")
             found.objects.setdefault(kind, []).append(obj)
     for kind in KINDS:
         if kind not in found.objects and kind not in ENGINE:
             found.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
+    for name, question in QUESTIONS.items():
+        if name not in found.objects:
+            found.missing.setdefault(name, f"{path} has no {question.what}")
     return found
 
 
