@@ -125,6 +125,10 @@ class Ledger:
         """Whether the pod was seen, and not yet bound."""
         return uid in self._seen
 
+    def holds(self, uid: int | str) -> bool:
+        """Whether something is held for a pod that was seen."""
+        return uid in self._seen and self._seen[uid].row >= 0
+
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
         reservation = self._seen.get(uid)
