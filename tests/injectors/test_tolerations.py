@@ -1,3 +1,8 @@
+"""Tolerations for the taints of GPU nodes.
+
+Covers framework.taints.
+"""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +13,8 @@ from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, case, containe
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Outcome
-from webhook.injectors.tolerations import AllowedTaint, PolicyTaint, Tolerations, covers
+from webhook.framework.taints import AllowedTaint, PolicyTaint, covers
+from webhook.injectors.tolerations import Tolerations
 
 OWN = r"/spec/tolerations(/-)?"
 EXISTS = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}

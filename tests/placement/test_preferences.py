@@ -13,7 +13,8 @@ from tests.cluster.objects import node, placer, pod, state
 from tests.placement.oracle import matches
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement, Preferred
-from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
+from webhook.framework.node_terms import PREFERRED_TERMS
+from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.json_patch import Edit
 from webhook.placement.preferences import MODELS, NODES
 from webhook.placement.settings import PlacementSettings
@@ -397,7 +398,7 @@ def test_the_affinity_and_the_ranking_agree(
     edit = Edit(made)
     NodeAffinity().inject(edit, case(made, placement=found).context)
     sums = {
-        each["metadata"]["name"]: sum(t["weight"] for t in edit.get(PREFERRED) if matches(each, t["preference"]))
+        each["metadata"]["name"]: sum(t["weight"] for t in edit.get(PREFERRED_TERMS) if matches(each, t["preference"]))
         for each in nodes
     }
     ranked = names(found)

@@ -22,7 +22,7 @@ from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_cho
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.injectors.node_affinity import withdraw
+from webhook.framework.node_terms import withdraw
 from webhook.kube import bounds
 from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of

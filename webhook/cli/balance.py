@@ -23,7 +23,7 @@ from webhook.cli.simulating.run import simulate
 from webhook.cli.terminal import say
 from webhook.cli.waiting.situation import Situation, holder
 from webhook.errors import BadInput
-from webhook.injectors.node_affinity import named_node
+from webhook.framework.node_terms import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, nearest, quoted

@@ -20,6 +20,8 @@ Pod = dict[str, Any]
 DECISION = "gpu-admission.io/decision"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """Of an affinity: the terms that only weigh."""
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+"""Of an affinity: the terms that must hold."""
 MIRROR = "kubernetes.io/config.mirror"
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from webhook.framework.device_variables import value_of
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
@@ -44,7 +45,7 @@ class CudaVisibleDevices(Rule):
                         break
                     gpus = sum(container.gpu_counts(context.gpus).values())
                 if not _is_right(entry, gpus):
-                    value = "(a reference)" if entry.get("valueFrom") else quoted(entry.get("value") or "")
+                    value = value_of(entry)
                     yield Finding(
                         path=f"{container.field}.env[{index}]",
                         seen=f"{entry['name']}={value} in container {quoted(container.name)} with {plural(gpus, 'GPU')}",
