@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 import orjson
 
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pod_terms import REQUIRED, PodTerm, pod_terms
+from webhook.cluster.pod_terms import PodTerm, pod_terms
 from webhook.cluster.pods import namespace_of
-from webhook.kube.pod import Pod
+from webhook.kube.pod import REQUIRED, Pod
 
 _MOST_WAITING: Final = 256
 _LONGEST: Final = 4096

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from webhook.cluster.pods import namespace_of
-from webhook.kube.pod import Pod
+from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.selectors import Selector, compiled, takes
 
-REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _MOST: Final = 8
 """Terms of one pod."""
 _LONGEST: Final = 4096
