@@ -164,6 +164,20 @@ def test_a_gpu_is_left_where_a_claimed_disk_is_that_no_pod_uses(claims: list[Any
     assert first(with_disks(claims, disks), called("p")) == "b"
 
 
+def test_of_two_used_nodes_the_one_without_a_claimed_disk_comes_first() -> None:
+    of = with_disks([claim("v")], [disk("v", "b")], called("more", 4, on="b"))
+    assert (first(of, called("p")), first(of, called("p", 2))) == ("a", "b")
+    of.replace("persistentvolumes", [disk("v", "a")], 1)
+    assert first(of, called("p")) == "b"
+
+
+def test_a_whole_node_is_not_broken_for_a_disk_where_more_than_a_gpu_is_left() -> None:
+    of = with_disks([claim("v")], [disk("v", "a")])
+    of.pod_gone(called("full", 7, on="a"), 1)
+    of.pod_seen(called("less", 5, on="a"), 1)
+    assert (first(of, called("p")), first(of, called("p", 3))) == ("a", "b")
+
+
 def test_whoever_comes_for_the_disk_gets_the_gpu() -> None:
     assert first(with_disks([claim("v")], [disk("v", "a")]), called("p", **USES)) == "a"
 

@@ -28,7 +28,7 @@ from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
 from webhook.placement.volumes import ANYWHERE, Where
-from webhook.placement.waiting import Waiting, roomiest
+from webhook.placement.waiting import Waiting
 from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
@@ -170,7 +170,7 @@ class Ranker:
         tiers += self._waiting.tiers(request, rows, scores.gpu)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
-        last = roomiest(request.company, scores, nodes.columns)
+        last = self._waiting.last_tiers(request, scores)
         if not scores.strategy.peers_first or not peers:
             return self._best(scores, [*tiers, *last])
         counts = np.zeros(nodes.columns.size, np.int32)

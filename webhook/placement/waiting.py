@@ -1,7 +1,8 @@
 """Room for pods that can go to few nodes, and nodes whose pods will not have this one near them.
 
 Packing fills nodes one after the other, where the stock scheduler would leave some room on each: a pod that can go to one node
-only would find just that one full. So a pod that can go to more nodes first takes one where it leaves room
+only would find just that one full. So a pod that can go to more nodes first takes one where it leaves room, and of nodes that
+are else as good one that is less needed,
 
 - for pods that wait, have no reservation, and are tied to at most `_FEW` nodes by selector, affinity or volumes, and
 - for whoever comes for a disk of that node which is claimed, and which no pod uses: one GPU, as nobody knows how many.
@@ -23,11 +24,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import LAST, Columns
+from webhook.cluster.node_table import LAST, Floats
 from webhook.cluster.other_pods import ANY, Tied
 from webhook.cluster.pods import HOSTNAME
 from webhook.cluster.state import ClusterState
-from webhook.placement.company import Company, domains_of
+from webhook.placement.company import domains_of
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import room_for
@@ -74,15 +75,33 @@ class Waiting:
         left for pods that can go to fewer nodes."""
         self._refresh()
         found = [self._beside(kind, request, rows) for kind in self._kinds if self._wants(kind.tied, request)]
-        columns = self._state.nodes.columns
-        if gpu is not None and gpu in columns.free and (self._kinds or self._disks):
-            needed = np.zeros(columns.size)
-            needed[list(self._disks)] = list(self._disks.values())
-            for tied, pods, _, few in self._kinds:
-                if 0 < len(few) < len(rows):
-                    needed[list(few)] += pods * tied.demand.amount(gpu) / len(few)
-            found.append(columns.free[gpu][rows] - request.demand.amount(gpu) < needed[rows])
+        needed = self._needed(rows, gpu)
+        if needed is not None and gpu is not None:
+            found.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
         return found
+
+    def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
+        """What comes right before the score, among nodes that it does not put last: those that pods which wait need least of;
+        and for a pod that few nodes can take itself, those with most room. Often several such pods come, and a node that is
+        full to the last GPU is what the next of them waits for."""
+        columns, gpu = self._state.nodes.columns, scores.gpu
+        needed = self._needed(scores.rows, gpu)
+        found: list[Tier] = [] if needed is None else [needed]
+        if gpu in columns.free and (request.company.confines or scores.filter.volumes):
+            found.append(-columns.free[gpu][scores.rows])
+        return [scores.score < -LAST / 2, *found] if found else []
+
+    def _needed(self, rows: NDArray[np.intp], gpu: str | None) -> Floats | None:
+        """For each of `rows`, the GPUs that pods need there which can go to fewer nodes than these; None: 0 for all."""
+        columns = self._state.nodes.columns
+        if gpu not in columns.free or not (self._kinds or self._disks):
+            return None
+        needed = np.zeros(columns.size)
+        needed[list(self._disks)] = list(self._disks.values())
+        for tied, pods, _, few in self._kinds:
+            if gpu is not None and 0 < len(few) < len(rows):
+                needed[list(few)] += pods * tied.demand.amount(gpu) / len(few)
+        return needed[rows]
 
     def unwanted(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
         """Which of `rows` have a pod in their domain that keeps this one away; None: none has."""
@@ -188,14 +207,6 @@ class Waiting:
             if len(hosts) <= _FEW and all(hosts):
                 for host in hosts:
                     yield host, min(1.0, waits_for[name] / len(hosts))
-
-
-def roomiest(company: Company, scores: NodeScores, columns: Columns) -> list[Tier]:
-    """For a pod that few nodes can take: those that the score does not put last, most room first. Often several such pods come,
-    and a node that is full to the last GPU is what the next of them waits for."""
-    if scores.gpu not in columns.free or not (company.confines or scores.filter.volumes):
-        return []
-    return [scores.score < -LAST / 2, -columns.free[scores.gpu][scores.rows]]
 
 
 @lru_cache(maxsize=4096)
