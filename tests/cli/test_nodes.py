@@ -16,12 +16,12 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
 TABLE = """\
-NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   RESERVED   FREE   USED
+NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
 gpu-a   training    NVIDIA-A100-SXM4-80GB   healthy    nvidia.com/gpu       8           6          0      2   ██████░░
 gpu-b   inference   NVIDIA-L4               healthy    nvidia.com/gpu       4           0          0      4   ░░░░░░░░
 gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8           0          0      8   ░░░░░░░░
 
-POOL        NODES   RESOURCE         TOTAL   ALLOCATED   RESERVED   FREE   USED
+POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
 inference       1   nvidia.com/gpu       4           0          0      4   ░░░░░░░░
 training        2   nvidia.com/gpu      16           6          0     10   ███░░░░░
 all             3   nvidia.com/gpu      20           6          0     14   ██░░░░░░

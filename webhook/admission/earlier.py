@@ -2,10 +2,10 @@
 
 The nodes stay, so that a second call changes nothing. They do not where the pod asks for more than it did then, as with a
 sidecar that another hook added: the node that was best for the smaller pod may have no room for this one. Then what was written
-for these nodes is taken out, what is reserved for the pod is given back, and it is ranked anew.
+for these nodes is taken out, and it is ranked anew as if nothing were reserved for it.
 
-Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names, and what is
-given back belongs to pods of the same owner in the same namespace.
+Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names, and what was
+reserved for the smaller pod stays until the watch shows the larger one (`cluster.ledger`).
 """
 
 from __future__ import annotations

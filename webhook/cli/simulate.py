@@ -25,7 +25,7 @@ from webhook.cli.simulating.picture import picture
 from webhook.cli.simulating.run import readable
 from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, Trace
-from webhook.cli.terminal import REFUSED, out, say
+from webhook.cli.terminal import REFUSED, out, say, write
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, nearest, plural, quoted
@@ -80,7 +80,7 @@ def simulate(
     if not any(workload.pods or workload.notes for workload in found.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
-        _write(html, picture(found, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
+        write(html, picture(found, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
     if not document(found.document(), output):
         _print(found, wide=output is Format.wide)
     raise typer.Exit(0 if all(workload.starts for workload in found.workloads) else REFUSED)
@@ -132,13 +132,6 @@ def _new(model: Object, name: str) -> Object:
     node["spec"]["taints"] = taints
     node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return node
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _print(found: Outcome, *, wide: bool) -> None:

@@ -63,6 +63,14 @@ def policy_named(name: str | None) -> Policy:
         raise PolicyError([f"{name}: {problem}" for problem in error.problems]) from None
 
 
+def write(path: Path, text: str) -> None:
+    """Raises BadInput."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def read(file: str) -> bytes:
     """A file, or stdin for `-`. Raises BadInput."""
     try:

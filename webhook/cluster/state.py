@@ -15,12 +15,10 @@ from webhook.cluster.by_name import ByName, handler, labels, priority_class, vol
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.jobs import Jobs
-from webhook.cluster.ledger import Ledger
+from webhook.cluster.ledger import Ledger, Reservation
 from webhook.cluster.listing import Index, Listing, ListKind
-from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import (
-    PodKey,
     ReservationRequest,
     counted_demand,
     is_gpu_like,
@@ -178,15 +176,14 @@ class ClusterState:
         if placement.nodes:
             self.reserve(reservation_request(pod), placement, now)
 
-    def reserve(self, request: ReservationRequest, placement: Placement, now: float) -> None:
-        """As `reserve_pod`, for a request made before. Nothing where its owner has too many open: see `ReservationLimit`."""
+    def reserve(
+        self, request: ReservationRequest, placement: Placement, now: float, earlier: Reservation | None = None
+    ) -> None:
+        """As `reserve_pod`, for a request made before. Nothing where its owner has too many open: see `ReservationLimit`.
+        `earlier`: of an earlier call of the hook for the same pod."""
         if placement.nodes and self.ledger.limit.allows(request.key, len(self.nodes.row_of)):
             kind = self.usage.kind(request.demand, request.owner)
-            self.ledger.reserve(request.key, placement.nodes[0].node, kind, now)
-
-    def outgrown(self, pod: PodKey, node: str, asked: Demand) -> bool:
-        """A pod asks for more than was reserved for it. Whether something was, which is given back."""
-        return self.ledger.outgrown(pod, node, self.usage.kind(asked, ""))
+            self.ledger.reserve(request.key, placement.nodes[0].node, kind, now, earlier)
 
     def expire(self, now: float) -> None:
         self.ledger.expire(now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import (
@@ -110,3 +111,8 @@ class Metrics:
         counts: collections.Counter[tuple[str, ...]] = collections.Counter()
         self.registry.register(_Readings(CounterMetricFamily, name, help_, labels, lambda: counts))
         return counts
+
+
+def program_version() -> str:
+    """Of this program, as it was installed."""
+    return version("gpu-admission")

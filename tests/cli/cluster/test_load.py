@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.feeds.fake_api import FakeApi, fake_api
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.cluster.load import load
 from webhook.cli.reading import namespace_of, snapshot_of
@@ -129,7 +130,7 @@ async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Pat
 
 
 def test_a_file_may_have_every_kind_that_is_read() -> None:
-    assert set(KINDS) == set(file.KINDS) | file.UNUSED
+    assert {*KINDS, *QUESTIONS} == set(file.KINDS) | file.UNUSED
 
 
 async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
+from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.cluster.kinds import KINDS, OWN, Kind
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.errors import ApiError, BadInput
@@ -27,7 +28,8 @@ _FALLBACK: Final = ("gpu-admission", "kube-system")
 
 
 def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], namespace: str | None = None) -> Snapshot:
-    """List these kinds. `namespace`: the only one that is asked about, used where listing all of them is forbidden.
+    """List these kinds, and ask these questions (`cluster.answers`). `namespace`: the only one that is asked about, used where
+    listing all of them is forbidden.
 
     Raises BadInput in one line where nothing can be read.
     """
@@ -40,7 +42,12 @@ def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], nam
     else:
         raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
     found = Snapshot({}, taken=time.time(), namespace=default)
-    asyncio.run(_list_all(Api(access), found, list(kinds), namespace))
+
+    async def kept() -> Access:
+        found.access = await access()
+        return found.access
+
+    asyncio.run(_list_all(Api(kept), found, list(kinds), namespace))
     return found
 
 
@@ -60,6 +67,8 @@ def _namespace(paths: str, context: str | None) -> str:
 
 
 async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str | None) -> None:
+    questions = [name for name in kinds if name in QUESTIONS]
+    kinds = [name for name in kinds if name not in QUESTIONS]
     console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
 
     def progress(kind: str, count: int) -> None:
@@ -69,9 +78,10 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str |
     with console.status("reading the cluster") as status:  # on a terminal only
         async with api:
             answers = await asyncio.gather(*[_list(api, kind, namespace, into, progress) for kind in kinds])
-    for kind, objects in zip(kinds, answers, strict=True):
-        if objects is not None:
-            into.objects[kind] = objects
+            for kind, objects in zip(kinds, answers, strict=True):
+                if objects is not None:
+                    into.objects[kind] = objects
+            await ask_all(api, into, questions)
 
 
 async def _list(

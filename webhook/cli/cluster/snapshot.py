@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhook.cli import offline
+from webhook.cli.cluster.measured import Measured
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.errors import BadInput
+from webhook.feeds.access import Access
 from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
@@ -31,6 +33,10 @@ class Snapshot:
     taken: float = 0.0
     namespace: str | None = None
     """That of the context; None: a file, which has none."""
+    measured: Measured | None = None
+    """What GPU metrics said then; None where they were not asked, or did not answer."""
+    access: Access | None = field(default=None, repr=False)
+    """How the API server is reached that it was read from; None: a file."""
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
