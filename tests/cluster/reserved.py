@@ -1,4 +1,4 @@
-"""Three nodes, and reservations on them."""
+"""Three nodes, and reservations on them, for the tests of the ledger."""
 
 from __future__ import annotations
 

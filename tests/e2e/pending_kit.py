@@ -17,14 +17,14 @@ HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 @dataclass
 class Kit:
-    """What a fix has at hand."""
+    """What a fix may use."""
 
     api: Api
     namespace: str
     pod: Json
 
     async def again(self, **change: Any) -> None:
-        """Delete the pod, and create it with a spec that is changed so; None removes a field."""
+        """Delete the pod and create it with these changes of its spec; None removes a field."""
         await self.api.delete("Pod", self.pod["metadata"]["name"], self.namespace, grace=0)
 
         async def gone() -> bool:
@@ -37,7 +37,7 @@ class Kit:
         await self.api.create({**self.pod, "spec": spec}, self.namespace)
 
     async def asks(self, **limits: str) -> None:
-        """Again, asking for other resources; `_` stands for `/`, `__` for `.`."""
+        """As `again`, with other resources; `_` stands for `/`, `__` for `.`."""
         await self.again(containers=[asking({_key(name): amount for name, amount in limits.items()})])
 
     async def patch(self, kind: str, name: str, change: Any, namespaced: bool = False, **more: Any) -> None:
@@ -98,7 +98,7 @@ def cpu(limits: Json, name: str = "waits", **spec: Any) -> Json:
 
 
 def held(name: str, gpus: int, on: str = "p-a", **spec: Any) -> Json:
-    """A pod that has GPUs of a node already."""
+    """A pod that holds GPUs of a node already."""
     return pod(name, gpus, nodeSelector={HOSTNAME: on}, **spec)
 
 

@@ -30,7 +30,7 @@ CREATORS = 4
 
 
 class NotTrusted(Exception):
-    """A replica was called by somebody who trusts what API servers trust, and does not trust the replica."""
+    """A client that trusts what API servers trust does not trust a replica."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Scene:
         await self.api.patch("Secret", SECRET, {"data": text}, NAMESPACE)
 
     async def handshakes(self, bundle: str) -> None:
-        """Each replica is called by somebody who trusts `bundle`."""
+        """A client that trusts `bundle` calls each replica."""
         trust = ssl.create_default_context(cadata=b64decode(bundle).decode())
         for port in self.webhook.ports:
             try:
@@ -76,7 +76,7 @@ class Scene:
 
     @asynccontextmanager
     async def creating(self) -> AsyncIterator[Creations]:
-        """Pods are created all the while, one after another by each of some creators."""
+        """Some clients create pods, each one after another, until the block ends."""
         count = Creations()
         ended = False
 

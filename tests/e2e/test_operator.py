@@ -1,4 +1,4 @@
-"""What an operator does to certificates, configurations and the policy, while pods are created: nobody is blocked by it."""
+"""Certificates, configurations and the policy are changed or deleted while pods are created: no creation fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.controlplane
 
 @pytest.fixture(scope="module")
 def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
-    """A control plane of its own: here others' webhooks would be in the way."""
+    """A control plane of its own, without other webhooks."""
     with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
         asyncio.run(_prepare(plane))
         yield plane, webhook
@@ -81,7 +81,7 @@ async def another_one(scene: Scene) -> None:
 
 
 async def emptied_while_a_replica_starts_anew(scene: Scene) -> None:
-    """The one that starts knows nothing of the certificate that the other one serves."""
+    """The replica that starts does not know the certificate that the other one serves."""
     await asyncio.to_thread(scene.webhook.members[1].stop, patience=20)  # in order: a crash may fail what is under way
     await kubectl(scene, "-n", NAMESPACE, "delete", "secret", SECRET)
     scene.webhook.members[1].start()
@@ -236,7 +236,7 @@ def _writes(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 async def broken(scene: Scene) -> None:
-    """As a release would leave it that takes a key no more: no hook looks at it again."""
+    """With a key that a newer release no longer takes: no hook judges what is stored already."""
     hook = (await scene.api.get(HOOKS[1], "gpu-admission"))["webhooks"]
     number = [each["name"] for each in hook].index("policy.gpu-admission.io")
     away = {"op": "replace", "path": f"/webhooks/{number}/matchConditions/0/expression", "value": "false"}

@@ -1,6 +1,6 @@
 """Every way to a GPU that was not asked for: vector × kind of container × verb × namespace, on a real API server.
 
-Each cell is refused, or out of reach of admission. SECURITY.md has both lists; the last tests keep it equal to this one.
+Each cell is refused, or out of reach of admission. SECURITY.md has both lists; the last tests compare them with this table.
 """
 
 from __future__ import annotations

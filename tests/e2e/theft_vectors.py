@@ -1,4 +1,4 @@
-"""The ways to a GPU that nobody asked for: each with the rule that keeps it shut."""
+"""The ways to a GPU that nobody asked for: each with the rule that refuses it."""
 
 from __future__ import annotations
 
