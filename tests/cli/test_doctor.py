@@ -356,7 +356,7 @@ def test_the_shipped_policy_and_the_page_agree_with_the_checks() -> None:
     names = {"policy", *(check.name for check in CHECKS)}
     assert names == set(re.findall(r"^\| `(\w+)` \| ", section("doctor"), re.MULTILINE))
     oldest, newest = [f"{major}.{minor}" for major, minor in TESTED]
-    assert f"Tested with Kubernetes {newest} and {oldest}." in (MANIFESTS.parent / "README.md").read_text()
+    assert f"Tested with Kubernetes {newest} and {oldest};" in (MANIFESTS.parent / "README.md").read_text()
     assert {oldest, newest} == set(KUBERNETES)
 
 

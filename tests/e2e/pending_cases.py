@@ -19,7 +19,6 @@ from tests.e2e.pending_kit import (
     Case,
     Json,
     Kit,
-    _spread,
     affine,
     asking,
     claim,
@@ -34,6 +33,7 @@ from tests.e2e.pending_kit import (
     one,
     priority,
     quota,
+    spread,
     two,
     volume,
     waits,
@@ -153,7 +153,7 @@ CASES = [
     ),
     Case(
         "the anti-affinity of others", "existingAntiAffinity", "anti-affinity of pod/other keeps pods with these labels from node p-a",
-        one(), waits(), "existing pods anti-affinity", lambda k: k.end("other"), [pod("other", **affine("podAntiAffinity", "waits"))],
+        one(), waits(), "existing pods anti-affinity", lambda k: k.end_who_keeps_away("other"), [pod("other", **affine("podAntiAffinity", "waits"))],
     ),
     Case(
         "affinity to pods that are not there", "podAffinity",
@@ -163,8 +163,8 @@ CASES = [
     Case(
         "topology spread", "topologySpread",
         "topology spread over kubernetes.io/hostname with maxSkew 1 (pods now: p-a 1, p-b 0) keeps it from node p-a",
-        [node("p-a"), node("p-b", 1)], waits(topologySpreadConstraints=[_spread()]), "topology spread",
-        lambda k: k.again(topologySpreadConstraints=[{**_spread(), "whenUnsatisfiable": "ScheduleAnyway"}]),
+        [node("p-a"), node("p-b", 1)], waits(topologySpreadConstraints=[spread()]), "topology spread",
+        lambda k: k.again(topologySpreadConstraints=[{**spread(), "whenUnsatisfiable": "ScheduleAnyway"}]),
         [held("one", 1, labels={"app": "waits"}), held("two", 1, "p-b", labels={"app": "two"})],
     ),
     Case(
