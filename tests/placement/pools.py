@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.builders import GPUS
 from tests.cluster.objects import node, placer, pod, state
+from tests.placement.placed import names
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Expression, Placement, Preferred
 from webhook.placement.settings import PlacementSettings
@@ -53,10 +54,6 @@ def placed(
     of = state(POOLS) if of is None else of
     view = of.view(how.pop("now", 0.0))
     return placer(of).place(made, view, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
-
-
-def names(placement: Placement) -> list[str]:
-    return [ranked.node for ranked in placement.nodes]
 
 
 def wishing(**annotations: str) -> Object:
