@@ -4,21 +4,29 @@ nobody had."""
 from __future__ import annotations
 
 import asyncio
+import copy
 import ssl
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
-from tests.controlplane.api import Api, ApiError
+from tests.builders import GPU
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
 from tests.installed import Installed
+from tests.manifests.recorder import Recorder
 from webhook.kube.pod import DECISION
 
 pytestmark = pytest.mark.controlplane
 
+MEANWHILE = "behaviour/meanwhile"
+"""Label of a pod that another hook is asked about."""
 HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
@@ -80,7 +88,7 @@ async def test_replicas_are_named_and_judged_by_what_they_are(api: Api, installe
 async def test_a_node_may_be_called_anything(
     api: Api, installed: Installed, sides: Sides, name: str, nodes: Any
 ) -> None:
-    """Where text was recognised, such a name was taken for something else: a wrong refusal, or a 500."""
+    """Nothing in the text of a review is taken for something that it only looks like."""
     await nodes([node(name, 8, "NVIDIA-A100-SXM4-80GB", cpu="512", memory="4096Gi")])
     for _ in range(5):
         made = pod("web-")
@@ -89,3 +97,51 @@ async def test_a_node_may_be_called_anything(
         stored = await api.create(made, sides.ours)
         assert f'["{name}"' in stored["metadata"]["annotations"][DECISION]
         await asyncio.sleep(0)
+
+
+async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(
+    api: Api, control_plane: ControlPlane, installed: Installed, sides: Sides, nodes: MakeNodes
+) -> None:
+    """Between our answer and the stored pod, another hook has its turn: meanwhile a stranger says that the pod grew out of its
+    node, and somebody else creates a pod."""
+    labels = {"pool": "second"}
+    await nodes([node(f"second-{letter}", 8, "NVIDIA-A100-SXM4-80GB", labels=labels) for letter in "ab"])
+    first = pod("first", 4, labels={MEANWHILE: "true"}, nodeSelector=labels)
+    then = pod("then", 5, nodeSelector=labels)
+    statuses: list[int] = []
+
+    def other_hook(_: str, body: bytes) -> bytes:
+        request = orjson.loads(body)["request"]
+        if request["name"] == "first":
+            forged = copy.deepcopy(request["object"])
+            forged["spec"]["containers"][0]["resources"] = {"limits": {GPU: "64"}, "requests": {GPU: "64"}}
+            statuses.append(asyncio.run(send(installed, "mutate", sides.ours, forged)))
+            control_plane.kubectl("create", "-n", sides.ours, "-f", "-", input=orjson.dumps(then).decode())
+        return orjson.dumps(HEAD | {"response": {"uid": request["uid"], "allowed": True}})
+
+    hook = {
+        "name": "meanwhile.example.com",
+        "clientConfig": {"service": {"path": "/"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "objectSelector": {"matchLabels": {MEANWHILE: "true"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    kind = "MutatingWebhookConfiguration"
+    with Recorder(other_hook) as other:
+        wanted = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": [hook]}
+        await api.create(other.configuration(wanted))
+        try:
+
+            async def called() -> bool:
+                await api.create(pod("probe", labels={MEANWHILE: "true"}), sides.ours, dryRun="All")
+                return bool(other.reviews)
+
+            await wait_until(called, 30, "a call of the other hook")
+            made = await api.create(first, sides.ours)
+        finally:
+            await api.delete(kind, "recorder")
+    assert statuses == [200]
+    stored = (made, await api.get("Pod", "then", sides.ours))
+    chosen = [orjson.loads(each["metadata"]["annotations"][DECISION])["nodes"][0][0] for each in stored]
+    assert chosen == ["second-a", "second-b"], "four GPUs of second-a are reserved for the first pod"

@@ -17,7 +17,8 @@ class Held:
     """Bytes, and who was dropped."""
 
     def __init__(self, limit: int = 64 * MIB) -> None:
-        self.bytes = Bytes(limit)
+        self.now = 0.0
+        self.bytes = Bytes(limit, lambda: self.now)
         self.dropped: list[str] = []
 
     def begin(self, peer: str, size: int, name: str = "") -> Any:
@@ -40,12 +41,28 @@ def test_a_small_body_counts_with_its_buffers_and_all_is_given_back() -> None:
     assert held.bytes.total == 0
 
 
-def test_the_peer_with_most_makes_room_and_of_its_own_the_first() -> None:
+@pytest.mark.parametrize("order", [["dripping", "fast"], ["fast", "dripping"]], ids=" then ".join)
+def test_the_peer_with_most_makes_room_and_of_its_own_the_slowest(order: list[str]) -> None:
     held = Held(30 * MIB)
-    for name, size in (("dripping", 10), ("fast", 10)):
-        held.bytes.arrived(held.begin("stranger", size * MIB, name), 9 * MIB if name == "fast" else 10)
+    bodies = {}
+    for name in order:
+        bodies[name] = held.begin("stranger", 10 * MIB, name)
+        held.now += 0.2
+    for _ in range(10):
+        held.bytes.arrived(bodies["dripping"], 1)
+        held.bytes.arrived(bodies["fast"], MIB)
+        held.now += 0.1
     held.begin("api server", 6 * MIB)
     held.begin("api server", 6 * MIB)
+    assert held.dropped == ["dripping"]
+
+
+def test_a_body_that_has_just_begun_is_not_the_slowest() -> None:
+    held = Held(30 * MIB)
+    dripping = held.begin("one", 20 * MIB, "dripping")
+    held.now += 1
+    held.bytes.arrived(dripping, MIB)
+    held.begin("one", 20 * MIB, "new")
     assert held.dropped == ["dripping"]
 
 

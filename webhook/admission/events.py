@@ -19,7 +19,7 @@ from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.review import Request
-from webhook.text import plural
+from webhook.text import plural, printable
 
 REFUSED: Final = "PodRefused"
 BOUND_ELSEWHERE: Final = "BoundElsewhere"
@@ -96,5 +96,5 @@ def _involved(namespace: str, reference: Mapping[str, Any]) -> Involved | None:
 
 
 def _bounded(message: str) -> str:
-    line = "".join([c if c.isprintable() else " " for c in message[:MAX_MESSAGE]])
+    line = printable(message[:MAX_MESSAGE])
     return f"{line}…" if len(message) > MAX_MESSAGE else line

@@ -20,13 +20,20 @@ A stored pod is in the watch within moments. A pod that is not seen soon was ref
 by another webhook, and its controller tries again. So a reservation whose pod is not seen ends earlier than one whose pod
 waits to be bound. No review ends a reservation: it may be forged. Anybody who reaches the port can ask for reservations:
 `ReservationLimit` bounds how many an owner has open.
+
+A pod that another hook made larger is ranked anew, in a second call. Both reservations stay until the pod is seen: it takes the
+one that is for what it asks, and the others for the same pod end with it. Where they are on the same node, they hold what
+the larger one asks for.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
+from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import PodKey
 from webhook.cluster.reservation_limit import ReservationLimit
 from webhook.cluster.usage import PodKind, Usage
@@ -35,21 +42,26 @@ Bound = Literal["unreserved", "reserved", "counted"]
 """Of a pod that is bound: it had no reservation; it had one elsewhere; it had one on its node, which counts as the pod now."""
 
 
-class _Reservation:
+class Reservation:
     """What is held for one pod. `row` is -1 once it holds nothing."""
 
-    __slots__ = ("kind", "node", "nodes", "pod", "reserved", "row", "until")
+    __slots__ = ("asked", "calls", "kind", "node", "nodes", "pod", "reserved", "row", "until")
 
     def __init__(self, pod: PodKey, node: str, row: int, kind: PodKind, until: float) -> None:
         self.pod = pod
         self.node = node
         """The first of the ranked nodes."""
+        self.asked = kind
+        """What the pod asked for when it was admitted."""
         self.reserved = False
         """The pod was not yet seen."""
+        self.calls: list[Reservation] = []
+        """While it is not: all reservations for this pod, one for each call of the hook. They share the list."""
         self.nodes: tuple[str, ...] = ()
         """The ranked nodes, once the pod is seen: its annotation names them."""
         self.row = row
         self.kind = kind
+        """What is held."""
         self.until = until
 
 
@@ -70,15 +82,15 @@ class Ledger:
         """Seconds within which a pod must be seen."""
         self.honoured: dict[str, int] = {"first": 0, "ranked": 0, "other": 0}
         """Where pods with a reservation were bound: on the first of their ranked nodes, on another of them, elsewhere."""
-        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "outgrown": 0}
+        self.ended: dict[str, int] = {"bound": 0, "gone": 0, "expired": 0, "unschedulable": 0, "superseded": 0}
         """How reservations ended."""
         self.limit = ReservationLimit()
         self._usage = usage
-        self._reserved: dict[tuple[PodKey, str], list[_Reservation]] = {}
+        self._reserved: dict[tuple[PodKey, str], list[Reservation]] = {}
         """By pod and first node, oldest first."""
-        self._seen: dict[int | str, _Reservation] = {}
-        self._unseen: deque[_Reservation] = deque()
-        self._waiting: deque[_Reservation] = deque()
+        self._seen: dict[int | str, Reservation] = {}
+        self._unseen: deque[Reservation] = deque()
+        self._waiting: deque[Reservation] = deque()
 
     @property
     def counts(self) -> Counts:
@@ -92,21 +104,34 @@ class Ledger:
         """Whether pods are admitted at this moment: the last one that was seen here is not yet bound, or one was not seen yet."""
         return bool(self._reserved) or (bool(self._waiting) and self._waiting[-1].row >= 0)
 
-    def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float) -> None:
-        """Admitted here, with this node ranked first."""
-        reservation = self._reserve(pod, node, kind, now + self.unseen_ttl)
-        reservation.reserved = True
+    def reserve(self, pod: PodKey, node: str, kind: PodKind, now: float, earlier: Reservation | None = None) -> None:
+        """Admitted here, with this node ranked first. `earlier`: of an earlier call of the hook for the same pod."""
+        calls = earlier.calls if earlier is not None else []
+        held = [call.kind.demand for call in calls if call.node == node]
+        more = self._usage.kind(kind.demand.beyond(held), "") if held else kind
+        reservation = self._reserve(pod, node, more, now + self.unseen_ttl)
+        reservation.asked, reservation.calls, reservation.reserved = kind, calls, True
+        calls.append(reservation)
         self._unseen.append(reservation)
         self._reserved.setdefault((pod, node), []).append(reservation)
         self.limit.opened(pod)
 
-    def outgrown(self, pod: PodKey, node: str, kind: PodKind) -> bool:
-        """The pod asks for more than was reserved for it here, and is ranked anew. False where nothing was."""
-        reservation = self._take(pod, node, kind)
-        if reservation is not None:
-            self.ended["outgrown"] += 1
-            self._give_back(reservation)
-        return reservation is not None
+    def earlier(self, pod: PodKey, node: str, asked: Demand) -> Reservation | None:
+        """What was reserved here for a pod that asked for this then and is ranked anew; rather for one that was not so far."""
+        alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.demand == asked]
+        return min(alike, key=lambda call: len(call.calls), default=None)
+
+    @contextmanager
+    def without(self, earlier: Reservation) -> Iterator[None]:
+        """Meanwhile nothing is held for this pod: what it is ranked anew for is not asked for twice."""
+        for call in earlier.calls:
+            self._usage.give_back(call.row, call.kind)
+        try:
+            yield
+        finally:
+            for call in earlier.calls:
+                call.row = self._usage.nodes.row(call.node)
+                call.kind = self._usage.take(call.row, call.kind)
 
     def seen(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, now: float) -> None:
         """The pod exists and is not bound. Nothing where that was known."""
@@ -125,12 +150,15 @@ class Ledger:
         """Whether the pod was seen, and not yet bound."""
         return uid in self._seen
 
+    def holds(self, uid: int | str) -> bool:
+        """Whether something is held for a pod that was seen."""
+        return uid in self._seen and self._seen[uid].row >= 0
+
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
-        reservation = self._seen.get(uid)
-        if reservation is not None and reservation.row >= 0:
+        if self.holds(uid):
             self.ended["unschedulable"] += 1
-            self._give_back(reservation)
+            self._give_back(self._seen[uid])
 
     def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, node: str) -> Bound:
         """The pod is on a node: what was held there counts as the pod's now, what was held elsewhere is given back."""
@@ -175,42 +203,45 @@ class Ledger:
 
     def holders(self) -> list[tuple[int, PodKind]]:
         """Every row and kind that is held now."""
-        reserved = [reservation for reservation in self._unseen if reservation.reserved]
-        return [
-            (reservation.row, reservation.kind)
-            for reservation in (*reserved, *self._seen.values())
-            if reservation.row >= 0
-        ]
+        every = (*[reservation for reservation in self._unseen if reservation.reserved], *self._seen.values())
+        return [(reservation.row, reservation.kind) for reservation in every if reservation.row >= 0]
 
     def waiting(self) -> list[int | str]:
         """The pods that were seen and are not yet bound."""
         return list(self._seen)
 
-    def _reserve(self, pod: PodKey, node: str, kind: PodKind, until: float) -> _Reservation:
+    def _reserve(self, pod: PodKey, node: str, kind: PodKind, until: float) -> Reservation:
         row = self._usage.nodes.row(node)
-        return _Reservation(pod, node, row, self._usage.take(row, kind), until)
+        return Reservation(pod, node, row, self._usage.take(row, kind), until)
 
-    def _becomes(self, reservation: _Reservation, kind: PodKind) -> None:
+    def _becomes(self, reservation: Reservation, kind: PodKind) -> None:
         """The pod asks for something else than was reserved."""
         if reservation.kind is not kind:
             before, reservation.kind = reservation.kind, self._usage.take(reservation.row, kind)
             self._usage.give_back(reservation.row, before)
 
-    def _give_back(self, reservation: _Reservation) -> None:
+    def _give_back(self, reservation: Reservation) -> None:
         if reservation.row >= 0:
             row, reservation.row = reservation.row, -1
             self._usage.give_back(row, reservation.kind)
 
-    def _take(self, pod: PodKey, node: str, kind: PodKind) -> _Reservation | None:
-        """The oldest reservation for such a pod on this node, taken out of the reserved ones."""
-        for reservation in self._reserved.get((pod, node), ()):
-            if reservation.kind.gpus == kind.gpus:
-                self._forget(reservation)
-                return reservation
-        return None
+    def _take(self, pod: PodKey, node: str, kind: PodKind) -> Reservation | None:
+        """The oldest reservation for such a pod on this node, taken out of the reserved ones; rather one for all that it asks,
+        and of a first call. The others for the same pod end."""
+        alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.gpus == kind.gpus]
+        found = min(alike, key=lambda call: (call.asked.demand != kind.demand, call.calls[0] is not call), default=None)
+        if found is not None:
+            for call in [*found.calls]:
+                self._forget(call)
+                if call is not found:
+                    self.ended["superseded"] += 1
+                    self._give_back(call)
+        return found
 
-    def _forget(self, reservation: _Reservation) -> None:
+    def _forget(self, reservation: Reservation) -> None:
         reservation.reserved = False
+        reservation.calls.remove(reservation)
+        reservation.calls = []
         key = reservation.pod, reservation.node
         self._reserved[key].remove(reservation)
         if not self._reserved[key]:

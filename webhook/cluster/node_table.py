@@ -6,6 +6,7 @@ them from `Columns` at each call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -37,6 +38,12 @@ class Demand(NamedTuple):
             if name == resource:
                 return amount
         return 0
+
+    def beyond(self, held: Sequence[Demand]) -> Demand:
+        """What is missing where so much is held for the same pod, and one of "pods"."""
+        missing = {name: amount - sum([each.amount(name) for each in held]) for name, amount in self.requests}
+        missing["pods"] = 1  # everything that is held counts as a pod: a row without any may be dropped
+        return Demand(tuple([(name, amount) for name, amount in missing.items() if amount > 0]))
 
 
 class Popular(NamedTuple):

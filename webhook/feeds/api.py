@@ -125,7 +125,7 @@ class Api:
                 if response.status == 401:
                     self._access = None
                 if response.status >= 300:
-                    raise ApiError(response.status, f"{method} {path}: {response.status}: {await _message(response)}")
+                    raise ApiError(response.status, f"{method} {path}: {response.status}: {await message(response)}")
                 yield response
         except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError, BadInput) as error:
             text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "")
@@ -160,8 +160,8 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
         await asyncio.sleep(0)  # a long burst of events: reviews are answered in between
 
 
-async def _message(response: aiohttp.ClientResponse) -> str:
-    """What the API server says about its refusal."""
+async def message(response: aiohttp.ClientResponse) -> str:
+    """What a server says about its refusal: the message of a Status, else the text as it is."""
     body = await response.content.read(4096)
     try:
         return quoted(orjson.loads(body)["message"])

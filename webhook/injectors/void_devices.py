@@ -18,6 +18,7 @@ internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -33,6 +34,8 @@ class VoidDevices(Injector):
     """Containers without a GPU are given none by their image either: CUDA images carry NVIDIA_VISIBLE_DEVICES=all, which some
     nodes obey. A container that sets the variable itself is left alone; the rule deviceEnv judges it."""
 
+    claims: ClassVar[bool] = True
+
     variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     value: str = "void"
     all_pods: bool = Field(default=False, alias="everyPod")
@@ -42,10 +45,6 @@ class VoidDevices(Injector):
     @property
     def every_pod(self) -> bool:
         return self.all_pods
-
-    @property
-    def claims(self) -> bool:
-        return True
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         if not FRACTIONS.isdisjoint(annotations_of(edit.object)):

@@ -113,8 +113,10 @@ def mutate(request: review.Request, policy: Policy, state: ClusterState, placer:
     if request.resource != "pods":
         return workloads.mutate(request, policy, view, placer)
     decision = pods.mutate(request, policy, view, placer)
-    if decision.outgrown and not request.dry_run and state.outgrown(*decision.outgrown):
-        decision = pods.mutate(request, policy, view, placer)  # what was reserved for it is free again
+    earlier = None
+    if decision.outgrown and not request.dry_run and (earlier := state.ledger.earlier(*decision.outgrown)):
+        with state.ledger.without(earlier):  # it may stay where it is, if it fits there
+            decision = pods.mutate(request, policy, view, placer)
     if decision.reservation is not None and decision.placement is not None and not request.dry_run:
-        state.reserve(decision.reservation, decision.placement, now)
+        state.reserve(decision.reservation, decision.placement, now, earlier)
     return decision

@@ -75,6 +75,8 @@ class Answer(web.StreamResponse):
                 while len(self._rest) > _PIECE:
                     await self.write(self._rest[:_PIECE])
                     self._rest = self._rest[_PIECE:]
+                    if large and self._unread:
+                        self._unread.arrived(large, _PIECE)
                 await super().write_eof(self._rest)  # type: ignore[arg-type]
         except TimeoutError:
             transport.abort()

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, Final, TypeVar
 
 MAX_BYTES: Final = 64 << 20
 """Of bodies that are still coming and answers that are not read yet, in all: ten of the largest honest reviews (6 MiB)."""
 MIN_BYTES: Final = 64 << 10
 """Each of them counts at least as much: what its buffers take."""
+STEADY: Final = 4 << 20
+"""Bytes in a second. Who has sent half as many in its time is slower than who has sent as many."""
 MAX_WORK: Final = 0.25
 """Seconds of expected work that may wait, for whole requests: 500 small ones. On a machine of half the speed, and with as much
 again for TLS and for those that are sent away, the last of them is answered in 1.2 s. The API server waits 3 s for /mutate and
@@ -41,27 +43,34 @@ class Busy(Exception):
 class Slow:
     """Bytes that are held for a peer that is slow: a body that is coming, an answer that is not read."""
 
-    __slots__ = ("arrived", "bytes", "drop", "peer")
+    __slots__ = ("arrived", "begun", "bytes", "drop", "peer")
 
-    def __init__(self, peer: str, size: int, drop: Callable[[], None]) -> None:
+    def __init__(self, peer: str, size: int, drop: Callable[[], None], begun: float) -> None:
         self.peer = peer
         self.bytes = max(size, MIN_BYTES)
         self.arrived = 0
         self.drop = drop
         """Ends it."""
+        self.begun = begun
+
+    @property
+    def since(self) -> float:
+        """When it would have begun, had it come at a steady pace: the slowest is the one with the earliest."""
+        return self.begun + self.arrived / STEADY
 
 
 class Bytes:
-    """Memory that slow peers hold. Of the peer that holds most, what was begun first makes room: it is the slowest."""
+    """Memory that slow peers hold. Of the peer that holds most, what is slowest makes room. `clock`: seconds."""
 
-    def __init__(self, limit: int = MAX_BYTES) -> None:
+    def __init__(self, limit: int = MAX_BYTES, clock: Callable[[], float] = monotonic) -> None:
         self.total = 0
         self._limit = limit
+        self._clock = clock
         self._by_peer: dict[str, dict[Slow, None]] = {}
 
     def begin(self, peer: str, size: int, drop: Callable[[], None]) -> Slow:
         """Hold bytes before they come."""
-        slow = Slow(peer, size, drop)
+        slow = Slow(peer, size, drop, self._clock())
         self._by_peer.setdefault(peer, {})[slow] = None
         self._hold(slow.bytes)
         return slow
@@ -86,9 +95,9 @@ class Bytes:
         self.total += size
         while self.total > self._limit:
             largest = max(self._by_peer.values(), key=lambda of_peer: sum(slow.bytes for slow in of_peer))
-            first = next(iter(largest))
-            self.end(first)
-            first.drop()
+            slowest = min(largest, key=lambda slow: slow.since)
+            self.end(slowest)
+            slowest.drop()
 
 
 def cost(size: int) -> float:

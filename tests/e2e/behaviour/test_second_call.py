@@ -99,11 +99,12 @@ CASES = [
         there=[taken("a", 7)],
     ),
     Case(
-        "what was reserved for the smaller pod is free for the next",
+        "once the larger pod is seen, what was reserved for the smaller one is free for the next",
         [A, B],
-        [pod("one", labels=GPU), pod("two")],
+        [pod("one", labels=GPU)],
         [on("b", "one"), on("a", "two"), as_chosen()],
         there=[taken("a", 7)],
+        later=[pod("two")],
     ),
     Case(
         "what a pod grew to is reserved",

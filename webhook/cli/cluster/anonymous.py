@@ -15,6 +15,7 @@ from secrets import token_bytes
 from typing import Any, Final
 
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.kube.pod import DECISION
 
@@ -63,9 +64,18 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
     for kind, objects in snapshot.objects.items():
         for obj in objects:
             hashed.learn(kind, obj)
-    found = {kind: objects for kind, objects in snapshot.objects.items() if kind != _NAMES}
-    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in found.items()}
-    return Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
+    known = {kind: objects for kind, objects in snapshot.objects.items() if kind != _NAMES}
+    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in known.items()}
+    made = Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
+    if found := snapshot.measured:
+        numbers: dict[tuple[str, str], str] = {}
+        gpus = [numbers.setdefault(sample[:2], f"gpu-{len(numbers)}") for sample in found.samples]
+        samples = [
+            sample._replace(node=hashed.without(sample.node), gpu=gpu)
+            for sample, gpu in zip(found.samples, gpus, strict=True)
+        ]
+        made.measured = Measured(found.source, samples)
+    return made
 
 
 class _Hashes:
