@@ -228,6 +228,7 @@ FINE = [
     pytest.param("otherWebhooks", "before us: none", lambda o: (o.append(another_webhook("a")), o[-1]["webhooks"][0].update(namespaceSelector={"matchLabels": {"x": "y"}})), id="one for other namespaces"),
     pytest.param("mutatingPolicies", "others: theirs", lambda o: o.extend(mutating_policy("Object{metadata: …labels…}")), id="a policy that labels"),
     pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
+    pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
     pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip

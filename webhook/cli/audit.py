@@ -18,7 +18,7 @@ from webhook.cli.cluster.report import gpus_of, record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.printing import document, table
-from webhook.cli.reading import policy_of, snapshot_of
+from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.selecting import selector
 from webhook.cli.terminal import REFUSED, say
 from webhook.cli.waiting.situation import holder
@@ -49,11 +49,10 @@ def audit(
     surprises. With -A: of all as if they had. One line for each workload; `-o wide` shows every finding. Exit status 1 if one
     would be refused.
     """
-    if namespace and everywhere:
-        raise BadInput("saw -n and -A, wanted one of them")
+    matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
-    rules, matches = policy_of(policy, snapshot), selector(labels)
-    found = audited(snapshot, rules, namespace, everywhere=everywhere, matches=matches)
+    namespace_of(namespace, everywhere, snapshot)
+    found = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
     if not document(found, output):
         _print(found, wide=output is Format.wide)
     if any(each["outcome"] == "refused" for each in found):

@@ -15,7 +15,7 @@ from webhook.cli.cluster.files import read_snapshot
 from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
-from webhook.cli.terminal import policy_named, say
+from webhook.cli.terminal import no_such, policy_named, say
 from webhook.errors import BadInput
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.policy.model import Policy
@@ -93,4 +93,7 @@ def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) ->
         if namespace:
             raise BadInput("saw -n and -A, wanted one of them")
         return None
+    known = [name for _, name in snapshot.named("Namespace")]
+    if namespace and known and namespace not in known:
+        raise no_such("namespace", namespace, known)
     return namespace or snapshot.namespace
