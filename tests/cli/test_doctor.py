@@ -25,7 +25,7 @@ from tests.controlplane.programs import KUBERNETES
 from webhook.cli.checks import CHECKS
 from webhook.cli.checks.sources import TESTED
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.kinds import KINDS
+from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.doctor import READ
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
@@ -329,6 +329,7 @@ def test_what_may_not_be_read_is_unknown(tmp_path: Path) -> None:
 
 UNKNOWN = [
     pytest.param("certificate", lambda o: o.remove(of(o, "ServingCertificate")), "has no serving certificate", id="no Secret"),
+    pytest.param("endpoints", lambda o: [o.remove(each) for each in o[:] if each["kind"] in ("EndpointSlice", "MutatingWebhookConfiguration")] and o.append({"kind": "EndpointSlice", "metadata": {"name": "another"}}), "whether it is called is not known", id="no endpoints, and no right to see who calls"),
     pytest.param("failOpen", lambda o: o.remove(of(o, "ApiServerMetrics")), "has no metrics of the API server", id="no metrics of the API server"),
     pytest.param("apiServer", lambda o: o.remove(of(o, "ApiServerVersion")), "has no version of the API server", id="no version"),
     pytest.param("replicas", lambda o: _unasked(o, []), "has no metrics of the replicas", id="no metrics of replicas"),
@@ -340,7 +341,7 @@ UNKNOWN = [
 def test_what_is_not_known_is_said_with_the_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
     objects = sound()
     leave_out(objects)
-    found = {each["check"]: each for each in checked(tmp_path, objects, [*KINDS, *{o["kind"] for o in objects}])}
+    found = {each["check"]: each for each in checked(tmp_path, objects, [*ENGINE, *{o["kind"] for o in objects}])}
     assert found[check]["state"] == "unknown"
     assert text in found[check]["text"]
 

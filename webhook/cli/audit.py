@@ -52,6 +52,8 @@ def audit(
     matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
     namespace_of(namespace, everywhere, snapshot)
+    if namespace is None and (why := snapshot.missing.get("Namespace")):
+        raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")
     found = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
     if not document(found, output):
         _print(found, wide=output is Format.wide)

@@ -45,7 +45,9 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         for endpoint in each.get("endpoints") or ()
     )
     step = f"kubectl -n {OUR_NAMESPACE} get pods"
-    if not ready:
+    if not ready and (why := snapshot.missing.get("MutatingWebhookConfiguration")):
+        yield Result("endpoints", "unknown", f"the Service has none, and whether it is called is not known: {why}")
+    elif not ready:
         yield Result("endpoints", "broken", "no replica is ready: namespaces that opted in start no pods", step)
     elif ready == 1:
         text = "1 replica is ready: its restart stops pod creation"
