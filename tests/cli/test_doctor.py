@@ -346,6 +346,14 @@ def test_what_is_not_known_is_said_with_the_reason(tmp_path: Path, check: str, l
     assert text in found[check]["text"]
 
 
+def test_of_an_anonymous_snapshot_what_it_leaves_out_is_unknown_and_all_else_is_as_it_was(tmp_path: Path) -> None:
+    file, hidden = write(tmp_path, *sound(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
+    assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0
+    found = json.loads(call("doctor", "--cluster", hidden, "-o", "json").stdout)
+    states = {each["check"]: each["state"] for each in found if each["state"] != "ok"}
+    assert states == {"policy": "unknown", "certificate": "unknown"}, found
+
+
 def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
     objects = sound()
     of(objects, "ReplicaMetrics", "two")["status"] = {"error": "504: no answer in time"}
