@@ -224,5 +224,5 @@ class Rule(Unit):
         """Every violation in `pod`, in field order."""
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        """The same in CEL, as far as it can be told from the pod alone."""
+        """The same in CEL, as far as the pod alone decides."""
         return ()

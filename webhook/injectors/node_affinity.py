@@ -9,7 +9,7 @@ beside them would widen the user's choice; an empty term matches nothing, and th
 alone. A pod that the scheduler judges by more than we look at (pods on other nodes, volumes, host ports, claimed devices) is
 not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
 `["notPinned", [why, terms]]`. Two things nobody can see at admission: a pod that is there already may forbid its company by
-an anti-affinity of its own, and another pod may take the room before the scheduler comes to this one. Then the pod waits:
+an anti-affinity of its own, and another pod may take the room before this one is scheduled. Then the pod waits:
 its event says «didn't match Pod's node affinity/selector», its reservation ends at once
 (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have what was reserved, and it runs
 once its node has room again. Who cannot wait uses `preferred`.

@@ -129,7 +129,7 @@ class Profile(Settings):
     placement: PlacementSettings = PlacementSettings()
     """Which nodes are chosen."""
     rules: Rules = Rules()
-    """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author is told) | off.
+    """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author gets a warning) | off.
 
     The order is the order of the findings."""
     exempt: tuple[Exemption, ...] = (Exemption(namespaces=OPERATORS),)

@@ -32,8 +32,8 @@ class ClassRule(Settings):
     """and the object that made the pod is of one of these kinds; left out: any, or none"""
     namespaces: tuple[str, ...] = _EVERYWHERE
     """and its namespace is entitled to the class (name patterns; [] is none). A label is written by the pod's author: where
-    classes differ in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author is told.
-    The rule priorityClass keeps the PriorityClass of the class for these namespaces too."""
+    classes differ in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author
+    gets a warning. The rule priorityClass keeps the PriorityClass of the class for these namespaces too."""
 
 
 GPUS = (

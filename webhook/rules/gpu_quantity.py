@@ -9,7 +9,7 @@ Refused:       fractions, negative numbers, what is no quantity, a request that 
                GPUs among the resources of the whole pod
 Not for DRA:   claims count devices in their own way.
 
-The API server checks the same between the two hooks, so at a pod this rule only speaks if it is asked in the mutating
+The API server checks the same between the two hooks, so of a pod this rule finds something only in the mutating
 one. Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 
