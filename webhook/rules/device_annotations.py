@@ -27,7 +27,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, annotations_of
-from webhook.text import bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
@@ -59,7 +59,7 @@ class DeviceAnnotations(Rule):
         for key, value in annotations_of(pod).items():
             small = key.lower()
             only_warn = False
-            if matches_any(self.beside_gpu, small):
+            if self._beside_gpu.match(small):
                 only_warn = context.asks_for_gpu(pod)
             elif not self._asks(small):
                 continue
@@ -88,9 +88,17 @@ class DeviceAnnotations(Rule):
     def _asks(self, key: str) -> bool:
         """`key` is in lower case. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""
         head = f".{key.partition('/')[0]}."
-        if matches_any(self.keys, key) or any([domain in head for domain in self._dotted]):
+        if self._keys.match(key) or any([domain in head for domain in self._dotted]):
             return not matches_any(self.harmless, key)
         return False
+
+    @cached_property
+    def _beside_gpu(self) -> Patterns:
+        return Patterns(self.beside_gpu)
+
+    @cached_property
+    def _keys(self) -> Patterns:
+        return Patterns(self.keys)
 
     @cached_property
     def _dotted(self) -> tuple[str, ...]:
