@@ -124,13 +124,14 @@ class ReservationRequest(NamedTuple):
     key: PodKey
     demand: Demand
     owner: str
-    models: tuple[str, ...] | None
-    """The GPU models that the pod is confined to; None: any."""
 
 
-def reservation_request(pod: Pod) -> ReservationRequest:
-    """For a pod as it was admitted: name and uid may be missing. Raises QuantityError."""
-    return ReservationRequest(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
+def reservation_request(pod: Pod, demand: Demand | None = None) -> ReservationRequest:
+    """For a pod as it was admitted: name and uid may be missing. `demand`: of the pod, where it is known.
+
+    Raises QuantityError.
+    """
+    return ReservationRequest(key_of(pod), demand or demand_of(pod), owner_key(pod))
 
 
 def _controller(pod: Pod) -> str:
