@@ -1,4 +1,5 @@
-"""How long each command takes to answer, tables included, once the cluster is read: 5,000 nodes with 24,000 GPUs and 50,000 pods; 1,000 wait.
+"""How long each command takes to answer and to print once the cluster is read: 5,000 nodes with 24,000 GPUs, 50,000 pods of which
+1,000 wait.
 
 python -m bench.commands [--nodes N] [--pods N]
 """
