@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.admission.record import LARGEST_RECORD, previous
+from webhook.admission.record import MAX_RECORD_BYTES, previous
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import PodKey, demand_of, key_of
 from webhook.errors import QuantityError
@@ -45,7 +45,7 @@ class Earlier(NamedTuple):
 def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
     """The choice of an earlier call for this pod. `strategy` is that of the policy."""
     record = annotations_of(edit.object).get(DECISION)
-    if not record or len(record) > LARGEST_RECORD:
+    if not record or len(record) > MAX_RECORD_BYTES:
         return None
     preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED_TERMS) or ()}
     fields = [field for term in edit.get(REQUIRED_TERMS) or () for field in term.get("matchFields") or ()]

@@ -33,17 +33,26 @@ def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, O
 
     One that is given twice has no number: two programs run in the container.
     """
-    env, found = variables(spec), dict[str, Option]()
-    lines = [line.partition(" #")[0] for each in arguments(spec) for line in each.splitlines()]
-    for word, following in pairwise([*[word for line in lines for word in line.split()], ""]):
+    written, found = arguments(spec), dict[str, Option]()
+    env = variables(spec) if any(["$" in each for each in written]) else {}
+    words = [word for each in written for word in (_without_comments(each) if " #" in each else each).split()]
+    for word, following in pairwise([*words, ""]):
+        if not word.startswith("-"):
+            continue
         option, equals, value = word.partition("=")
-        meaning = meanings.get(option.lstrip("-").replace("_", "-")) if option.startswith("-") else None
+        meaning = meanings.get(option.lstrip("-").replace("_", "-"))
         if meaning is not None:
-            value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value if equals else following)
+            value = value if equals else following
+            if "$" in value:
+                value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
             value = value.strip("'\"")
             known = None if meaning in found else number(value)
             found[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", known)
     return found
+
+
+def _without_comments(script: str) -> str:
+    return "\n".join([line.partition(" #")[0] for line in script.splitlines()])
 
 
 def number(text: str) -> int | None:

@@ -132,7 +132,7 @@ class Context:
     def variables(self, pod: Pod) -> frozenset[str]:
         """The names of all environment variables of all containers: most rules look no further."""
         if self._named is None or self._named[0] is not pod:
-            every = [entry.get("name", "") for c in self.containers(pod) for entry in c.spec.get("env") or ()]
+            every = [entry.get("name") or "" for c in self.containers(pod) for entry in c.spec.get("env") or ()]
             self._named = pod, frozenset(every)
         return self._named[1]
 
@@ -187,7 +187,8 @@ class Injector(Unit):
 
     enabled: bool = True
     needs_placement: ClassVar[bool] = False
-    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses."""
+    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses, and changes
+    nothing that the pod asks for: the node was chosen for that."""
     claims: ClassVar[bool] = False
     """It also changes pods that name no GPU, but claim devices by DRA or get GPUs by other ways."""
 

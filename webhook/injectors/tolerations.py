@@ -77,12 +77,12 @@ class Tolerations(Injector):
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 effects.setdefault((taint.key, taint.value), {})[taint.effect] = None
-        vendors_of_taints = {taint.vendor for taint in self.taints}
         for live in taints:
-            if vendor(live.key) in vendors_of_taints - vendors:
+            if any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
+                continue  # it is among them already
+            if vendor(live.key) in {taint.vendor for taint in self.taints} - vendors:
                 continue  # another vendor's
-            values = [allowed.value for allowed in self.allowed if allowed.allows(live)]
-            if values and not any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
+            if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
                 effects.setdefault((live.key, value), {})[live.effect] = None
         wanted = [toleration(key, value, tuple(found)) for (key, value), found in effects.items()]

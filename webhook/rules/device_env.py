@@ -1,4 +1,4 @@
-"""No container names its devices by environment: that is the device plugin's to do.
+"""No container chooses its devices by an environment variable: the device plugin does.
 
 The vendors' container runtimes read environment variables to decide which devices a container gets. What a pod sets
 comes after what the device plugin sets, and the last one wins: `NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node,
@@ -19,6 +19,7 @@ Source: as in `webhook/framework/device_variables.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 from webhook.framework import device_variables
@@ -28,7 +29,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
 _LEGACY = "CUDA_VERSION"
@@ -40,7 +41,7 @@ _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask 
 
 
 class DeviceEnv(Rule):
-    """No container chooses its devices by environment: it comes after what the device plugin says, and wins."""
+    """No container chooses its devices by an environment variable: it would win over what the device plugin sets."""
 
     everywhere: ClassVar[bool] = True
 
@@ -53,25 +54,30 @@ class DeviceEnv(Rule):
     """Variables that hand out devices which containers with GPUs need: refused in one without, warned about beside one."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not any([self._matters(name or "") for name in context.variables(pod)]):
+        named = self._named(context.variables(pod))
+        if not named:
             return
         for container in context.containers(pod):
             with_gpu, hidden = container.has_gpu(context.gpus), hides_devices(container.spec)
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if judged := self._judged(entry, with_gpu, hidden):
+                if entry.get("name") in named and (judged := self._judged(entry, with_gpu, hidden)):
                     more, wanted, fix, only_warn = judged
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{more}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
-    def _matters(self, name: str) -> bool:
-        by_suffix = name.endswith(_SUFFIX) and not matches_any(self.programs, name)
-        return name == _LEGACY or name in self.beside_gpu or by_suffix or matches_any(self.names, name)
+    def _named(self, names: Iterable[str]) -> set[str]:
+        """Those of the names of variables that matter."""
+        match, apart = self._patterns.match, {_LEGACY, *self.beside_gpu}
+        by_suffix = {name for name in names if name.endswith(_SUFFIX) and not matches_any(self.programs, name)}
+        return by_suffix | {name for name in names if name in apart or match(name)}
+
+    @cached_property
+    def _patterns(self) -> Patterns:
+        return Patterns(self.names)
 
     def _judged(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
         """What is seen besides the variable, what is wanted, what to do, and whether it is only a warning."""
-        name, alone = entry.get("name") or "", "" if with_gpu else ", which asks for no GPU"
-        if not self._matters(name):
-            return None
+        name, alone = entry["name"], "" if with_gpu else ", which asks for no GPU"
         if name == _LEGACY:
             fix = f"Remove it, or set {NVIDIA} to void beside it"
             return None if with_gpu or hidden else (alone, _ALL, fix, False)

@@ -41,6 +41,7 @@ _GANGS = (
 _MAX_ARGUMENTS = 32 << 10
 """Characters of all arguments of a pod that are looked at."""
 _UNKNOWN = Option("", None)
+_HERE = ("", "localhost", "127.0.0.1", "::1")
 
 
 class GpuParallelism(Rule):
@@ -59,8 +60,7 @@ class GpuParallelism(Rule):
             spec, gpus, field = container.spec, sum(counts.values()), "args"
             given = options(spec, _MEANINGS)
             processes = _for_one_container(given, gpus, alone)
-            env = variables(spec)
-            if not given and alone and env.get("MASTER_ADDR", "") in ("", "localhost", "127.0.0.1", "::1"):
+            if not given and alone and (env := variables(spec)).get("MASTER_ADDR", "") in _HERE:
                 world = env.get("WORLD_SIZE", "")
                 field, processes = "env", Option(f"WORLD_SIZE={world}", number(world))
             if processes.number in (None, gpus) or (spec.get("resources") or {}).get("claims"):

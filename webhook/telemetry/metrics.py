@@ -61,6 +61,7 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         )
+        self._reviews_of: dict[tuple[str, str], Histogram] = {}
         # Not `Counter`: a decision counts ten things, and each would take a microsecond or two.
         self._injections = self._counts("injections", "What injectors did.", "injector", "result")
         self._findings = self._counts("findings", "Violations found, by rule and action.", "rule", "action")
@@ -80,7 +81,9 @@ class Metrics:
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:
         """Everything that one decision counts. `hook`: `mutate` or `validate`."""
-        self._reviews.labels(hook, decision.result).observe(seconds)
+        key = hook, decision.result
+        reviews = self._reviews_of.get(key) or self._reviews_of.setdefault(key, self._reviews.labels(*key))
+        reviews.observe(seconds)
         for injector, outcome in decision.outcomes.items():
             self._injections[injector, outcome.result] += 1
         for rule, action, _ in decision.findings:
