@@ -1,3 +1,5 @@
+"""What an earlier call of the hook decided for the same pod, and when it holds no more."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The decision record: what stands in it, and what is read back from it."""
+
 from __future__ import annotations
 
 import orjson

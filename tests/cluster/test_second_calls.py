@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.cluster.objects import admitted, free, node, pod
-from tests.cluster.test_ledger import A, B, C, chosen, gpus, reserved, three
+from tests.cluster.reserved import A, B, C, chosen, gpus, reserved, three
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import reservation_request
 from webhook.cluster.reservation_limit import FIRST

@@ -20,9 +20,9 @@ from webhook.cli.options import Format
 from webhook.cli.printing import bar, clear, document, table
 from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
 from webhook.cli.selecting import selector
-from webhook.cli.terminal import out, say, write
+from webhook.cli.terminal import no_such, out, say, write
 from webhook.errors import BadInput
-from webhook.text import listed, nearest, quoted
+from webhook.text import listed
 
 _EVERY = 5.0
 """Seconds between two looks of --watch."""
@@ -61,8 +61,7 @@ def nodes(
     def look() -> None:
         snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
         for missed in [each for each in name or () if each not in snapshot.nodes]:
-            near = nearest(missed, list(snapshot.nodes))
-            raise BadInput(f"no node {quoted(missed)}{f'; did you mean {near}?' if near else ''}")
+            raise no_such("node", missed, list(snapshot.nodes))
         matches = selector(labels)
         rules = policy_of(policy, snapshot)
         measure_gpus(snapshot, rules, metrics)
@@ -76,7 +75,7 @@ def nodes(
         if watch and output in (Format.table, Format.wide):
             clear()
         if not document(found, output):
-            _print(found, wide=output is Format.wide)
+            _print(found, labels, wide=output is Format.wide)
 
     look()
     if watch:
@@ -97,9 +96,9 @@ def _again(look: Callable[[], None]) -> None:
         return
 
 
-def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
+def _print(found: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:
     if not found:
-        return say("no node has GPUs")
+        return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
     known = [key for key in _MEASURED if any(key in node for node in found)]
     titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
     rows = [

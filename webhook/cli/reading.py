@@ -12,7 +12,7 @@ from rich.console import Console
 
 from webhook.cli.cluster import metrics
 from webhook.cli.cluster.files import read_snapshot
-from webhook.cli.cluster.load import FORBIDDEN, load
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.terminal import policy_named, say
@@ -27,9 +27,9 @@ def snapshot_of(
     kubeconfig: Path | None,
     context: str | None,
     kinds: Iterable[str],
-    namespace: str | None = None,
+    namespace: str | None = EVERYWHERE,
 ) -> Snapshot:
-    """The cluster of a file, or of a kubeconfig. What could not be read is said on stderr. Raises BadInput."""
+    """The cluster of a file, or of a kubeconfig: see `load`. What could not be read is said on stderr. Raises BadInput."""
     gc.disable()  # a million small objects that all stay: to look for garbage among them takes longer than to read them
     if cluster is not None:
         if kubeconfig or context:
@@ -38,11 +38,22 @@ def snapshot_of(
     else:
         found = load(kubeconfig, context, kinds, namespace)
         if found.missing:
-            lists = sorted(why.removeprefix(FORBIDDEN) for why in found.missing.values() if why.startswith(FORBIDDEN))
-            others = sorted(why for why in found.missing.values() if not why.startswith(FORBIDDEN))
-            what = "; ".join([*([f"{FORBIDDEN}{listed(lists, 40)}"] if lists else []), *others])
-            say(f"warning: {what}: what depends on them is not known", "yellow")
+            say(f"warning: {_together(found.missing.values())}: what depends on them is not known", "yellow")
     return found
+
+
+def _together(missing: Iterable[str]) -> str:
+    """«no right to list nodes; pods, events of team», and whatever else was not to be had."""
+    places: dict[str, list[str]] = {}
+    others = []
+    for why in sorted(missing):
+        kind, of, where = why.removeprefix(FORBIDDEN).partition(" of ")
+        if why.startswith(FORBIDDEN):
+            places.setdefault(f"{of}{where}", []).append(kind)
+        else:
+            others.append(why)
+    lists = "; ".join(f"{listed(kinds, 40)}{where}" for where, kinds in sorted(places.items()))
+    return "; ".join([*([f"{FORBIDDEN}{lists}"] if lists else []), *others])
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:

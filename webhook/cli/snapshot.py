@@ -32,7 +32,7 @@ def snapshot(
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """
-    found = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS))
+    found = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS), None)
     try:
         measure_gpus(found, policy_of(None, found), metrics)
     except PolicyError as error:

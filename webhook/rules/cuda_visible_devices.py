@@ -1,4 +1,4 @@
-"""No container narrows or widens its GPUs by hand.
+"""No container chooses by hand among the GPUs that it was given.
 
 Inside a container the GPUs that it was given are numbered from 0. CUDA_VISIBLE_DEVICES written for a whole machine hides
 some of them, or names some that are not there, and then CUDA finds no device at all.
@@ -24,7 +24,7 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
 class CudaVisibleDevices(Rule):
-    """No container narrows or widens by hand the GPUs that it was given."""
+    """No container chooses by hand among the GPUs that it was given."""
 
     not_exported: ClassVar[str] = "compares a list with the number of GPUs"
 

@@ -1,4 +1,4 @@
-"""No container names its devices by environment: that is the device plugin's to do.
+"""No container chooses its devices by an environment variable: the device plugin does.
 
 The vendors' container runtimes read environment variables to decide which devices a container gets. What a pod sets
 comes after what the device plugin sets, and the last one wins: `NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node,
@@ -41,7 +41,7 @@ _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask 
 
 
 class DeviceEnv(Rule):
-    """No container chooses its devices by environment: it comes after what the device plugin says, and wins."""
+    """No container chooses its devices by an environment variable: it would win over what the device plugin sets."""
 
     everywhere: ClassVar[bool] = True
 

@@ -28,7 +28,7 @@ from webhook.text import quoted
 
 
 class DeviceEnvFrom(Rule):
-    """Nor by a ConfigMap or a Secret."""
+    """No variable that hands out devices comes from a ConfigMap or a Secret."""
 
     everywhere: ClassVar[bool] = True
 

@@ -1,7 +1,7 @@
-"""A container that asks for 0 GPUs is kept from seeing all of them.
+"""No container has a limit of 0 GPUs: it may see all GPUs of the node.
 
 With `nvidia.com/gpu: 0` the device plugin is never asked, so nothing says which GPUs the container may see: where the
-container runtime listens to the environment of the image, that is every GPU of the node. The line only looks like none.
+container runtime reads the environment of the image, that is every GPU of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; env[NVIDIA_VISIBLE_DEVICES]
 Refused:       a GPU quantity of zero, and no GPU beside it
@@ -26,7 +26,7 @@ from webhook.text import quoted
 
 
 class GpuZero(Rule):
-    """`nvidia.com/gpu: 0` is not «no GPU»: where the runtime listens to images, it is every GPU of the node."""
+    """No limit of 0 GPUs: where the container runtime reads the environment of images, it means every GPU of the node."""
 
     everywhere: ClassVar[bool] = True
 

@@ -59,7 +59,8 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 free = int(columns.free[resource][row])
                 reserved = total - allocated - free
                 gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
-        health = health_of(node, gpus, name in unhealthy)
+        offers = name in state.nodes.dra or any(each["total"] for each in gpus.values())
+        health = _health(node, offers=offers, unhealthy=name in unhealthy)
         found.append(
             {
                 "name": name,
@@ -69,7 +70,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "health": health,
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
-                "pods": [pod for pod in pods if pod["gpus"]],
+                "pods": pods,
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
@@ -104,15 +105,16 @@ def _together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
-    """The names of the nodes that offer GPUs, or have some by their labels, sorted."""
+    """The names of the nodes that offer GPUs, by a device plugin or by DRA, or have some by their labels, sorted."""
     state = snapshot.state
     offered = [array for name, array in state.nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
     rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
     having = {state.nodes.columns.name[row] for row in rows}
+    having |= state.nodes.dra
     return sorted([name for name, node in snapshot.nodes.items() if name in having or has_gpu_labels(node)])
 
 
-def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
+def _health(node: Object, *, offers: bool, unhealthy: bool) -> str:
     """The worst that is to be said of it, as a constant word."""
     if not is_ready(node):
         return "notReady"
@@ -120,7 +122,7 @@ def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
         return "unhealthy"
     if node["spec"].get("unschedulable"):
         return "cordoned"
-    if has_gpu_labels(node) and not any(each["total"] for each in gpus.values()):
+    if has_gpu_labels(node) and not offers:
         return "offersNoGpus"
     return "healthy"
 
@@ -183,12 +185,13 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 
 def _pods(pods: Any, policy: Policy) -> Iterator[dict[str, Any]]:
+    """Those that have GPUs."""
     for pod in pods:
         metadata, gpus = pod["metadata"], gpus_of(pod, policy)
-        workload = ""
-        if gpus:
-            said = record_of(pod).get("class")
-            workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
+        if not gpus:
+            continue
+        said = record_of(pod).get("class")
+        workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
         yield {"namespace": metadata["namespace"], "name": metadata["name"], "class": workload, "gpus": gpus}
 
 
