@@ -15,7 +15,7 @@ DRA:           a claim is no GPU limit: it excuses nothing, and `void` beside it
 
 Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy),
 internal/modifier/cdi.go (gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX,
-Iluvatar, Enflame, Hygon and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
+Iluvatar, Enflame, Hygon, Kunlunxin, XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DeviceEnv(Rule):
             *("HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "ASCEND_RUNTIME_*", "ASCEND_VNPU_SPECS"),
             *("ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES", "CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES"),
             *("ILUVATAR_VISIBLE_DEVICES", "ILUVATAR_COREX_*", "ENFLAME_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES"),
-            *("DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
+            *("DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES", "CXPU_VISIBLE_DEVICES", "XDXCT_VISIBLE_DEVICES"),
         ),
     )
     """Variables that hand out devices (name patterns, case and all). The first is NVIDIA's. What else ends in _VISIBLE_DEVICES
