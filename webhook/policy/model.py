@@ -196,7 +196,9 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        profiles = {name: _completed(profile, entitled(file.classes)) for name, profile in file.profiles.items()}
+        named_by = {name: profile.injectors.priority_class.classes for name, profile in file.profiles.items()}
+        kept = entitled(file.classes, named_by)
+        profiles = {name: _completed(profile, kept[name]) for name, profile in file.profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
