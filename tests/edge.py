@@ -7,7 +7,7 @@ import io
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -96,3 +96,36 @@ async def until(true: Callable[[], object]) -> None:
 
 def post(path: str = "/mutate", headers: str = "Content-Type: application/json", length: int = 2) -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+API_SERVER = "127.0.0.1"
+
+
+async def dial(it: Running, address: str = API_SERVER, trust: ssl.SSLContext | None = TRUST) -> Stream:
+    name = "localhost" if trust else None
+    return await asyncio.open_connection("127.0.0.1", it.port, ssl=trust, server_hostname=name, local_addr=(address, 0))
+
+
+async def asked(stream: Stream, body: bytes = b"{}") -> int:
+    """Send a review as the API server does: the status of its answer."""
+    reader, writer = stream
+    writer.write(post(length=len(body)) + body)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+    await reader.readexactly(length)
+    return int(head.split()[1])
+
+
+@asynccontextmanager
+async def streams() -> AsyncIterator[list[Stream]]:
+    """For all that a test opens: closed in the end."""
+    found: list[Stream] = []
+    try:
+        yield found
+    finally:
+        for _, writer in found:
+            writer.transport.abort()
+        for _, writer in found:
+            with suppress(OSError):
+                await writer.wait_closed()

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from bench.bodies import BODIES, Body, config_map, container, pod, review
+from bench.bodies import BODIES
+from bench.bodies.parts import Body, container, pod, review
+from bench.bodies.policies import config_map
 from tests.served import Server
 from webhook.cluster.pods import counted_demand
 from webhook.server.http import MAX_BODY_BYTES

@@ -1,4 +1,4 @@
-"""The house: who looks for a module finds it by its room, and its test by its name."""
+"""The layout: every module has a test of its name or one that names it, and is read in one go."""
 
 from __future__ import annotations
 

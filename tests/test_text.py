@@ -1,3 +1,5 @@
+"""Words of messages: quoted, listed, counted, and the nearest one."""
+
 from __future__ import annotations
 
 import pytest

@@ -25,6 +25,11 @@ def quoted(value: object) -> str:
     return f'"{safe}…"' if len(value) > MAX_QUOTE else f'"{safe}"'
 
 
+def printable(text: str) -> str:
+    """`text` on one line: a space in place of each character that cannot be printed."""
+    return text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
+
+
 def _escaped(character: str) -> str:
     return '\\"' if character == '"' else character.encode("unicode_escape").decode()
 
@@ -109,16 +114,27 @@ class Hint(NamedTuple):
         return f"{self.start}{bare(near)}{self.end}" if near else self.otherwise
 
 
+class Patterns:
+    """Name patterns of a policy, for units that look for many names."""
+
+    __slots__ = ("_beginnings", "_exact")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        every = tuple(patterns)
+        self._exact = frozenset([pattern for pattern in every if not pattern.endswith("*")])
+        self._beginnings = tuple([pattern[:-1] for pattern in every if pattern.endswith("*")])
+
+    def match(self, text: str) -> bool:
+        """Whether one of them matches, as `matches`."""
+        return text in self._exact or text.startswith(self._beginnings)
+
+
 def matches_any(patterns: tuple[str, ...], text: str) -> bool:
     """Whether one of the patterns of a policy matches, as `matches`."""
-    exact, beginnings = _sorted_out(patterns)
-    return text in exact or text.startswith(beginnings)
+    return _compiled(patterns).match(text)
 
 
-@lru_cache(maxsize=512)
-def _sorted_out(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-    exact = frozenset([pattern for pattern in patterns if not pattern.endswith("*")])
-    return exact, tuple([pattern[:-1] for pattern in patterns if pattern.endswith("*")])
+_compiled = lru_cache(maxsize=512)(Patterns)
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from tests.admission.test_pods import request
+from tests.admission.reviews import request
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import node, state
 from webhook.admission.decision import Decision

@@ -1,3 +1,5 @@
+"""What an earlier call of the hook decided for the same pod, and when it holds no more."""
+
 from __future__ import annotations
 
 import json
@@ -13,7 +15,7 @@ from webhook.admission.earlier import earlier_choice, outgrown
 from webhook.admission.record import encoded, previous, record
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.injectors.node_affinity import naming, withdraw
+from webhook.framework.node_terms import naming, withdraw
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 

@@ -1,91 +1,25 @@
-"""Decisions, without bytes around them and without nodes: what is decided when, for whom, and by which profile.
-
-Covers admission.decision.
-"""
+"""What the mutating hook decides about pods: when, for whom, and by which profile."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.builders import GPU, TWO_NODES, UNKNOWN, ClusterFacts, container, pod
+from tests.admission.reviews import CLUSTER, POLICY, mutated, request, told, validated
+from tests.builders import GPU, ClusterFacts, container, pod
 from tests.cluster.objects import node, state
 from tests.served import review
-from webhook.admission.context import PROFILE_LABEL, subject_of
+from webhook.admission.context import subject_of
 from webhook.admission.decision import IGNORED, Decision
-from webhook.admission.pods import mutate, validate
+from webhook.admission.pods import mutate
 from webhook.admission.response import warnings_of
 from webhook.errors import BadPod
 from webhook.kube import json_patch
 from webhook.kube.pod import DECISION, Pod
-from webhook.kube.review import Request, parse_review
+from webhook.kube.review import parse_review
 from webhook.placement.placer import Placer
-from webhook.policy.model import Policy
-
-POLICY = Policy.load("""
-classes:
-  - {class: inference, labels: {workload-type: [inference]}, namespaces: [prod]}
-  - {class: development}
-profiles:
-  default:
-    rules:
-      gpuLimit: {perContainer: 4, perPod: 8}
-      hostNamespaces: {action: warn}
-      gpuFits: {action: off}
-    exempt:
-      - {namespaces: [ops], serviceAccounts: [exporter]}
-      - {namespaces: ["*"], groups: [admins]}
-  lenient: {rules: {gpuLimit: {action: warn}}}
-  quiet: {shadow: true}
-  silent: {rules: {gpuQuantity: {action: off}}}
-  nothing:
-    injectors: {gpuResources: {enabled: false}, tolerations: {enabled: false}, priorityClass: {enabled: false},
-                voidDevices: {enabled: false}, topologySpread: {enabled: false}, nodeAffinity: {enabled: false}}
-""")
-PROFILES = {name: {PROFILE_LABEL: name} for name in ("default", "lenient", "quiet", "silent", "nothing")}
-CLUSTER = ClusterFacts(
-    priority_classes=TWO_NODES.priority_classes,
-    offers=TWO_NODES.offers,
-    labels=TWO_NODES.labels,
-    taints=TWO_NODES.taints,
-    namespaces={
-        **PROFILES,
-        "plain": {},
-        "odd": {PROFILE_LABEL: "no such"},
-        "prod": {PROFILE_LABEL: ""},
-        "ops": {PROFILE_LABEL: ""},
-    },
-)
-
-
-def request(obj: Pod | None, namespace: str = "default", **tweaks: Any) -> Request:
-    asked = Request(
-        uid="u-1", kind="Pod", group="", resource="pods", subresource="", operation="CREATE", namespace=namespace,
-        name="", user="jane", groups=("dev",), dry_run=False, object=copy.deepcopy(obj), old=None,
-    )  # fmt: skip
-    return asked._replace(**tweaks)
-
-
-def mutated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return mutate(request(obj, namespace, **tweaks), POLICY, cluster, None)
-
-
-def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
-    return validate(request(obj, namespace, **tweaks), POLICY, cluster, None)
-
-
-def told(decision: Decision) -> list[tuple[str, str, str]]:
-    return [(unit, action, finding.path) for unit, action, finding in decision.findings]
-
-
-GREEDY = pod(container(gpu=5))
-HOSTILE = pod(hostPID=True)
-
-
-# --- mutate -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -267,135 +201,6 @@ def test_a_patch_that_does_not_give_the_edited_pod_is_held_back(monkeypatch: pyt
     decision = mutated(pod())
     assert (decision.result, decision.patch, decision.reservation) == ("gated", None, None)
     assert warnings_of(decision) == ["gpu-admission: internal error, the pod was left as it was: please report this"]
-
-
-# --- validate ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("obj", "tweaks"),
-    [
-        pytest.param(GREEDY, {"resource": "services"}, id="another resource"),
-        pytest.param(GREEDY, {"subresource": "binding"}, id="a binding"),
-        pytest.param(GREEDY, {"subresource": "status"}, id="a status"),
-        pytest.param(GREEDY, {"subresource": "resize"}, id="a resize"),
-        pytest.param(GREEDY, {"operation": "DELETE"}, id="a deletion"),
-        pytest.param(GREEDY, {"operation": "CONNECT"}, id="a connection"),
-        pytest.param(GREEDY, {"namespace": "plain"}, id="a namespace that has not opted in"),
-        pytest.param(GREEDY, {"operation": "UPDATE", "old": GREEDY}, id="an update that changes nothing"),
-        pytest.param(
-            GREEDY | {"metadata": {"name": "trainer", "labels": {"new": "one"}, "finalizers": []}},
-            {"operation": "UPDATE", "old": GREEDY | {"metadata": {"name": "trainer"}}},
-            id="an update of labels and finalizers",
-        ),
-        pytest.param(
-            GREEDY | {"status": {"x": 1}}, {"operation": "UPDATE", "old": GREEDY}, id="an update of the status"
-        ),
-    ],
-)
-def test_this_is_not_judged(obj: Pod, tweaks: dict[str, Any]) -> None:
-    assert validated(obj, **tweaks) is IGNORED
-
-
-@pytest.mark.parametrize(
-    "tweaks",
-    [
-        pytest.param({"namespace": "ops"}, id="a service account of a namespace"),
-        pytest.param({"groups": ("dev", "admins")}, id="a group of whoever asks"),
-    ],
-)
-def test_the_exempt_are_not_judged(tweaks: dict[str, Any]) -> None:
-    decision = validated(GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": "exporter"}}, **tweaks)
-    assert (decision.result, decision.findings) == ("allowed", ())
-
-
-def test_the_others_are() -> None:
-    for namespace, account in (("ops", "default"), ("default", "exporter")):
-        reserved_pod_seen = GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": account}}
-        assert validated(reserved_pod_seen, namespace).result == "denied"
-
-
-def test_a_good_pod_is_allowed() -> None:
-    decision = validated(pod())
-    assert (decision.result, decision.message, told(decision)) == ("allowed", "", [])
-
-
-def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> None:
-    both = pod(container("a", gpu=5), container("b", gpu=6), hostPID=True)
-    decision = validated(both)
-    assert decision.result == "denied"
-    assert told(decision) == [
-        ("gpuLimit", "deny", f"spec.containers[0].resources.limits[{GPU}]"),
-        ("gpuLimit", "deny", f"spec.containers[1].resources.limits[{GPU}]"),
-        ("hostNamespaces", "warn", "spec.hostPID"),
-    ]
-    assert decision.message.startswith('pod generateName "": 2 problems')
-    assert [line.partition(":")[0] for line in warnings_of(decision)] == ["hostNamespaces"]
-
-
-def test_warnings_alone_allow() -> None:
-    decision = validated(GREEDY, "lenient")
-    assert (decision.result, decision.message) == ("allowed", "")
-    assert len(warnings_of(decision)) == 1
-    assert validated(HOSTILE).result == "allowed"
-
-
-def test_shadow_finds_and_allows() -> None:
-    decision = validated(GREEDY, "quiet")
-    assert decision.result == "shadow"
-    assert decision.message
-    assert told(decision)
-
-
-def test_of_an_update_only_what_it_brings_is_judged() -> None:
-    """A Pod that was there before its rule must not be stopped from ending."""
-    old = pod(container("a", gpu=5), container("b"))
-    same_fault = copy.deepcopy(old)
-    same_fault["spec"]["tolerations"] = [{"key": "x", "operator": "Exists"}]
-    assert validated(same_fault, operation="UPDATE", old=old).result == "allowed"
-    new_fault = copy.deepcopy(old)
-    new_fault["metadata"]["annotations"] = {"cdi.k8s.io/gpus": "nvidia.com/gpu=all"}
-    decision = validated(new_fault, operation="UPDATE", old=old)
-    assert decision.result == "denied"
-    assert {unit for unit, _, _ in decision.findings} == {"deviceAnnotations"}
-
-
-def test_ephemeral_containers_are_judged() -> None:
-    old = pod()
-    debugged = pod(ephemeral=[container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})])
-    decision = validated(debugged, operation="UPDATE", subresource="ephemeralcontainers", old=old)
-    assert decision.result == "denied"
-    assert told(decision)[0][2].startswith("spec.ephemeralContainers[0]")
-
-
-def test_an_update_without_the_old_object_is_judged_as_a_whole() -> None:
-    assert validated(GREEDY, operation="UPDATE").result == "denied"
-
-
-def test_of_one_rule_no_more_is_told_than_a_person_reads() -> None:
-    many = pod(*(container(f"c{i}", gpu=5) for i in range(100)))
-    decision = validated(many)
-    assert len([unit for unit, _, _ in decision.findings if unit == "gpuLimit"]) == 20
-    assert len(decision.message) < 10_000
-
-
-HUGE = pod(*(container(f"c{i}", gpu=None) for i in range(300)), hostNetwork=True, hostIPC=True)
-
-
-def test_nothing_else_is_looked_at_in_a_pod_that_is_refused_for_its_size() -> None:
-    assert {unit for unit, _, _ in validated(HUGE).findings} == {"podSize"}
-
-
-def test_an_old_pod_that_is_too_large_does_not_hide_what_an_update_brings() -> None:
-    old = pod(*(container(f"c{i}", gpu=None) for i in range(300)))
-    new = copy.deepcopy(old)
-    new["metadata"]["annotations"] = {"cdi.k8s.io/gpus": "nvidia.com/gpu=all"}
-    assert told(validated(new, operation="UPDATE", old=old))[0][:2] == ("deviceAnnotations", "deny")
-
-
-def test_nothing_is_judged_by_a_cluster_that_nobody_knows() -> None:
-    decision = validated(pod(priorityClassName="anything"), "not yet seen", cluster=UNKNOWN)
-    assert decision.result == "allowed"
 
 
 CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}

@@ -1,3 +1,5 @@
+"""The decision record: what stands in it, and what is read back from it."""
+
 from __future__ import annotations
 
 import orjson
@@ -5,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission.record import LARGEST_RECORD, complaint, encoded, record, warnings
+from webhook.admission.record import MAX_RECORD_BYTES, complaint, encoded, record, warnings
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
 
@@ -49,7 +51,7 @@ def ranked(count: int, length: int = 10) -> Placement:
 def test_of_a_record_that_is_too_large_the_last_nodes_go_first(length: int) -> None:
     text = encoded(record("p", "default", "c", OUTCOMES, ranked(40, length)))
     found = orjson.loads(text)
-    assert len(text.encode()) <= LARGEST_RECORD
+    assert len(text.encode()) <= MAX_RECORD_BYTES
     assert [n[0] for n in found["nodes"]] == [f"{i:0{length}}" for i in range(len(found["nodes"]))]
     assert len(found["nodes"]) > 1
     assert found["units"]["tolerations"] == ["added", ["nvidia.com/gpu"]], "details stay where nodes are enough"

@@ -3,60 +3,28 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
+from tests.admission.templates import (
+    HALF,
+    NO_LIMIT,
+    THIEF,
+    UNEQUAL,
+    Json,
+    asked,
+    deployment,
+    mutated,
+    policy,
+    validated,
+)
 from tests.builders import GPU, TWO_NODES, ClusterFacts, container
-from webhook.admission import workloads
-from webhook.admission.decision import Decision
 from webhook.admission.response import warnings_of
-from webhook.framework.cluster_view import Autoscaler
 from webhook.kube.json_patch import apply
 from webhook.kube.review import Request
 from webhook.policy.model import Policy, PolicyFile
-
-Json = dict[str, Any]
-ALONE = {"limits": {GPU: "1"}}
-HALF, NO_LIMIT, UNEQUAL = (
-    {"limits": {GPU: "500m"}},
-    {"requests": {GPU: "1"}},
-    {"limits": {GPU: "2"}, "requests": {GPU: "1"}},
-)
-THIEF = {"securityContext": {"privileged": True}}
-
-
-def policy(mode: str = "warn", *, shadow: bool = False, **profile: Any) -> Policy:
-    found = {"shadow": shadow, "templates": {"mode": mode}, **profile}
-    return Policy.of(PolicyFile.model_validate({"profiles": {"default": found}}))
-
-
-def deployment(resources: Json | None = None, *, replicas: int = 2, labels: Json | None = None, **fields: Any) -> Json:
-    """Its one container has these resources (one GPU unless told otherwise) and fields; `nodeName` is the pod's."""
-    spec = {key: fields.pop(key) for key in ("nodeName", "serviceAccountName") if key in fields}
-    main = {"name": "main", "image": "registry.example/app:1", "resources": deepcopy(resources or ALONE), **fields}
-    template = {"metadata": {"labels": {"app": "a", **(labels or {})}}, "spec": {"containers": [main], **spec}}
-    body = {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template}
-    return {"kind": "Deployment", "metadata": {"name": "app"}, "spec": body}
-
-
-def asked(
-    obj: Json, old: Json | None = None, *, group: str = "apps", namespace: str = "team-a", **fields: Any
-) -> Request:
-    operation = "CREATE" if old is None else "UPDATE"
-    known = {"subresource": "", "name": "app", "user": "jane", "groups": (), "dry_run": False, **fields}
-    return Request("u", obj["kind"], group, "x", operation=operation, namespace=namespace, object=obj, old=old, **known)
-
-
-def mutated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
-    return workloads.mutate(request, under, cluster, None)
-
-
-def validated(request: Request, under: Policy, cluster: ClusterFacts = TWO_NODES) -> Decision:
-    return workloads.validate(request, under, cluster, None)
-
 
 NO_NAMESPACE = ClusterFacts(namespaces={"team-a": {}})
 
@@ -255,71 +223,3 @@ def test_who_applies_a_template_is_not_who_asks_for_its_pods() -> None:
     for who in ({"users": [maker]}, {"serviceAccounts": ["exporter"]}, {}):
         assert validated(thief, exempting(**who)).result == "allowed"
         assert mutated(asked(deployment(HALF, serviceAccountName="exporter")), exempting(**who)).result == "ignored"
-
-
-# --- How many pods there will be --------------------------------------------------------------------------------------
-
-NO_SPREAD: dict[str, Any] = {"injectors": {"topologySpread": {"enabled": False}}}
-SCALED = replace(
-    TWO_NODES, autoscalers={("team-a", kind, "app"): Autoscaler("app", 40) for kind in ("Deployment", "StatefulSet")}
-)
-FORETOLD = (
-    'spreadMissing: up to 40 replicas by HorizontalPodAutoscaler "app" without topology spread or pod anti-affinity'
-)
-
-
-def spread_of(told: list[str]) -> list[str]:
-    return [line for line in told if line.startswith("spreadMissing")]
-
-
-def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
-    assert spread_of(warnings_of(validated(asked(deployment(replicas=1)), policy(), SCALED))) == []
-
-
-def test_a_kind_of_another_group_is_not_what_an_autoscaler_of_that_name_scales() -> None:
-    custom = {"group": "example.com", "kind": "Deployment", "path": "spec.template", "ownerKind": "ReplicaSet"}
-    under = {"default": {"templates": {"custom": [custom]}, **NO_SPREAD}}
-    told = warnings_of(
-        validated(
-            asked(deployment(replicas=1), group="example.com"),
-            Policy.of(PolicyFile.model_validate({"profiles": under})),
-            SCALED,
-        )
-    )
-    assert spread_of(told) == []
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_where_no_spread_is_added_a_workload_is_told_how_far_it_is_scaled(kind: str) -> None:
-    obj = {**deployment(replicas=1), "kind": kind}
-    (told,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
-    assert told.startswith(FORETOLD)
-
-
-# --- How many pods there will be --------------------------------------------------------------------------------------
-
-
-def pytorch_job(**replicas: int) -> Json:
-    template = deployment()["spec"]["template"]
-    specs = {name: {"replicas": count, "template": deepcopy(template)} for name, count in replicas.items()}
-    return {"kind": "PyTorchJob", "metadata": {"name": "tune"}, "spec": {"pytorchReplicaSpecs": specs}}
-
-
-def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
-    tune = asked(pytorch_job(Master=1, Worker=3), group="kubeflow.org", name="tune")
-    assert validated(tune, policy()).gang == ("team-a/PyTorchJob/tune", 4)
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        pytest.param(asked(deployment({"limits": {"cpu": "1"}})), id="no GPU"),
-        pytest.param(asked(deployment(THIEF), deployment()), id="an update"),
-        pytest.param(
-            asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),
-            id="one that another workload made",
-        ),
-    ],
-)
-def test_others_are_not_counted(request_: Request) -> None:
-    assert validated(request_, policy()).gang is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,10 @@ CLUSTER: list[Json] = [
 ]
 
 
-def write(folder: Path, *objects: Json, taken: float = TAKEN) -> Path:
-    """A snapshot of these objects."""
+def write(folder: Path, *objects: Json, taken: float = TAKEN, kinds: Iterable[str] = KINDS) -> Path:
+    """A snapshot of these objects. `kinds`: those that were read."""
     path = folder / "cluster.json"
-    mark = {"taken": taken, "missing": {}, "kinds": list(KINDS)}
+    mark = {"taken": taken, "missing": {}, "kinds": list(kinds)}
     path.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "snapshot": mark, "items": objects}))
     return path
 

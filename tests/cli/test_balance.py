@@ -59,7 +59,7 @@ def test_the_table(tmp_path: Path) -> None:
         "team        deployment/chat      4      2   gpu-a 3, gpu-b 1",
     ]
     assert result.stderr.startswith("re-created it would be on ")
-    assert result.stderr.endswith("1 whole nodes left; 19 GPUs free, 4 of them stranded: gpu-b 4\n")
+    assert result.stderr.endswith("1 whole node left; 19 GPUs free, 4 of them stranded: gpu-b 4\n")
 
 
 def test_what_is_wrong(tmp_path: Path) -> None:
@@ -69,4 +69,6 @@ def test_what_is_wrong(tmp_path: Path) -> None:
         2,
         'error: no GPU pods of "deployment/chats"; did you mean deployment/chat?\n',
     )
-    assert call("balance", "-n", "quiet", "--cluster", cluster).stderr.startswith("no GPU pod is on a node\n")
+    assert call("balance", "-n", "quiet", "--cluster", cluster).stderr.startswith(
+        "no GPU pod of namespace quiet (-A: of all) is on a node\n"
+    )

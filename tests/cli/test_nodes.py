@@ -16,12 +16,12 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
 TABLE = """\
-NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   RESERVED   FREE   USED
+NODE    POOL        MODEL                   HEALTH     RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
 gpu-a   training    NVIDIA-A100-SXM4-80GB   healthy    nvidia.com/gpu       8           6          0      2   ██████░░
 gpu-b   inference   NVIDIA-L4               healthy    nvidia.com/gpu       4           0          0      4   ░░░░░░░░
 gpu-c   training    NVIDIA-A100-SXM4-80GB   notReady   nvidia.com/gpu       8           0          0      8   ░░░░░░░░
 
-POOL        NODES   RESOURCE         TOTAL   ALLOCATED   RESERVED   FREE   USED
+POOL        NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED
 inference       1   nvidia.com/gpu       4           0          0      4   ░░░░░░░░
 training        2   nvidia.com/gpu      16           6          0     10   ███░░░░░
 all             3   nvidia.com/gpu      20           6          0     14   ██░░░░░░
@@ -77,6 +77,14 @@ def test_health(tmp_path: Path, made: dict[str, object], health: str) -> None:
     assert [each["health"] for each in found] == [health]
 
 
+def test_gpus_that_are_claimed_by_dra_are_offered(tmp_path: Path) -> None:
+    spec = {"nodeName": "n", "driver": "gpu.nvidia.com", "pool": {"name": "n"}, "devices": []}
+    slices = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
+    made = node("n", resources={"nvidia.com/gpu": "0"})
+    found = json.loads(call("nodes", "--cluster", write(tmp_path, made, slices), "-o", "json").stdout)
+    assert [each["health"] for each in found] == ["healthy"]
+
+
 def test_wide_has_taints_and_pods(cluster: Path) -> None:
     lines = call("nodes", "-o", "wide", "--cluster", cluster).stdout.splitlines()
     assert lines[1].endswith("   team/trainer (6)")
@@ -104,6 +112,12 @@ def test_what_is_wrong_is_said_with_status_2(cluster: Path, arguments: list[str]
     assert result.exit_code == 2 or said.startswith('error: -l: saw "a=="')
     assert result.stdout == "" or "a==" in said
     assert result.stderr.startswith(said) or "a==" in said
+
+
+def test_labels_that_no_node_has_are_named(cluster: Path) -> None:
+    assert (
+        call("nodes", "-l", "node-pool=spot", "--cluster", cluster).stderr == "no node with node-pool=spot has GPUs\n"
+    )
 
 
 def test_a_cluster_without_gpus_says_so(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_the_picture_stands_alone_and_escapes_names(tmp_path: Path) -> None:
         pytest.param(["-f", "/no"], "/no: cannot be read: No such file or directory.", id="no such file"),
         pytest.param(
             ["-f", "{file}", "--add-node", "gpu-z=1"],
-            '--add-node: no node "gpu-z"; did you mean gpu-',
+            'no node "gpu-z" for --add-node; did you mean gpu-',
             id="no such node",
         ),
         pytest.param(

@@ -134,6 +134,7 @@ def test_junit(tmp_path: Path) -> None:
         pytest.param("{}", "line 1: cases: this key is missing", id="no cases"),
         pytest.param("cases: []", "cases: saw none, wanted at least one", id="an empty list"),
         pytest.param("- {name: a}", "line 1: saw a list; wanted a map with cases", id="a list"),
+        pytest.param("\n", "line 1: saw nothing; wanted a map with cases", id="nothing"),
         pytest.param(
             "cases: [{name: a, pod: p, expect: {result: changed}}]",
             "line 1: cases[0].expect.result: unknown key",

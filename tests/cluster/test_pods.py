@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.cluster.objects import GPU, admitted, pod
+from webhook.cluster import pods
 from webhook.cluster.pods import (
+    counted_demand,
     demand_of,
     key_of,
     named_nodes,
@@ -45,6 +47,45 @@ def test_what_is_not_asked_for_is_no_part_of_the_demand() -> None:
 def test_a_quantity_that_is_none_is_an_error() -> None:
     with pytest.raises(QuantityError):
         demand_of(pod("p", asks={"cpu": "much"}))
+
+
+def asks(**amounts: str) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": amounts}}
+
+
+ONE = {"containers": [asks(cpu="1")]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(ONE, id="the same"),
+        pytest.param({"containers": [asks(cpu="1"), asks(cpu="1")]}, id="a container more"),
+        pytest.param({"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}, id="only a limit"),
+        pytest.param({"containers": [asks(cpu="1000m")]}, id="in other words"),
+        pytest.param(ONE | {"initContainers": [asks(cpu="3")]}, id="an init container"),
+        pytest.param(ONE | {"initContainers": [asks(cpu="3") | {"restartPolicy": "Always"}]}, id="a sidecar"),
+        pytest.param({"containers": [], "initContainers": [asks(cpu="1")]}, id="an init container alone"),
+        pytest.param(ONE | {"overhead": {"cpu": "1"}}, id="overhead"),
+        pytest.param(ONE | {"resources": {"requests": {"cpu": "7"}}}, id="of the pod, a request"),
+        pytest.param(ONE | {"resources": {"limits": {"hugepages-2Mi": "7"}}}, id="of the pod, a limit"),
+        pytest.param({"containers": [asks(cpu="1", **{GPU: "0"})]}, id="of something none"),
+    ],
+)
+def test_a_demand_that_is_kept_is_that_of_pods_that_state_the_same(spec: dict[str, Any]) -> None:
+    for _ in range(2):
+        assert counted_demand({"spec": ONE}) == demand_of({"spec": ONE})
+        assert counted_demand({"spec": spec}) == demand_of({"spec": spec})
+
+
+def test_few_demands_are_kept_and_no_long_ones() -> None:
+    long = {f"example.com/{'x' * 200}-{number}": "0" for number in range(10)}
+    before = len(pods._demands)
+    assert counted_demand({"spec": {"containers": [asks(**long)]}}).requests == (("pods", 1),)
+    assert len(pods._demands) == before
+    for number in range(pods._MOST_DEMANDS + 10):
+        counted_demand({"spec": {"containers": [asks(cpu=str(number))]}})
+    assert len(pods._demands) <= pods._MOST_DEMANDS
 
 
 def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:

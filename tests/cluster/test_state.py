@@ -9,23 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.cluster.objects import GPU, admitted, facts, free, node, pod, state
-from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import reservation_request
+from tests.cluster.reserved import chosen
 from webhook.cluster.state import ClusterState, Listing
 from webhook.cluster.utilisation import UNKNOWN
-from webhook.framework.cluster_view import Placement, PriorityClass, Ranked
+from webhook.framework.cluster_view import PriorityClass
 
 NAMES = ("gpu-a", "gpu-b", "gpu-c")
-UNKNOWN_USE = UNKNOWN
-
-
-def chosen(*names: str) -> Placement:
-    return Placement(tuple(Ranked(name, 8, 0, 1.0) for name in names), "pack")
 
 
 # --- what counts ------------------------------------------------------------------------------------------------------
@@ -195,7 +186,7 @@ def test_priority_classes_and_namespaces_are_kept_by_name() -> None:
 
 
 def use(**known: Any) -> Any:
-    return UNKNOWN_USE._replace(known=8, **known)
+    return UNKNOWN._replace(known=8, **known)
 
 
 def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:
@@ -209,7 +200,7 @@ def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:
 def test_gpu_metrics_that_end_are_forgotten() -> None:
     of = state([node("gpu-a")])
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, avoid=1))
-    of.gpu_use_seen("gpu-a", UNKNOWN_USE)
+    of.gpu_use_seen("gpu-a", UNKNOWN)
     columns = of.nodes.columns
     assert (columns.measured[0], columns.avoid[0]) == (0, 0)
     assert (columns.idle[0], columns.utilisation[0]) == (0, 0)
@@ -221,136 +212,6 @@ def test_small_changes_of_utilisation_change_nothing() -> None:
     before = of.nodes.changes.position
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.51))
     assert of.nodes.changes.position == before
-
-
-# --- any order --------------------------------------------------------------------------------------------------------
-
-_NODES = st.builds(
-    node,
-    st.sampled_from(NAMES),
-    st.sampled_from([None, 0, 4, 8]),
-    labels=st.dictionaries(st.sampled_from(["zone", "nvidia.com/gpu.product"]), st.sampled_from(["x", "y"])),
-    taints=st.lists(
-        st.fixed_dictionaries({"key": st.sampled_from(["k", "l"]), "effect": st.just("NoSchedule")}), max_size=2
-    ),
-    conditions=st.dictionaries(st.sampled_from(["Ready", "GpuUnhealthy"]), st.sampled_from(["True", "False"])),
-    cordoned=st.booleans(),
-)
-_PODS = st.builds(
-    pod,
-    st.sampled_from(["p", "q", "r", "s"]),
-    st.integers(0, 3),
-    on=st.sampled_from([None, *NAMES]),
-    owner=st.sampled_from([None, "o1", "o2"]),
-    phase=st.sampled_from(["", "Running", "Succeeded"]),
-    ranked=st.lists(st.sampled_from(NAMES), unique=True, max_size=2),
-    unschedulable=st.booleans(),
-)
-
-
-class AnyOrder(RuleBasedStateMachine):
-    """Whatever happens, the state equals one that was fed from a list of what is there now."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.of = state(ttl=10.0, unseen_ttl=4.0)
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.pods: dict[str, dict[str, Any]] = {}
-        self.now = 0.0
-
-    @rule(made=_NODES)
-    def node_seen(self, made: dict[str, Any]) -> None:
-        self.nodes[made["metadata"]["name"]] = made
-        self.of.node_seen(made)
-
-    @rule(name=st.sampled_from(NAMES))
-    def node_gone(self, name: str) -> None:
-        self.nodes.pop(name, None)
-        self.of.node_gone(name)
-
-    @rule(made=_PODS)
-    def pod_seen(self, made: dict[str, Any]) -> None:
-        name = made["metadata"]["name"]
-        before = self.pods.get(name)
-        if before is not None and before["spec"].get("nodeName"):  # a binding is for ever
-            made["spec"]["nodeName"] = before["spec"]["nodeName"]
-        self.pods[name] = made
-        self.of.pod_seen(made, self.now)
-
-    @rule(name=st.sampled_from(["p", "q", "r", "s"]))
-    def pod_gone(self, name: str) -> None:
-        self.pods.pop(name, None)
-        self.of.pod_gone(pod(name), self.now)
-
-    @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
-    def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:
-        self.of.reserve_pod(admitted(made), chosen(*nodes), self.now)
-
-    @rule(made=_PODS, more=st.integers(1, 3), before=st.sampled_from(NAMES), after=st.sampled_from(NAMES))
-    def asked_again(self, made: dict[str, Any], more: int, before: str, after: str) -> None:
-        request = reservation_request(admitted(made))
-        earlier = self.of.ledger.earlier(request.key, before, request.demand)
-        if earlier is not None:
-            with self.of.ledger.without(earlier):
-                pass
-            larger = Demand(tuple((name, amount + more) for name, amount in request.demand.requests))
-            self.of.reserve(request._replace(demand=larger), chosen(after), self.now, earlier)
-
-    @rule(seconds=st.floats(0.0, 20.0))
-    def time_passes(self, seconds: float) -> None:
-        self.now += seconds
-        self.of.expire(self.now)
-
-    @rule()
-    def listed_again(self) -> None:
-        self.of.replace("pods", list(self.pods.values()), self.now)
-        self.of.replace("nodes", list(self.nodes.values()), self.now)
-
-    @invariant()
-    def what_is_held_and_what_is_free_add_up(self) -> None:
-        columns = self.of.nodes.columns
-        held: dict[int, int] = {}
-        for row, kind in self.of.ledger.holders():
-            held[row] = held.get(row, 0) + kind.demand.amount(GPU)
-        for name, row in self.of.nodes.row_of.items():
-            if not columns.alive[row] or GPU not in columns.free:
-                continue
-            bound = sum(
-                int(c["resources"]["limits"].get(GPU, 0))
-                for p in self.pods.values()
-                if p["spec"].get("nodeName") == name and p["status"].get("phase") != "Succeeded"
-                for c in p["spec"]["containers"]
-            )
-            offered = int(self.nodes[name]["status"]["allocatable"].get(GPU, 0))
-            assert columns.free[GPU][row] == offered - bound - held.get(row, 0)
-
-    @invariant()
-    def the_counts_of_the_ledger_are_what_it_holds(self) -> None:
-        counts = self.of.ledger.counts
-        assert counts.reserved + counts.seen == len(self.of.ledger.holders())
-
-    def teardown(self) -> None:
-        self.of.expire(self.now + 1000.0)
-        again = state(self.nodes.values(), self.pods.values(), ttl=10.0, unseen_ttl=4.0)
-        again.expire(1000.0)
-        assert facts(self.of) == facts(again)
-
-
-TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
-
-
-@given(st.permutations([f"node-{i}" for i in range(40)]), st.data())
-@settings(max_examples=30, deadline=None)
-def test_the_order_of_nodes_is_by_name_however_they_came(names: list[str], data: st.DataObject) -> None:
-    of = state()
-    for name in names:
-        of.node_seen(node(name))
-    for name in data.draw(st.lists(st.sampled_from(names), unique=True)):
-        of.node_gone(name)
-        of.node_seen(node(name + "x"))
-    left = sorted(of.nodes.row_of)
-    assert [of.nodes.columns.name[row] for row in of.nodes.by_name()] == left
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class Sides(NamedTuple):
 
 @pytest.fixture(scope="module")
 def sides(control_plane: ControlPlane, installed: Installed) -> Iterator[Sides]:
-    """Both namespaces, and two nodes of eight A100, for the time of a file of tests."""
+    """Both namespaces, and two nodes of eight A100, for one file of tests."""
     tag = uuid.uuid4().hex[:6]
     found = Sides(f"plain-{tag}", f"ours-{tag}")
     asyncio.run(_make(control_plane, found))

@@ -2,199 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
-
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, pod
-
-Json = dict[str, Any]
-GPU = "nvidia.com/gpu"
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-
-
-@dataclass
-class Kit:
-    """What a fix has at hand."""
-
-    api: Api
-    namespace: str
-    pod: Json
-
-    async def again(self, **change: Any) -> None:
-        """Delete the pod, and create it with a spec that is changed so; None removes a field."""
-        await self.api.delete("Pod", self.pod["metadata"]["name"], self.namespace, grace=0)
-
-        async def gone() -> bool:
-            return not [
-                p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]
-            ]
-
-        await wait_until(gone, 20, "the pod gone")
-        spec = {name: value for name, value in {**self.pod["spec"], **change}.items() if value is not None}
-        await self.api.create({**self.pod, "spec": spec}, self.namespace)
-
-    async def asks(self, **limits: str) -> None:
-        """Again, asking for other resources; `_` stands for `/`, `__` for `.`."""
-        await self.again(containers=[asking({_key(name): amount for name, amount in limits.items()})])
-
-    async def patch(self, kind: str, name: str, change: Any, namespaced: bool = False, **more: Any) -> None:
-        await self.api.patch(kind, name, change, self.namespace if namespaced else None, **more)
-
-    async def end(self, *names: str) -> None:
-        for name in names:
-            await self.api.delete("Pod", name, self.namespace, grace=0)
-
-
-Fix = Callable[[Kit], Awaitable[Any]]
-
-
-@dataclass
-class Case:
-    """`first`: the word of the first cause. `says`: a part of what the scheduler says; "" where it says nothing."""
-
-    id: str
-    first: str
-    text: str
-    nodes: Iterable[Json]
-    pod: Json
-    says: str
-    fix: Fix
-    before: list[Json] = field(default_factory=list)
-    """Created first; the pods among them are bound before the pod comes."""
-    about: str = ""
-    """The name that the answer has, where it is not the pod's."""
-
-
-def asking(limits: Json, **fields: Any) -> Json:
-    return {
-        "name": "main",
-        "image": "registry.example/app:1",
-        "resources": {"limits": limits, "requests": limits},
-        **fields,
-    }
-
-
-def _key(name: str) -> str:
-    return {"gpu": GPU, "shared": "nvidia.com/gpu.shared", "storage": "ephemeral-storage"}.get(name, name)
-
-
-def one(**same: Any) -> list[Json]:
-    return [node("p-a", **same)]
-
-
-def two(**same: Any) -> list[Json]:
-    return [node("p-a", zone="zone-a", **same), node("p-b", zone="zone-b", **same)]
-
-
-def waits(gpus: int = 1, **spec: Any) -> Json:
-    return pod("waits", gpus, **spec)
-
-
-def cpu(limits: Json, name: str = "waits", **spec: Any) -> Json:
-    return {**pod(name, 0), "spec": {"containers": [asking(limits)], **spec}}
-
-
-def held(name: str, gpus: int, on: str = "p-a", **spec: Any) -> Json:
-    """A pod that has GPUs of a node already."""
-    return pod(name, gpus, nodeSelector={HOSTNAME: on}, **spec)
-
-
-def affine(kind: str, app: str, key: str = HOSTNAME) -> Json:
-    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
-    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-
-
-def node_affinity(*expressions: Json) -> Json:
-    required = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-
-
-def claim(name: str, **spec: Any) -> Json:
-    asked = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "",
-        **spec,
-    }
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked}
-
-
-def volume(name: str, **spec: Any) -> Json:
-    asked = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "", **spec}
-    if "csi" not in asked:
-        asked["hostPath"] = {"path": "/x"}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": asked}
-
-
-def mounts(*claims: str) -> Json:
-    return {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": c}} for n, c in enumerate(claims)]}
-
-
-def in_zone(zone: str) -> Json:
-    expression = {"key": ZONE, "operator": "In", "values": [zone]}
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
-
-
-def device_claim(name: str, count: int = 1) -> Json:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
-    spec = {"devices": {"requests": [request]}}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
-
-
-def device_slice(name: str, on: str, devices: int) -> Json:
-    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
-    spec = {
-        "driver": "gpu.example.com",
-        "nodeName": on,
-        "pool": pool,
-        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
-    }
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
-
-
-DEVICE_CLASS: Json = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": {"name": "gpu.example.com"},
-    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
-}
-CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
-CSI = {"csi": {"driver": "csi.example.com", "volumeHandle": "h1"}, "claimRef": None}
-
-
-def priority(name: str, value: int, policy: str) -> Json:
-    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-    return {**head, "value": value, "preemptionPolicy": policy}
-
-
-def csi_node(name: str, count: int) -> Json:
-    driver = {"name": "csi.example.com", "nodeID": name, "allocatable": {"count": count}}
-    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}
-    return {**head, "spec": {"drivers": [driver]}}
-
-
-def _spread() -> Json:
-    selector = {"matchLabels": {"app": "waits"}}
-    return {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
-
-
-def quota(gpus: str) -> Json:
-    hard = {"requests.nvidia.com/gpu": gpus}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpus"}, "spec": {"hard": hard}}
-
-
-A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
-TOLERATION = {"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
-LIMITS: Json = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "small"},
-    "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
-}
+from tests.e2e.pending_kit import (
+    A100,
+    CLAIMING,
+    DEVICE_CLASS,
+    GPU,
+    HOSTNAME,
+    L4,
+    LIMITS,
+    TOLERATION,
+    ZONE,
+    Case,
+    Json,
+    Kit,
+    affine,
+    asking,
+    claim,
+    cpu,
+    csi_node,
+    device_claim,
+    device_slice,
+    held,
+    in_zone,
+    mounts,
+    node_affinity,
+    one,
+    priority,
+    quota,
+    spread,
+    two,
+    volume,
+    waits,
+)
 
 CASES = [
     Case(
@@ -310,7 +153,7 @@ CASES = [
     ),
     Case(
         "the anti-affinity of others", "existingAntiAffinity", "anti-affinity of pod/other keeps pods with these labels from node p-a",
-        one(), waits(), "existing pods anti-affinity", lambda k: k.end("other"), [pod("other", **affine("podAntiAffinity", "waits"))],
+        one(), waits(), "existing pods anti-affinity", lambda k: k.end_who_keeps_away("other"), [pod("other", **affine("podAntiAffinity", "waits"))],
     ),
     Case(
         "affinity to pods that are not there", "podAffinity",
@@ -320,8 +163,8 @@ CASES = [
     Case(
         "topology spread", "topologySpread",
         "topology spread over kubernetes.io/hostname with maxSkew 1 (pods now: p-a 1, p-b 0) keeps it from node p-a",
-        [node("p-a"), node("p-b", 1)], waits(topologySpreadConstraints=[_spread()]), "topology spread",
-        lambda k: k.again(topologySpreadConstraints=[{**_spread(), "whenUnsatisfiable": "ScheduleAnyway"}]),
+        [node("p-a"), node("p-b", 1)], waits(topologySpreadConstraints=[spread()]), "topology spread",
+        lambda k: k.again(topologySpreadConstraints=[{**spread(), "whenUnsatisfiable": "ScheduleAnyway"}]),
         [held("one", 1, labels={"app": "waits"}), held("two", 1, "p-b", labels={"app": "two"})],
     ),
     Case(

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers on a real API server: whoever applies a workload that one scales is told that it is not spread."""
+"""HorizontalPodAutoscalers on a real API server: whoever applies a workload that is scaled and not spread gets a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds that may be missing on a real API server: read with the rights that the installation grants, and budgets used."""
+"""Kinds that the webhook can do without: read with the rights of the installation; PodDisruptionBudgets are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server says who it is: with `--client-ca` nobody else is heard."""
+"""With `--client-ca` only clients that show a certificate of that authority are served, as the API server does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU and memory filled in beside GPUs: what the API server stores, what its own plugins say to it, and who runs."""
+"""Requests of CPU and memory that are filled in: what the API server stores, what its plugins refuse, which pods run."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ async def test_a_quota_of_cpu_takes_pods_in_that_it_refuses_without_us_and_count
 async def test_admission_plugins_that_count_requests_may_refuse_a_filled_in_pod(
     rules: Json, words: str, api: Api, team: MakeTeam, namespace: str
 ) -> None:
-    """The price of filling in, as the injector says: without us these pods come in."""
+    """As the documentation of the injector says: without us these pods are admitted."""
     fed = await team()
     body = pod("one", labels=TRAINING)
     if rules["kind"] == "LimitRange":

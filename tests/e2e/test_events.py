@@ -1,4 +1,4 @@
-"""Events where people look, written by two replicas with the rights of the component `events`, and without them."""
+"""Events on workloads and pods, written by two replicas with the rights of the component `events`, and without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gpu-admission explain -f` says of a file is what then happens to it."""
+"""What `gpu-admission explain -f` says of a file is what happens when it is applied."""
 
 from __future__ import annotations
 

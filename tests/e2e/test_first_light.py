@@ -185,7 +185,7 @@ async def test_two_deployments_of_four_share_two_nodes_evenly(run: int, api: Api
 async def test_a_node_whose_driver_upgrade_failed_gets_none_and_nobody_waits(
     failed: str, run: int, api: Api, team: str, nodes: MakeNodes
 ) -> None:
-    """two-b has the image, for which the scheduler likes it: both cases differ in that."""
+    """Node two-b has the image, so the scheduler prefers it: the cases differ only in that."""
     both = cluster("two-node")
     (sick,) = [each for each in both if each["metadata"]["name"] == failed]
     sick["metadata"]["labels"]["nvidia.com/gpu-driver-upgrade-state"] = "upgrade-failed"

@@ -88,7 +88,7 @@ async def test_replicas_are_named_and_judged_by_what_they_are(api: Api, installe
 async def test_a_node_may_be_called_anything(
     api: Api, installed: Installed, sides: Sides, name: str, nodes: Any
 ) -> None:
-    """Where text was recognised, such a name was taken for something else: a wrong refusal, or a 500."""
+    """Nothing in the text of a review is taken for something that it only looks like."""
     await nodes([node(name, 8, "NVIDIA-A100-SXM4-80GB", cpu="512", memory="4096Gi")])
     for _ in range(5):
         made = pod("web-")

@@ -1,15 +1,12 @@
-"""What an operator does to certificates, configurations and the policy, while pods are created: nobody is blocked by it."""
+"""Certificates, configurations and the policy are changed or deleted while pods are created: no creation fails."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
-from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,111 +15,19 @@ import yaml
 
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
+from tests.e2e.scene import POLICY, ROUND, SECRET, SOONER, TRUSTED, NotTrusted, Scene
 from tests.installed import ACCOUNT, NAMESPACE, Installed, opt_in
 from tests.manifests.files import HOOKS, MANIFESTS
 from webhook.tls.issue import make_ca, make_leaf
 
 pytestmark = pytest.mark.controlplane
 
-SECRET = "gpu-admission-tls"
-POLICY = "gpu-admission-policy"
-STANDS, TRUSTED, ROUND = 1.0, 2.5, 0.3
-"""Seconds. A replica waits for ten seconds, an hour and five seconds otherwise."""
-SOONER = (
-    "from datetime import timedelta; from webhook.feeds import certificates; from webhook.tls import material, rotate; "
-    f"rotate.PROPAGATION = timedelta(seconds={STANDS}); certificates.ROUND_SECONDS = {ROUND}; "
-    "import os; os.environ['GPU_ADMISSION_DRAIN_SECONDS'] = '1'; "
-    f"rotate.OVERLAP = material.OVERLAP = timedelta(seconds={TRUSTED})"
-)
-CREATORS = 4
-
-
-class NotTrusted(Exception):
-    """A replica was called by somebody who trusts what API servers trust, and does not trust the replica."""
-
-
-@dataclass
-class Scene:
-    plane: ControlPlane
-    webhook: Installed
-    api: Api
-
-    async def bundles(self) -> set[str]:
-        """The caBundle of every webhook of both configurations."""
-        found = [await self.api.get(kind, "gpu-admission") for kind in HOOKS]
-        return {hook["clientConfig"].get("caBundle", "") for each in found for hook in each["webhooks"]}
-
-    async def authority(self) -> str:
-        """The bundle in the Secret."""
-        return str((await self.api.get("Secret", SECRET, NAMESPACE)).get("data", {}).get("ca.crt", ""))
-
-    async def rested(self) -> bool:
-        """Nothing is trusted but the CA of the Secret, and every replica serves a leaf of it."""
-        current = await self.authority()
-        assert b64decode(current).count(b"BEGIN") == 1, "the older one is trusted still"
-        assert await self.bundles() == {current}
-        await self.handshakes(current)
-        return True
-
-    async def write(self, **data: bytes) -> None:
-        text = {key.replace("_", "."): b64encode(value).decode() for key, value in data.items()}
-        await self.api.patch("Secret", SECRET, {"data": text}, NAMESPACE)
-
-    async def handshakes(self, bundle: str) -> None:
-        """Each replica is called by somebody who trusts `bundle`."""
-        trust = ssl.create_default_context(cadata=b64decode(bundle).decode())
-        for port in self.webhook.ports:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
-            except ssl.SSLError as error:
-                trusted = b64decode(bundle).count(b"BEGIN")
-                raise NotTrusted(f"replica {port} is not trusted by who knows {trusted} authorities: {error}") from None
-            except OSError:
-                raise AssertionError(f"replica {port} does not serve yet") from None
-            writer.close()
-            await writer.wait_closed()
-
-    @asynccontextmanager
-    async def creating(self) -> AsyncIterator[Creations]:
-        """Pods are created all the while, one after another by each of some creators."""
-        count = Creations()
-        ended = False
-
-        async def create(number: int) -> None:
-            while not ended:
-                count.tried += 1
-                try:
-                    await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
-                except ApiError as error:
-                    count.failed.append((time.monotonic(), error.message))
-                await asyncio.sleep(0.01)
-
-        creators = [asyncio.create_task(create(number)) for number in range(CREATORS)]
-        try:
-            await asyncio.sleep(0.2)
-            yield count
-            await asyncio.sleep(0.2)
-        finally:
-            ended = True
-            await asyncio.gather(*creators)
-
-
-@dataclass
-class Creations:
-    tried: int = 0
-    failed: list[tuple[float, str]] = field(default_factory=list)
-
-    def none_failed(self) -> None:
-        assert not self.failed, f"{len(self.failed)} of {self.tried} failed: {self.failed[0][1]}"
-        assert self.tried > 10 * CREATORS
-
 
 @pytest.fixture(scope="module")
 def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
-    """A control plane of its own: here others' webhooks would be in the way."""
+    """A control plane of its own, without other webhooks."""
     with ControlPlane(programs) as plane, Installed(plane, replicas=2, before=SOONER) as webhook:
         asyncio.run(_prepare(plane))
         yield plane, webhook
@@ -176,7 +81,7 @@ async def another_one(scene: Scene) -> None:
 
 
 async def emptied_while_a_replica_starts_anew(scene: Scene) -> None:
-    """The one that starts knows nothing of the certificate that the other one serves."""
+    """The replica that starts does not know the certificate that the other one serves."""
     await asyncio.to_thread(scene.webhook.members[1].stop, patience=20)  # in order: a crash may fail what is under way
     await kubectl(scene, "-n", NAMESPACE, "delete", "secret", SECRET)
     scene.webhook.members[1].start()
@@ -331,7 +236,7 @@ def _writes(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 async def broken(scene: Scene) -> None:
-    """As a release would leave it that takes a key no more: no hook looks at it again."""
+    """With a key that a newer release no longer takes: no hook judges what is stored already."""
     hook = (await scene.api.get(HOOKS[1], "gpu-admission"))["webhooks"]
     number = [each["name"] for each in hook].index("policy.gpu-admission.io")
     away = {"op": "replace", "path": f"/webhooks/{number}/matchConditions/0/expression", "value": "false"}

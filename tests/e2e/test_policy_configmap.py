@@ -1,4 +1,4 @@
-"""The policy on its way into force: at `kubectl apply`, past the guard, gone, and back again."""
+"""Which policy is in force when one is applied, refused, written while no hook is asked, deleted, and put back."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def guarded(control_plane: ControlPlane, installed: Installed) -> Iterator[Guard
 
 @pytest.fixture
 def unguarded(control_plane: ControlPlane, guarded: Guarded) -> Iterator[Guarded]:
-    """For the time of a test the API server does not ask about policies."""
+    """During a test the API server does not ask about policies."""
     kind, name = "validatingwebhookconfiguration", "gpu-admission"
     found = json.loads(control_plane.kubectl("get", kind, name, "-o", "json").stdout)
     (number,) = [i for i, hook in enumerate(found["webhooks"]) if hook["name"] == "policy.gpu-admission.io"]

@@ -164,7 +164,7 @@ async def test_required_does_not_pin_pods_to_a_node_whose_port_is_taken(
 async def test_a_pinned_pod_waits_while_its_node_is_taken_which_is_counted(
     installed: Installed, api: Api, team: MakeTeam, nodes: MakeNodes
 ) -> None:
-    """By what nobody sees at admission: a pod that is there already keeps others away."""
+    """Admission does not see that a pod which is there already keeps others away."""
     await nodes(FOUR[:2])
     name = await team("pinned")
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "late"}}}

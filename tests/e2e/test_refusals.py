@@ -42,7 +42,7 @@ FED = {"cpu": "8", "memory": "32Gi"}
 
 
 def trainer(gpus: str = "1", *, name: str = "trainer", **spec: Any) -> Json:
-    """A good pod of class training. `container` among `spec`: fields of its container."""
+    """A good pod of class training. `container` in `spec`: fields of its container."""
     main = {"name": "main", "image": "registry.example/app:1", "resources": {"limits": {GPU: gpus}, "requests": FED}}
     main |= spec.pop("container", {})
     labels = {"workload-type": "training"}

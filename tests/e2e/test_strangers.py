@@ -1,6 +1,6 @@
-"""While a stranger does what it likes to the port, pods are created through the real API server, and none fails.
+"""While a stranger attacks the port, pods are created through the real API server, and no creation fails.
 
-How much longer they take is `bench.strangers`' to say.
+How much longer they take is measured by `bench.strangers`.
 """
 
 from __future__ import annotations

@@ -4,96 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import uuid
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.controlplane import clusters
-from tests.controlplane.api import Api, ApiError, wait_until
-from tests.controlplane.fixtures import remove_namespace
-from tests.controlplane.objects import deployment, pod, pod_spec
+from tests.controlplane.objects import deployment, pod_spec
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.conftest import NODES
-from tests.installed import PROFILE_LABEL, ROOT, Installed, settle
+from tests.e2e.terminal import MODES, PROFILES, SHIPPED, Json, Terminal, make, remove
+from tests.installed import PROFILE_LABEL, Installed, settle
 
 pytestmark = pytest.mark.controlplane
-
-Json = dict[str, Any]
-SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
-MODES = ("off", "warn", "fix", "deny")
-PROFILES = "".join(f'  mode-{mode}: {{templates: {{mode: "{mode}"}}}}\n' for mode in MODES)
-
-
-class Said(NamedTuple):
-    """What kubectl printed."""
-
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """Of stderr, without the hash of the policy."""
-        return re.sub(r"\(policy [0-9a-f]{12}\)", "(policy)", self.err).splitlines()
-
-
-class Terminal:
-    """kubectl in one namespace for each mode."""
-
-    def __init__(self, plane: ControlPlane, tag: str) -> None:
-        self.plane = plane
-        self.namespaces = {mode: f"templates-{mode}-{tag}" for mode in MODES}
-
-    def run(self, mode: str, *arguments: str, input: str | None = None) -> Said:
-        answer = self.plane.kubectl("-n", self.namespaces[mode], *arguments, input=input, check=False)
-        return Said(answer.stdout.strip(), answer.stderr.strip())
-
-    def apply(self, mode: str, obj: Json, *flags: str) -> Said:
-        return self.run(mode, "apply", *flags, "-f", "-", input=yaml.safe_dump(obj))
-
-    def stored(self, mode: str, name: str) -> Json:
-        """The one container of a Deployment's template."""
-        found = json.loads(self.run(mode, "get", "deployment", name, "-o", "json").out)
-        (main,) = found["spec"]["template"]["spec"]["containers"]
-        return dict(main)
-
-
-@pytest.fixture(scope="module")
-def terminal(control_plane: ControlPlane, installed: Installed) -> Iterator[Terminal]:
-    """A namespace for each mode of templates, under one policy with a profile for each; two nodes of eight A100."""
-    made = Terminal(control_plane, uuid.uuid4().hex[:6])
-    installed.set_policy(SHIPPED + PROFILES)
-    asyncio.run(_make(made))
-    yield made
-    asyncio.run(_remove(made))
-    installed.set_policy(SHIPPED)
-
-
-async def _make(terminal: Terminal) -> None:
-    async with Api.of(terminal.plane.kubeconfig) as api:
-        await clusters.apply(api, NODES)
-        for mode, name in terminal.namespaces.items():
-            await api.namespace(name, {PROFILE_LABEL: f"mode-{mode}"})
-
-            async def decided(name: str = name, mode: str = mode) -> bool:
-                try:
-                    answer = await api.create(pod("probe"), name, dryRun="All")
-                except ApiError:
-                    return False  # the nodes are not known yet
-                record = answer["metadata"].get("annotations", {}).get("gpu-admission.io/decision", "{}")
-                return bool(json.loads(record).get("profile") == f"mode-{mode}")
-
-            await wait_until(decided, 30, f"profile mode-{mode} in {name}")
-
-
-async def _remove(terminal: Terminal) -> None:
-    async with Api.of(terminal.plane.kubeconfig) as api:
-        for name in terminal.namespaces.values():
-            await remove_namespace(api, name)
-        await clusters.remove(api, [each["metadata"]["name"] for each in NODES])
 
 
 GPU = "nvidia.com/gpu"
@@ -111,6 +34,17 @@ GOOD, HALF, NO_LIMIT = container({GPU: "1"}), container({GPU: "0.5"}), container
 THIEF = {"hostPID": True, **container({GPU: "1"}, securityContext={"privileged": True})}
 PATH = "spec.template.spec.containers[0]"
 DENIED = 'Error from server (Forbidden): error when creating "STDIN": admission webhook "'
+
+
+@pytest.fixture(scope="module")
+def terminal(control_plane: ControlPlane, installed: Installed) -> Iterator[Terminal]:
+    """A namespace for each mode of templates, under one policy with a profile for each; two nodes of eight A100."""
+    made = Terminal(control_plane, uuid.uuid4().hex[:6])
+    installed.set_policy(SHIPPED + PROFILES)
+    asyncio.run(make(made))
+    yield made
+    asyncio.run(remove(made))
+    installed.set_policy(SHIPPED)
 
 
 # --- What must not change ---------------------------------------------------------------------------------------------

@@ -172,7 +172,6 @@ WARNED: dict[str, tuple[str, Json]] = {
     ),
     "zero GPUs and void": ("gpuZero", pod("p", container=limits(nvidia_com__gpu=0) | env(VISIBLE, "void"))),
     "a hidden GPU": ("deviceEnv", pod("p", container=env(VISIBLE, "none"))),
-    "an unchecked driver": ("deviceEnv", pod("p", container=env("NVIDIA_DISABLE_REQUIRE", "1"))),
     "RDMA beside a GPU": ("deviceEnv", pod("p", container=env("NVIDIA_MOFED", "enabled"))),
     "GKE's annotation beside a GPU": ("deviceAnnotations", pod("p", annotations={"devices.gke.io/container.a": "x"})),
     "variables of unknown names": (

@@ -32,6 +32,8 @@ class FakeApi:
         self.tokens: list[str | None] = []
         self.refuse: dict[tuple[str, str], tuple[int, str]] = {}
         """Status and message for a verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path, until it is taken away."""
+        self.texts: dict[str, str] = {}
+        """What is no object, by path: metrics, a version. Refused as `get`."""
         self.silent = False
         """Watches are accepted, and then nothing ever comes."""
         self.watch_ends_at_once = False
@@ -95,8 +97,12 @@ class FakeApi:
         verb = "watch" if "watch" in query else self._verb(request)
         self.requests.append((verb, path, query))
         self.tokens.append(request.headers.get("Authorization"))
+        if path in self.texts:
+            verb = "get"
         if (verb, path) in self.refuse:
             return status(*self.refuse[verb, path])
+        if path in self.texts:
+            return web.Response(text=self.texts[path])
         if verb == "list":
             return self._list(path, query)
         if verb == "watch":

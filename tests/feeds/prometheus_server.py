@@ -75,13 +75,13 @@ def _run(folder: Path, *command: str) -> None:
 class Prometheus:
     """A running server that scrapes one target five times a second. A context: it ends with it, and so does its folder."""
 
-    def __init__(self, target: str, **labels: str) -> None:
+    def __init__(self, target: str, address: str = "127.0.0.1", **labels: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="prometheus-"))
         self._guard = Guard(self._folder)
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+            probe.bind((address, 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://{address}:{self.port}"
         config = self._folder / "prometheus.yml"
         config.write_text(_CONFIG.format(target=target, labels=labels))
         self.program = Program(
@@ -90,7 +90,7 @@ class Prometheus:
                 find(),
                 f"--config.file={config}",
                 f"--storage.tsdb.path={self._folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
+                f"--web.listen-address={address}:{self.port}",
                 "--log.level=warn",
             ],
             self._folder,

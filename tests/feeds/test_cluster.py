@@ -85,7 +85,7 @@ def optional_facts(state: ClusterState) -> Facts:
         seen.autoscaler_of("t", "Deployment", "web"),
         state.jobs.pods("u"),
         seen.runtime_handler("fast"),
-        state.claims.get("t/c"),
+        state.claims["t/c"].volume if "t/c" in state.claims else None,
         "v" in state.volumes,
     )
 

@@ -1,7 +1,4 @@
-"""Parsing the answers of GPU metrics sources. First what must be ignored.
-
-Covers feeds.exporters.
-"""
+"""Parsing the answers of GPU metrics sources. First what must be ignored."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.gpu_metrics import Dcgm, GpuMetricsSettings
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds import dcgm
-from webhook.feeds.exporters import Exporter, Exporters
 from webhook.feeds.gpu_source import READINGS, SourceFailed, node_of, put
 from webhook.feeds.prometheus import series, vector
 
@@ -232,74 +228,3 @@ def test_a_wrong_answer_is_refused_as_a_whole(body: bytes, says: str) -> None:
         with pytest.raises(SourceFailed) as error:
             in_parts(body, size)
         assert says in str(error.value)
-
-
-# --- Exporters --------------------------------------------------------------------------------------------------------
-
-
-def pod(
-    name: str = "nvidia-dcgm-exporter-cwbcm",
-    namespace: str = "gpu-operator",
-    phase: str = "Running",
-    address: str = "10.0.0.7",
-    labels: dict[str, str] | None = None,
-    **metadata: Any,
-) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-of-{name}",
-            "labels": {"app": "nvidia-dcgm-exporter"} if labels is None else labels,
-            **metadata,
-        },
-        "spec": {"nodeName": "gpu-a-1"},
-        "status": {"phase": phase, "podIP": address},
-    }
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        pytest.param(pod(labels={}), id="a pod without the label"),
-        pytest.param(pod(namespace="team-a"), id="a tenant's pod with the label of an exporter"),
-        pytest.param(pod(phase="Pending"), id="one that does not run yet"),
-        pytest.param(pod(deletionTimestamp="2026-01-01T00:00:00Z"), id="one that is being deleted"),
-        pytest.param(pod(address=""), id="one without an address"),
-        pytest.param(pod(address="example.com/x?"), id="an address that is none"),
-        pytest.param(pod(address="169.254.169.254"), id="the address of a cloud's metadata service"),
-        pytest.param({}, id="an empty object"),
-    ],
-)
-def test_a_pod_that_is_no_running_exporter_is_not_scraped(found: dict[str, Any]) -> None:
-    exporters = Exporters(SETTINGS.dcgm)
-    exporters.seen(found)
-    assert list(exporters) == []
-
-
-def test_exporters_come_and_go_with_their_pods() -> None:
-    exporters = Exporters(SETTINGS.dcgm)
-    assert not exporters.listed.is_set()
-    exporters.list_begins()
-    for listed in (pod("a"), pod("b", address="fd00::7"), pod("c", labels={})):
-        exporters.in_list(listed)
-    exporters.list_ends()
-    assert exporters.listed.is_set()
-    assert sorted(each.name for each in exporters) == ["a", "b"]
-    assert exporters.nodes() == {"a": "gpu-a-1", "b": "gpu-a-1", "10.0.0.7": "gpu-a-1", "fd00::7": "gpu-a-1"}
-    exporters.gone(pod("a"))
-    exporters.seen(pod("b", phase="Failed"))
-    exporters.heard()
-    assert list(exporters) == []
-    exporters.seen(pod("c"))
-    exporters.seen(pod("d"))
-    exporters.list_begins()
-    exporters.in_list(pod("c"))
-    assert len(exporters) == 2, "while the list comes in, nothing is gone"
-    exporters.list_ends()
-    assert list(exporters) == [Exporter("gpu-a-1", "c", "10.0.0.7")]
-
-
-def test_only_the_pods_with_the_labels_of_exporters_are_watched() -> None:
-    exporters = Exporters(Dcgm(namespace="m", selector={"b": "2", "a": "1"}))
-    assert (exporters.path, exporters.labels) == ("/api/v1/namespaces/m/pods", "a=1,b=2")

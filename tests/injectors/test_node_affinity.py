@@ -1,3 +1,5 @@
+"""Affinity to the ranked nodes, preferred and required."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +10,9 @@ from tests.builders import Case, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
-from webhook.injectors.node_affinity import NodeAffinity, named_node
+from webhook.framework.node_terms import is_node, naming
+from webhook.injectors.node_affinity import NodeAffinity
+from webhook.kube.pod import PREFERRED, REQUIRED
 
 OWN = (
     r"/spec/affinity|/spec/affinity/nodeAffinity"
@@ -16,17 +20,7 @@ OWN = (
     r"|/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
     r"(/nodeSelectorTerms/\d+/matchFields(/-)?)?"
 )
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PINNED = NodeAffinity(mode="required")
-
-
-def is_node(name: str) -> dict[str, Any]:
-    return {"key": "metadata.name", "operator": "In", "values": [name]}
-
-
-def prefers(name: str, weight: int) -> dict[str, Any]:
-    return {"weight": weight, "preference": {"matchFields": [is_node(name)]}}
 
 
 IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
@@ -69,7 +63,7 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
     [
         pytest.param(
             NodeAffinity(),
-            {"nodeAffinity": {PREFERRED: [prefers("a2", 60), USERS, prefers("a1", 100)]}},
+            {"nodeAffinity": {PREFERRED: [naming("a2", 60), USERS, naming("a1", 100)]}},
             id="all nodes are preferred already",
         ),
         pytest.param(
@@ -184,22 +178,22 @@ def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("affinity", "want"),
     [
-        pytest.param(..., {"nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}}, id="no affinity"),
-        pytest.param(None, {"nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}}, id="null"),
-        pytest.param({}, {"nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}}, id="an empty one"),
+        pytest.param(..., {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="no affinity"),
+        pytest.param(None, {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="null"),
+        pytest.param({}, {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="an empty one"),
         pytest.param(
             {"podAffinity": {"x": 1}, "nodeAffinity": None},
-            {"podAffinity": {"x": 1}, "nodeAffinity": {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}},
+            {"podAffinity": {"x": 1}, "nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}},
             id="another kind of affinity stays",
         ),
         pytest.param(
             {"nodeAffinity": {PREFERRED: [USERS], "somethingNew": True}},
-            {"nodeAffinity": {PREFERRED: [USERS, prefers("a1", 100), prefers("a2", 60)], "somethingNew": True}},
+            {"nodeAffinity": {PREFERRED: [USERS, naming("a1", 100), naming("a2", 60)], "somethingNew": True}},
             id="the user's preferences come first",
         ),
         pytest.param(
-            {"nodeAffinity": {PREFERRED: [prefers("a1", 3)]}},
-            {"nodeAffinity": {PREFERRED: [prefers("a1", 3), prefers("a1", 100), prefers("a2", 60)]}},
+            {"nodeAffinity": {PREFERRED: [naming("a1", 3)]}},
+            {"nodeAffinity": {PREFERRED: [naming("a1", 3), naming("a1", 100), naming("a2", 60)]}},
             id="a node that the user prefers a little has our weight too: it would come after the others",
         ),
         pytest.param(
@@ -207,7 +201,7 @@ def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
             {
                 "nodeAffinity": {
                     REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]},
-                    PREFERRED: [prefers("a1", 100), prefers("a2", 60)],
+                    PREFERRED: [naming("a1", 100), naming("a2", 60)],
                 }
             },
             id="what is required stays",
@@ -260,14 +254,14 @@ def test_required(affinity: Any, terms: list[Any]) -> None:
 @pytest.mark.parametrize(("spec", "why"), UNSEEN)
 def test_a_pod_that_is_judged_by_what_we_do_not_see_is_not_pinned(spec: dict[str, Any], why: str) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [prefers("a1", 100), prefers("a2", 60)]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [naming("a1", 100), naming("a2", 60)]}
     assert outcome == Outcome("notPinned", [why, 2])
 
 
 def test_what_the_policy_prefers_comes_after_the_ranked_nodes() -> None:
     found = ranked("a1", "a2")._replace(preferred=(POOL,), warning="no such node")
     after, outcome = applied(NodeAffinity(), case(pod(), placement=found), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [prefers("a1", 100), prefers("a2", 60), OF_POOL]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [naming("a1", 100), naming("a2", 60), OF_POOL]}
     assert outcome == Outcome("preferred", 3, "no such node")
 
 
@@ -282,33 +276,5 @@ def test_a_pinned_pod_has_no_use_for_preferences() -> None:
 def test_what_is_preferred_is_said_where_no_node_was_chosen(injector: NodeAffinity) -> None:
     found = Placement((), "pack", "cluster state is stale", preferred=(POOL, BY_NAME))
     after, outcome = applied(injector, case(pod(), placement=found), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, prefers("a7", 20)]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, naming("a7", 20)]}
     assert outcome == Outcome("preferredPools", ["cluster state is stale", 2])
-
-
-@pytest.mark.parametrize(
-    "term",
-    [
-        pytest.param(None, id="null"),
-        pytest.param({}, id="an empty term"),
-        pytest.param({"matchFields": []}, id="no field"),
-        pytest.param({"matchFields": [is_node("a"), is_node("b")]}, id="two fields"),
-        pytest.param({"matchFields": [is_node("a")], "matchExpressions": [IN_ZONE]}, id="something else besides"),
-        pytest.param({"matchFields": [is_node("a") | {"operator": "NotIn"}]}, id="all nodes but one"),
-        pytest.param({"matchFields": [is_node("a") | {"values": ["a", "b"]}]}, id="two names"),
-        pytest.param({"matchFields": [is_node("a") | {"values": None}]}, id="no name"),
-        pytest.param({"matchExpressions": [is_node("a")]}, id="a label of that name"),
-        pytest.param({"matchFields": [is_node("a") | {"key": "metadata.uid"}]}, id="another field"),
-    ],
-)
-def test_this_term_does_not_name_one_node(term: Any) -> None:
-    assert named_node(term) is None
-
-
-@pytest.mark.parametrize(
-    "term",
-    [{"matchFields": [is_node("a")]}, {"matchFields": [is_node("a")], "matchExpressions": []}],
-    ids=["just it", "with an empty list"],
-)
-def test_this_term_names_one_node(term: Any) -> None:
-    assert named_node(term) == "a"

@@ -1,3 +1,8 @@
+"""Topology spread, in agreement with the chosen node.
+
+Covers framework.spread_constraints.
+"""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +13,8 @@ from tests.builders import GPU, UNKNOWN, Case, ClusterFacts, case, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Outcome
-from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, Constraint, TopologySpread, stable_labels
+from webhook.framework.spread_constraints import Constraint
+from webhook.injectors.topology_spread import HOST, NEUTRAL, ZONE, TopologySpread
 
 OWN = (
     r"/spec/topologySpreadConstraints(/-)?|/spec/affinity|/spec/affinity/podAntiAffinity"
@@ -186,24 +192,6 @@ def test_a_soft_anti_affinity_instead(affinity: dict[str, Any] | None) -> None:
     }
     assert "topologySpreadConstraints" not in after["spec"]
     assert outcome == Outcome("antiAffinity")
-
-
-def test_the_selector_is_what_all_pods_of_the_owner_have() -> None:
-    labels = {
-        "app": "train",
-        "batch.kubernetes.io/job-name": "train",
-        "job-name": "train",
-        "controller-uid": "u",
-        "batch.kubernetes.io/controller-uid": "u",
-        "batch.kubernetes.io/job-completion-index": "3",
-        "apps.kubernetes.io/pod-index": "3",
-    }
-    assert stable_labels(pod(labels=labels)) == {"app": "train", "batch.kubernetes.io/job-name": "train"}
-
-
-def test_a_pod_with_very_many_labels_gets_a_short_selector() -> None:
-    many = {f"l{i:03}": "v" for i in range(1000)}
-    assert stable_labels(pod(labels=many)) == {f"l{i:03}": "v" for i in range(16)}
 
 
 @pytest.mark.parametrize(

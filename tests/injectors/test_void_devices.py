@@ -1,3 +1,5 @@
+"""Containers without a GPU get none by their image either."""
+
 from __future__ import annotations
 
 from typing import Any

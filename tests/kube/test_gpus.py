@@ -1,3 +1,5 @@
+"""Which resources are GPUs, and of which kind."""
+
 from __future__ import annotations
 
 import pytest

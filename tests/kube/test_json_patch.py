@@ -8,8 +8,6 @@ from typing import Any
 import jsonpatch
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, Path, apply, pointer
 
@@ -236,68 +234,3 @@ def test_a_patch_that_the_api_server_would_refuse_does_not_apply(
         apply([operation], before)
     with pytest.raises((jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError)):
         jsonpatch.apply_patch(before, [operation])
-
-
-KEYS = st.sampled_from(["a", "b", "a/b", "~", "~1", "", "metadata", "-", "0"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=4),
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3),
-    max_leaves=12,
-)
-OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
-
-
-def _editable(obj: Any, path: Path) -> bool:
-    """Whether `path` leads through maps, lists and what is not there: what units do to an object of the right shape."""
-    for part in path[:-1]:
-        if obj is None:
-            return not any(isinstance(p, int) for p in path)
-        if isinstance(obj, dict) and isinstance(part, str):
-            obj = obj.get(part)
-        elif isinstance(obj, list) and isinstance(part, int) and part < len(obj):
-            obj = obj[part]
-            if not isinstance(obj, (dict, list)):
-                return False
-        else:
-            return False
-    last = path[-1]
-    if isinstance(obj, list):
-        return isinstance(last, int) and last < len(obj)
-    return (obj is None or isinstance(obj, dict)) and isinstance(last, str)
-
-
-PATHS = st.lists(st.one_of(KEYS, KEYS, st.integers(0, 2)), min_size=1, max_size=4).map(tuple)
-EDITS = st.lists(
-    st.tuples(st.sampled_from(["set", "extend", "remove"]), PATHS, st.lists(JSON, min_size=1, max_size=2)), max_size=6
-)
-
-
-@given(OBJECTS, EDITS)
-def test_the_library_and_the_gate_make_of_the_original_what_was_edited(obj: dict[str, Any], edits: Any) -> None:
-    edit = Edit(copy.deepcopy(obj))
-    for kind, path, values in edits:
-        if not _editable(edit.object, path):
-            continue
-        if kind == "set":
-            edit.set(path, copy.deepcopy(values[0]))
-        elif kind == "extend":
-            if edit.get(path) is None or isinstance(edit.get(path), list):
-                edit.extend(path, copy.deepcopy(values))
-        else:
-            edit.remove(path)
-    patch = edit.patch()
-    assert {o["op"] for o in orjson.loads(patch)} <= {"add", "replace", "remove"}
-    kept = copy.deepcopy(obj)
-    assert apply(orjson.loads(patch), obj) == edit.object
-    assert obj == kept, "nothing is changed in place"
-    assert jsonpatch.apply_patch(obj, orjson.loads(patch)) == edit.object
-
-
-@given(OBJECTS, OBJECTS)
-def test_the_gate_applies_what_the_library_diffs(before: dict[str, Any], after: dict[str, Any]) -> None:
-    diff = [o for o in jsonpatch.make_patch(before, after).patch if o["op"] in ("add", "replace", "remove")]
-    try:
-        want = jsonpatch.apply_patch(before, diff)
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
-        return  # moves were left out
-    assert apply(diff, before) == want

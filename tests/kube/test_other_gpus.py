@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admission.test_pods import request
+from tests.admission.reviews import request
 from tests.builders import GPU, container, pod
 from tests.cluster.objects import node, state
 from webhook.admission.decision import Decision

@@ -1,3 +1,5 @@
+"""Whether a pod has the form that its readers trust."""
+
 from __future__ import annotations
 
 import copy

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import QuantityError
-from webhook.kube.quantity import milli, parse_quantity, thousandths, whole
+from webhook.kube.quantity import milli, parse_quantity, thousandths, whole, written
 
 REFUSED = [
     *("", " ", "Ki", "m", "e3", ".Ki", "+m"),
@@ -158,3 +158,17 @@ def test_any_text_is_a_number_or_a_quantity_error(text: str) -> None:
 @given(st.text(alphabet="0123456789.+-eEnumkKMGTPi", max_size=12))
 def test_any_text_of_the_right_letters_is_a_number_or_a_quantity_error(text: str) -> None:
     test_any_text_is_a_number_or_a_quantity_error.hypothesis.inner_test(text)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 8000, "8"),
+        ("cpu", 1500, "1500m"),
+        ("memory", 3 << 30, "3Gi"),
+        ("memory", 1536 << 20, "1536Mi"),
+        ("memory", (1 << 20) + 1, "1048577"),
+    ],
+)
+def test_an_amount_is_written_as_the_api_server_does(resource: str, amount: int, text: str) -> None:
+    assert written(resource, amount) == text

@@ -1,3 +1,5 @@
+"""From the bytes of a review to a request, or the reason why it is none."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -136,9 +136,9 @@ def test_pods_that_must_not_share_a_host_do_not(spec: dict[str, Any]) -> None:
     assert sorted(several(of, 3, spec)) == ["a", "b", "c"]
 
 
-def test_a_hard_spread_is_kept_and_else_nodes_are_filled() -> None:
+def test_a_hard_spread_is_kept_and_else_used_nodes_come_first_with_room_left_on_each() -> None:
     of = state([node("a"), node("b")], [pod("x", 2, on="a")])
-    assert several(of, 4, spread(skew=2)) == ["a", "a", "b", "a"]
+    assert several(of, 4, spread(skew=2)) == ["a", "a", "b", "b"]
 
 
 def test_a_spread_by_preference_is_followed() -> None:

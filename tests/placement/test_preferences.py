@@ -2,94 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.builders import GPUS, case
-from tests.cluster.objects import node, placer, pod, state
-from tests.placement.oracle import matches
-from webhook.cluster.state import ClusterState
+from tests.cluster.objects import node, pod, state
+from tests.placement.pools import (
+    A100,
+    A100_SHARED,
+    A_SPOT,
+    DISK,
+    H100,
+    L4,
+    LARGE,
+    MODEL,
+    ON_DEMAND,
+    PLAIN,
+    POOLS,
+    SPOT,
+    TRAINING_ON_SPOT,
+    Object,
+    affine,
+    expressions,
+    label,
+    names,
+    placed,
+    policy,
+    prefers,
+    wishing,
+)
 from webhook.framework.cluster_view import Expression, Placement, Preferred
-from webhook.injectors.node_affinity import PREFERRED, NodeAffinity
-from webhook.kube.json_patch import Edit
-from webhook.placement.preferences import MODELS, NODES
 from webhook.placement.settings import PlacementSettings
-
-MODEL = "nvidia.com/gpu.product"
-H100, A100, A100_SHARED, L4 = (
-    "NVIDIA-H100-80GB-HBM3",
-    "NVIDIA-A100-SXM4-80GB",
-    "NVIDIA-A100-SXM4-80GB-SHARED",
-    "NVIDIA-L4",
-)
-POOLS = [
-    node("a1", labels={MODEL: A100, "pool": "spot", "memory": "81920"}),
-    node("a2", labels={MODEL: A100, "pool": "on-demand", "memory": "81920"}),
-    node("h1", labels={MODEL: H100, "pool": "spot", "memory": "81559"}),
-    node("l1", labels={MODEL: L4, "memory": "23034"}),
-    node("s1", labels={MODEL: A100_SHARED, "pool": "on-demand", "memory": "81920"}),
-    node("z-cpu", None, labels={"disk": "ssd"}),
-]
-Object = dict[str, Any]
-
-
-def policy(*preferences: Object) -> PlacementSettings:
-    return PlacementSettings.model_validate({"preferences": preferences})
-
-
-def prefers(weight: int, *nodes: Object, classes: tuple[str, ...] = ()) -> Object:
-    return {"weight": weight, "nodes": nodes, "classes": classes}
-
-
-def label(key: str, *values: str, operator: str = "In") -> Object:
-    return {"key": key, "operator": operator, "values": values}
-
-
-SPOT, ON_DEMAND, DISK = label("pool", "spot"), label("pool", "on-demand"), label("disk", "ssd")
-LARGE = label("memory", "40000", operator="Gt")
-TRAINING_ON_SPOT = policy(
-    prefers(60, SPOT, classes=("training", "batch")), prefers(60, ON_DEMAND, classes=("inference",))
-)
-
-
-def placed(
-    made: Object, by: PlacementSettings = TRAINING_ON_SPOT, of: ClusterState | None = None, **how: Any
-) -> Placement:
-    of = state(POOLS) if of is None else of
-    view = of.view(how.pop("now", 0.0))
-    return placer(of).place(made, view, by, how.pop("strategy", "pack"), GPUS, how.pop("workload", "training"))
-
-
-def names(placement: Placement) -> list[str]:
-    return [ranked.node for ranked in placement.nodes]
-
-
-def wishing(**annotations: str) -> Object:
-    made = pod("p")
-    made["metadata"]["annotations"] = {f"gpu-admission.io/{k.replace('_', '-')}": v for k, v in annotations.items()}
-    return made
-
-
-def affine(*, required: list[Object] | None = None, preferred: list[tuple[int, Object]] | None = None) -> Object:
-    found: Object = {}
-    if required:
-        found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": required}
-    if preferred:
-        terms = [{"weight": weight, "preference": term} for weight, term in preferred]
-        found["preferredDuringSchedulingIgnoredDuringExecution"] = terms
-    return {"nodeAffinity": found}
-
-
-def expressions(*stated: Object) -> Object:
-    return {"matchExpressions": [{**e, "values": list(e["values"])} for e in stated]}
-
-
-PLAIN = names(placed(pod("p"), PlacementSettings()))
-A_SPOT = Preferred(6, (Expression("pool", "In", ("spot",)),))
-
 
 # --- what must not change ---------------------------------------------------------------------------------------------
 
@@ -340,71 +281,3 @@ def test_preferences_are_weighed_by_the_nodes_of_now() -> None:
         found = names(placed(pod("p", affinity=affine(preferred=[(1, expressions(label("size", str(i))))])), of=of))
         assert found[:2] == [f"x{i:02}", "a1"]
         assert names(placed(pod("p"), of=of))[:3] == ["a1", "h1", "x00"]
-
-
-# --- properties -------------------------------------------------------------------------------------------------------
-
-_LABELS = st.fixed_dictionaries(
-    {},
-    optional={
-        "pool": st.sampled_from(["spot", "on-demand"]),
-        "memory": st.sampled_from(["23034", "81559"]),
-        "disk": st.sampled_from(["ssd", "none"]),
-        MODEL: st.sampled_from([H100, A100, L4]),
-    },
-)
-_REQUIREMENTS = st.sampled_from(
-    [
-        SPOT,
-        ON_DEMAND,
-        DISK,
-        LARGE,
-        label(MODEL, H100),
-        label("pool", operator="DoesNotExist"),
-        label("disk", operator="Exists"),
-    ]
-)
-_PREFERENCES = st.lists(
-    st.builds(prefers, st.integers(1, 100), _REQUIREMENTS)
-    | st.builds(prefers, st.integers(1, 100), _REQUIREMENTS, _REQUIREMENTS),
-    max_size=6,
-)
-_OWN = st.lists(
-    st.tuples(
-        st.sampled_from([1, 5, 21, 40, 100]),
-        st.builds(expressions, _REQUIREMENTS)
-        | st.builds(lambda name: {"matchFields": [label("metadata.name", name)]}, st.sampled_from(["n0", "n3"])),
-    ),
-    max_size=2,
-)
-_ANNOTATIONS = st.fixed_dictionaries(
-    {}, optional={NODES: st.sampled_from(["n1", "n2,n5,nope"]), MODELS: st.sampled_from(["h100", "L4,A100", "x"])}
-)
-
-
-@given(
-    st.lists(_LABELS, min_size=1, max_size=14), _PREFERENCES, _OWN, _ANNOTATIONS, st.sampled_from(["pack", "spread"])
-)
-@settings(max_examples=200, deadline=None)
-def test_the_affinity_and_the_ranking_agree(
-    labels: list[dict[str, str]], preferences: list[Object], own: list[Any], annotations: dict[str, str], strategy: str
-) -> None:
-    """By the sum that the scheduler makes of the preferred terms, each ranked node is ahead of all that come after it."""
-    nodes = [node(f"n{i}", labels=each) for i, each in enumerate(labels)]
-    made = pod("p", **({"affinity": affine(preferred=own)} if own else {}))
-    made["metadata"]["annotations"] = annotations
-    found = placed(made, policy(*preferences), state(nodes), strategy=strategy)
-    edit = Edit(made)
-    NodeAffinity().inject(edit, case(made, placement=found).context)
-    sums = {
-        each["metadata"]["name"]: sum(t["weight"] for t in edit.get(PREFERRED) if matches(each, t["preference"]))
-        for each in nodes
-    }
-    ranked = names(found)
-    order = [*ranked, *sorted(set(sums) - set(ranked), key=lambda name: -sums[name])]
-    for one, next_one in zip(ranked, order[1:], strict=False):
-        assert sums[one] > sums[next_one], (ranked, sums)
-    again = Edit(edit.object)
-    known = placed(made, policy(*preferences), state(nodes), strategy=strategy)._replace(nodes=(), weights=())
-    NodeAffinity().inject(again, case(made, placement=known).context)
-    assert not again, "what was said is not said again"

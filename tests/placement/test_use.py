@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, placer, pod, state
+from tests.placement.placed import names
 from webhook.cluster.state import ClusterState
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import MetricsStatus, Placement
@@ -24,10 +25,6 @@ BUSY = IDLE | {"idle": 0, "utilisation": 0.99, "busy": 8}
 def placed(of: ClusterState, made: dict[str, Any], strategy: str, status: MetricsStatus = FRESH) -> Placement:
     of.gpu_metrics = lambda _: status
     return placer(of).place(made, of.view(0), PlacementSettings(), strategy, GPUS)
-
-
-def names(placement: Placement) -> list[str]:
-    return [ranked.node for ranked in placement.nodes]
 
 
 def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:

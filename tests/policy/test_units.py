@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.test_pods import request
+from tests.admission.reviews import request
 from tests.builders import GPUS, TWO_NODES, ClusterFacts, case, container, pod
 from tests.cluster import objects
 from tests.cluster.objects import node, placer, state

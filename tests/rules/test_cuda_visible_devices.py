@@ -45,7 +45,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "a value from elsewhere, without a GPU": (
         case(pod(container(gpu=None, env={CUDA: {"configMapKeyRef": {}}}))),
         [
-            f'spec.containers[0].env[0]: saw {CUDA}=(a reference) in container "main" with 0 GPUs, {_WANTED} '
+            f'spec.containers[0].env[0]: saw {CUDA}=(from a configMapKeyRef) in container "main" with 0 GPUs, {_WANTED} '
             "Remove it, or ask for a GPU in the limits of the container."
         ],
     ),
@@ -55,7 +55,9 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     ),
     "a value from elsewhere": (
         case(pod(container(env={CUDA: {"configMapKeyRef": {}}}))),
-        [f'spec.containers[0].env[0]: saw {CUDA}=(a reference) in container "main" with 1 GPU, {_WANTED} Remove it.'],
+        [
+            f'spec.containers[0].env[0]: saw {CUDA}=(from a configMapKeyRef) in container "main" with 1 GPU, {_WANTED} Remove it.'
+        ],
     ),
 }
 

@@ -1,4 +1,7 @@
-"""Environment variables by which a container takes devices."""
+"""Environment variables by which a container takes devices.
+
+Covers framework.device_variables.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ ALLOWED: dict[str, Case] = {
     "none in a container without a GPU": case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "none"}))),
     "nothing in a container without a GPU": case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": ""}))),
     "another spelling, which no runtime reads": case(pod(container(env={"nvidia_visible_devices": "all"}))),
+    "the check of the driver switched off": case(pod(container(env={"NVIDIA_DISABLE_REQUIRE": "1"}))),
     "driver libraries, which are no devices": case(pod(container(env={"NVIDIA_DRIVER_CAPABILITIES": "all"}))),
     "a CUDA version beside a GPU": case(pod(container(env={"CUDA_VERSION": "12.4"}))),
     "a CUDA version beside void": case(
@@ -174,14 +178,6 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
         [
             'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="void" in container "main", which asks for a GPU, wanted '
             f"no such variable: it hides that GPU from the container. {_FIX}"
-        ],
-    ),
-    "the driver check switched off": (
-        case(pod(container(env={"NVIDIA_DISABLE_REQUIRE": "1"}))),
-        [
-            'spec.containers[0].env[0]: saw NVIDIA_DISABLE_REQUIRE="1" in container "main", wanted no such variable: it '
-            "switches off the check that the driver fits the image. "
-            "Remove it, and choose an image for the driver of the nodes."
         ],
     ),
 }

@@ -1,4 +1,7 @@
-"""Parallelism in arguments, and the GPUs that are asked for."""
+"""Parallelism in arguments, and the GPUs that are asked for.
+
+Covers framework.arguments.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,7 @@ ALLOWED: dict[str, Case] = {
         pod(container(gpu=4, command=["sh", "-c", "serve --tp 2 --port 1 & serve --tp 2 --port 2; wait"]))
     ),
     "accelerate, over two machines": running("--num_processes", "16", "--num_machines", "2"),
+    "accelerate, whose program takes a size of its own": running("--num_processes=8", "--dp", "4"),
     "accelerate, one process that starts the others": running("--num_processes=1"),
     "no GPU, as in a test": running("--nproc_per_node=2", gpu=None),
     "a part of a GPU": case(pod(container(gpu=None, limits={"nvidia.com/mig-1g.10gb": "1"}, args=[TP, "2"]))),
@@ -83,6 +87,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "with underscores": (running("--tensor_parallel_size=2", gpu=1), _message("--tensor_parallel_size=2", 2, 1)),
     "of SGLang": (running("--tp-size", "8", gpu=4), _message("--tp-size 8", 8, 4)),
     "tensor times pipeline": (running("--tp", "4", "--pp", "4"), _message("--tp 4 --pp 4", 16)),
+    "data parallelism that needs more than the GPUs": (running("--tp", "4", "--dp", "8"), _message("--tp 4 --dp 8", 32)),
     "in a shell": (
         case(pod(container(gpu=2, command=["/bin/bash", "-c"], args=["set -e\nexec python -m vllm --tp 4 \\\n --port 80"]))),
         _message("--tp 4", 4, 2),

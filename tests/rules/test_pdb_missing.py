@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import TWO_NODES, Case, case, container, pod
-from webhook.admission.record import LONGEST_WARNING
+from webhook.admission.record import MAX_WARNING_LENGTH
 from webhook.framework.cluster_view import Autoscaler
 from webhook.rules.pdb_missing import PdbMissing
 
@@ -106,4 +106,4 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
 
 def test_the_warning_says_what_to_do_in_one_line_that_is_not_cut() -> None:
     (finding,) = template(1000).findings(RULE)
-    assert len(f"pdbMissing: {finding.brief(0)}") <= LONGEST_WARNING
+    assert len(f"pdbMissing: {finding.brief(0)}") <= MAX_WARNING_LENGTH

@@ -1,21 +1,15 @@
 """The whole process: started as a user starts it, asked over HTTPS, ended by a signal.
 
-Covers server.process, server.settings.
+Covers server.process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import ssl
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,93 +20,12 @@ import pytest
 import trustme
 
 from tests.feeds.fake_api import FakeApi, fake_api
-from webhook.errors import BadInput, GpuAdmissionError
+from tests.server.started import CA, CLUSTER, NOW, REGISTRATION, serving, start
+from webhook.errors import GpuAdmissionError
 from webhook.feeds.cluster import KINDS
 from webhook.server.app import run
 from webhook.server.settings import ServeSettings
-from webhook.tls.issue import Pair, make_ca, make_leaf, service_names
-
-CLUSTER = str(files("webhook.defaults").joinpath("cluster.yaml"))
-NOW = datetime.now(UTC)
-CA = make_ca(NOW)
-ANYONE = ssl.create_default_context()
-ANYONE.check_hostname, ANYONE.verify_mode = False, ssl.CERT_NONE
-REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
-
-
-@dataclass
-class Server:
-    process: Process
-    port: int
-    ops: int
-    http: aiohttp.ClientSession
-
-    async def get(self, path: str) -> tuple[int, str]:
-        async with self.http.get(f"http://127.0.0.1:{self.ops}{path}") as answer:
-            return answer.status, await answer.text()
-
-    async def ask(self, hook: str, trust: ssl.SSLContext = ANYONE) -> tuple[dict[str, Any], str | None]:
-        """The response to a review of a GPU pod, and the answer's Connection header."""
-        pod = {
-            "metadata": {"name": "p", "namespace": "ml"},
-            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
-        }
-        request = {
-            "uid": "u-1",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "operation": "CREATE",
-            "namespace": "ml",
-            "object": pod,
-        }
-        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-        async with self.http.post(f"https://localhost:{self.port}/{hook}", json=review, ssl=trust) as answer:
-            assert answer.status == 200, await answer.text()
-            return (await answer.json())["response"], answer.headers.get("Connection")
-
-    async def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, bytes, list[Any]]:
-        """Exit status, what else it printed, and its log."""
-        if self.process.returncode is None:
-            self.process.send_signal(number)
-        out, log = await self.process.communicate()
-        assert self.process.returncode is not None
-        assert all(line.startswith(b"{") for line in log.splitlines()), log.decode()
-        return self.process.returncode, out, [orjson.loads(line) for line in log.splitlines()]
-
-
-async def start(*arguments: str, **environment: str) -> Process:
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-W",
-        "ignore::ResourceWarning",
-        "-m",
-        "webhook",
-        "serve",
-        "--host",
-        "127.0.0.1",
-        *arguments,
-    ]
-    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**os.environ, **environment})
-
-
-@asynccontextmanager
-async def serving(*arguments: str, **environment: str) -> AsyncIterator[Server]:
-    process = await start("--port", "0", "--ops-port", "0", *arguments, **environment)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        line = await process.stdout.readline()
-        assert line, (await process.stderr.read()).decode()
-        ready = orjson.loads(line)
-        assert set(ready) == {"port", "opsPort"}
-        async with aiohttp.ClientSession() as http:
-            yield Server(process, ready["port"], ready["opsPort"], http)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
+from webhook.tls.issue import Pair, make_leaf
 
 
 async def test_offline_it_serves_a_file_the_shipped_policy_and_a_pair_of_its_own() -> None:
@@ -305,24 +218,3 @@ async def until_ready_says(url: str, wanted: str) -> None:
                     text = await answer.text()
         async with http.get(url + "/healthz") as answer:
             assert answer.status == 200
-
-
-# --- settings -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_environment_gives_what_the_command_line_leaves_out() -> None:
-    given = ServeSettings(port=0, policy=None)
-    found = given.completed(
-        {"GPU_ADMISSION_PORT": "1", "GPU_ADMISSION_POLICY": "x", "GPU_ADMISSION_DRAIN_SECONDS": "3"}
-    )
-    assert (found.port, found.policy, found.drain_seconds) == (0, "x", 3.0)
-
-
-def test_a_wrong_value_in_the_environment_is_named() -> None:
-    with pytest.raises(BadInput, match=r'^GPU_ADMISSION_MAX_AGE: saw "soon": Input should be a valid number'):
-        ServeSettings().completed({"GPU_ADMISSION_MAX_AGE": "soon"})
-
-
-def test_the_names_of_the_certificate_are_those_that_the_api_server_asks_for() -> None:
-    settings = ServeSettings()
-    assert service_names(settings.service, settings.namespace)[0] == "gpu-admission.gpu-admission.svc"

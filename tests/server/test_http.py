@@ -11,7 +11,7 @@ import io
 import re
 import tracemalloc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -21,21 +21,12 @@ import pytest
 from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
 from webhook.server import http, http_response
 from webhook.server import listener as listen
-from webhook.server.http import ops
-from webhook.server.listener import Listener
-from webhook.telemetry.metrics import Metrics
 
 
 @pytest.fixture
 async def it() -> AsyncIterator[Running]:
     async with running() as found:
         yield found
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[aiohttp.ClientSession]:
-    async with https() as session:
-        yield session
 
 
 REFUSED = [
@@ -304,53 +295,3 @@ async def test_any_number_of_codes_and_paths_adds_no_series(it: Running, client:
         async with client.post(f"{it.url}/{i}", data=b"") as answer:
             assert answer.status == 404
     assert it.metrics.text().count(b"gpu_admission_http_refused_total{") == 1
-
-
-# --- probes and metrics -----------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def ops_running(missing: list[str]) -> AsyncIterator[str]:
-    metrics = Metrics()
-    listener = Listener(ops(metrics, lambda: missing), metrics)
-    port = await listener.start("localhost", 0)
-    try:
-        yield f"http://localhost:{port}"
-    finally:
-        await listener.stop(1)
-
-
-async def test_alive_says_nothing_about_ready(client: aiohttp.ClientSession) -> None:
-    missing = ["no policy is loaded", "pods were not listed yet"]
-    async with ops_running(missing) as url:
-        async with client.get(url + "/healthz") as answer:
-            assert (answer.status, await answer.text()) == (200, "ok\n")
-        async with client.get(url + "/readyz") as answer:
-            assert answer.status == 503
-            assert await answer.text() == "not ready: no policy is loaded\nnot ready: pods were not listed yet\n"
-        missing.clear()
-        async with client.get(url + "/readyz?verbose") as answer:
-            assert (answer.status, await answer.text()) == (200, "ok\n")
-
-
-async def test_metrics_are_what_prometheus_reads(client: aiohttp.ClientSession) -> None:
-    async with ops_running([]) as url, client.get(url + "/metrics") as answer:
-        assert answer.status == 200
-        assert answer.headers["Content-Type"].startswith("text/plain; version=")
-        assert "# TYPE gpu_admission_review_seconds histogram" in await answer.text()
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status", "message"),
-    [
-        pytest.param("GET", "/", 404, 'saw path "/", wanted /healthz, /readyz or /metrics\n', id="another path"),
-        pytest.param("POST", "/metrics", 405, 'saw method "POST", wanted GET\n', id="another method"),
-        pytest.param("POST", "/mutate", 405, 'saw method "POST", wanted GET\n', id="a review over plain HTTP"),
-    ],
-)
-async def test_the_ops_port_serves_nothing_else(
-    client: aiohttp.ClientSession, method: str, path: str, status: int, message: str
-) -> None:
-    async with ops_running([]) as url, client.request(method, url + path) as answer:
-        assert (answer.status, await answer.text()) == (status, message)
-        assert answer.headers.get("Allow") == ("GET" if status == 405 else None)

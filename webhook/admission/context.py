@@ -90,8 +90,10 @@ def context_of(
 
 def _other_gpus(pod: Pod, cluster: Cluster) -> frozenset[str]:
     """The vendors of GPUs that are no resource of the policy; those of claims where GPUs are served by DRA at all."""
-    drivers = cluster.dra_drivers if claims_devices(pod) else ()
-    return other_gpus(pod) | {driver.removeprefix("gpu.") if "intel" not in driver else driver for driver in drivers}
+    found = other_gpus(pod)
+    if not claims_devices(pod):
+        return found
+    return found | {d.removeprefix("gpu.") if "intel" not in d else d for d in cluster.dra_drivers}
 
 
 def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:

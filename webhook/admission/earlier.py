@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.admission.record import LARGEST_RECORD, previous
+from webhook.admission.record import MAX_RECORD_BYTES, previous
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import PodKey, demand_of, key_of
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
-from webhook.injectors.node_affinity import PREFERRED, REQUIRED, named_node
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, named_node
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 
@@ -45,10 +45,10 @@ class Earlier(NamedTuple):
 def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
     """The choice of an earlier call for this pod. `strategy` is that of the policy."""
     record = annotations_of(edit.object).get(DECISION)
-    if not record or len(record) > LARGEST_RECORD:
+    if not record or len(record) > MAX_RECORD_BYTES:
         return None
-    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED) or ()}
-    fields = [field for term in edit.get(REQUIRED) or () for field in term.get("matchFields") or ()]
+    preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED_TERMS) or ()}
+    fields = [field for term in edit.get(REQUIRED_TERMS) or () for field in term.get("matchFields") or ()]
     named: Container[str | None] = preferred | {named_node({"matchFields": [field]}) for field in fields}
     placement = previous(record, named, strategy)
     return None if placement is None else Earlier(placement, _asked(record))

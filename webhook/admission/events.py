@@ -19,7 +19,7 @@ from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.review import Request
 from webhook.placement.constraints import compiled
-from webhook.text import amount_words, bare, plural
+from webhook.text import amount_words, bare, plural, printable
 
 MAX_MESSAGE: Final = 4096
 """Characters. A finding has some hundreds. The API server has no limit for Events of core/v1; those of events.k8s.io/v1 may have
@@ -121,5 +121,5 @@ def _involved(namespace: str, reference: Mapping[str, Any]) -> Involved | None:
 
 
 def _bounded(message: str) -> str:
-    line = "".join([c if c.isprintable() else " " for c in message[:MAX_MESSAGE]])
+    line = printable(message[:MAX_MESSAGE])
     return f"{line}…" if len(message) > MAX_MESSAGE else line

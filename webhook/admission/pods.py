@@ -19,10 +19,11 @@ from webhook.admission.context import (
 )
 from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
+from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.injectors.node_affinity import withdraw
+from webhook.framework.node_terms import withdraw
 from webhook.kube import bounds
 from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
@@ -31,7 +32,7 @@ from webhook.placement.placer import Placer
 from webhook.placement.strategies import WEIGHTS, keeps_apart
 from webhook.policy.model import Policy
 
-_MOST_GPU_NAMES = 64
+_MAX_GPU_NAMES = 64
 """Of one pod. With more it is left unchanged here; the validating hook reports it."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
 _Injectors = tuple[tuple[str, Injector], ...]
@@ -54,7 +55,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     pod = pod_of(request.object)
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.written = as_written(pod)
-    if len(context.gpu_names) > _MOST_GPU_NAMES:
+    if len(context.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
     claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
     injectors = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
@@ -109,8 +110,8 @@ def _decision(
     `grown`: see `Decision.outgrown`.
     """
     placement, workload = context.placement, context.workload
-    chosen = reservation_request(edit.object) if placement and placement.nodes and not earlier else None
-    asked = earlier.asked if earlier else chosen.demand if chosen else None
+    asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
+    chosen = reservation_request(edit.object, asked) if asked and not earlier else None
     record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
     result: Result = "unchanged"

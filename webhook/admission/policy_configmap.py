@@ -16,7 +16,7 @@ from webhook.policy.loader import KEY
 from webhook.policy.model import Policy, Profile
 from webhook.text import bare, listed, nearest, plural, quoted
 
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 
 
 def validate(request: Request, cluster: Cluster) -> Decision:
@@ -28,7 +28,7 @@ def validate(request: Request, cluster: Cluster) -> Decision:
     if not isinstance(text, str):
         keys = "no data"
         if isinstance(data, dict) and data:
-            keys = plural(len(data), "key") if len(data) > _MOST_PROBLEMS else listed(sorted(data), show=quoted)
+            keys = plural(len(data), "key") if len(data) > _MAX_PROBLEMS else listed(sorted(data), show=quoted)
         return _refused(request, [f"saw {keys}, wanted the key {quoted(KEY)} with the policy as text"])
     try:
         policy = Policy.load(text)
@@ -38,7 +38,7 @@ def validate(request: Request, cluster: Cluster) -> Decision:
 
 
 def _refused(request: Request, problems: list[str]) -> Decision:
-    shown = problems[:_MOST_PROBLEMS]
+    shown = problems[:_MAX_PROBLEMS]
     if len(problems) > len(shown):
         shown.append(f"… and {len(problems) - len(shown)} more")
     head = f"{plural(len(problems), 'problem')} in {KEY}; the policy in force stays"

@@ -24,21 +24,19 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
-from webhook.text import listed, plural
+from webhook.text import listed, plural, printable
 
-LARGEST_RECORD = 2048
-"""Bytes. Annotations are copied into every list and watch of pods, so it is kept small."""
-MOST_WARNINGS = 5
-LONGEST_WARNING = 256
+MAX_RECORD_BYTES = 2048
+"""Annotations are copied into every list and watch of pods, so it is kept small."""
+MAX_WARNINGS = 5
+MAX_WARNING_LENGTH = 256
 """The API server drops warnings with control characters, and cuts each to so many characters once all together have more than
 4096 (apiserver/pkg/endpoints/filters/warning.go)."""
-_MOST_FINDINGS = 20
-_LONGEST_NAME = 32
-"""Of a unit."""
-_MOST_ASKED = 12
-"""Resources."""
-_LARGEST_SCORE = 1e9
-_LONGEST_WORD = 64
+_MAX_FINDINGS = 20
+_MAX_UNIT_NAME = 32
+_MAX_ASKED_RESOURCES = 12
+_MAX_SCORE = 1e9
+_MAX_WORD_LENGTH = 64
 
 
 def record(
@@ -63,7 +61,7 @@ def record(
             data["of"] = placement.total
             if placement.numbers:
                 data["by"] = list(placement.numbers)
-            if asked is not None and len(asked.requests) <= _MOST_ASKED:
+            if asked is not None and len(asked.requests) <= _MAX_ASKED_RESOURCES:
                 data["asked"] = {name: amount for name, amount in asked.requests if name != "pods"}
         else:
             data["why"] = placement.reason
@@ -74,23 +72,20 @@ def record(
 
 def numbers(ranked: Ranked) -> list[Any]:
     """What the record says of a node."""
-    found: list[Any] = [ranked.node, ranked.free, ranked.peers, _thousandths(ranked.score)]
-    return found if ranked.usable is None else [*found, ranked.usable, ranked.load]
-
-
-def _thousandths(score: float) -> float:
-    return round(score * 1000) / 1000
+    node, free, peers, score, usable, load = ranked
+    found: list[Any] = [node, free, peers, round(score * 1000) / 1000]
+    return found if usable is None else [*found, usable, load]
 
 
 def encoded(data: dict[str, Any]) -> str:
-    """The record as text of at most LARGEST_RECORD bytes: the last nodes go first, then the details of units."""
+    """The record as text of at most MAX_RECORD_BYTES bytes: the last nodes go first, then the details of units."""
     text = orjson.dumps(data)
-    if len(text) > LARGEST_RECORD and (nodes := data.get("nodes")):
+    if len(text) > MAX_RECORD_BYTES and (nodes := data.get("nodes")):
         data = {**data, "nodes": list(nodes)}
-        while len(text) > LARGEST_RECORD and len(data["nodes"]) > 1:
+        while len(text) > MAX_RECORD_BYTES and len(data["nodes"]) > 1:
             data["nodes"].pop()
             text = orjson.dumps(data)
-    if len(text) > LARGEST_RECORD:
+    if len(text) > MAX_RECORD_BYTES:
         data = {**data, "units": {name: unit[:1] for name, unit in data["units"].items()}}
         text = orjson.dumps(data)
     return text.decode()
@@ -114,7 +109,7 @@ def previous(text: str, named: Container[str | None], strategy: str) -> Placemen
 
 
 def _ranked(node: Any, free: Any, peers: Any, score: Any, *use: Any) -> Ranked:
-    if not isinstance(node, str) or not isinstance(score, (int, float)) or abs(score) > _LARGEST_SCORE:
+    if not isinstance(node, str) or not isinstance(score, (int, float)) or abs(score) > _MAX_SCORE:
         raise TypeError
     usable, load = use or (None, None)
     numbers = [None if number is None else _count(number) for number in (usable, load)]
@@ -122,7 +117,7 @@ def _ranked(node: Any, free: Any, peers: Any, score: Any, *use: Any) -> Ranked:
 
 
 def _plain(part: Any) -> str | int:
-    return part[:_LONGEST_WORD] if isinstance(part, str) else _count(part)
+    return part[:_MAX_WORD_LENGTH] if isinstance(part, str) else _count(part)
 
 
 def _count(number: Any) -> int:
@@ -134,10 +129,10 @@ def _count(number: Any) -> int:
 def warnings(texts: Iterable[str | None]) -> list[str]:
     """As the caller gets them: one line each, no control characters, none cut. What is too long, or too much, is left out as a
     whole, and the last line says so."""
-    lines = dict.fromkeys("".join([c if c.isprintable() else " " for c in text]) for text in texts if text)
-    shown = [line for line in lines if len(line) <= LONGEST_WARNING][:MOST_WARNINGS]
-    left_out = Counter([line.partition(":")[0][:_LONGEST_NAME] for line in lines if line not in shown])
-    if left_out:
+    lines = list(dict.fromkeys([printable(text) for text in texts if text]))
+    shown = [line for line in lines if len(line) <= MAX_WARNING_LENGTH][:MAX_WARNINGS]
+    if len(shown) < len(lines):
+        left_out = Counter([line.partition(":")[0][:_MAX_UNIT_NAME] for line in lines if line not in shown])
         units = listed([unit if count == 1 else f"{unit} ({count})" for unit, count in left_out.items()])
         shown.append(
             f"{plural(left_out.total(), 'more warning')} left out here, of {units}: gpu-admission validate shows all"
@@ -148,9 +143,9 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
     """What is wrong, as the user reads it: every finding at once, with the unit that yielded it."""
     every = list(findings)
-    lines = [f"{finding.message} [{unit}]" for unit, finding in every[:_MOST_FINDINGS]]
-    if len(every) > _MOST_FINDINGS:
-        lines.append(f"… and {len(every) - _MOST_FINDINGS} more")
+    lines = [f"{finding.message} [{unit}]" for unit, finding in every[:_MAX_FINDINGS]]
+    if len(every) > _MAX_FINDINGS:
+        lines.append(f"… and {len(every) - _MAX_FINDINGS} more")
     if len(lines) == 1:
         return f"{lines[0]} (policy {policy})"
     return f"{len(every)} problems (policy {policy}):\n" + "\n".join(f"- {line}" for line in lines)

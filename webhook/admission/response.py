@@ -36,5 +36,5 @@ def warnings_of(decision: Decision) -> list[str]:
     for unit, action, finding in decision.findings:
         if action != "deny":
             head = f"{unit}: {'its pods will be refused: ' if action == 'foretold' else ''}"
-            briefs.append(head + finding.brief(record.LONGEST_WARNING - len(head)))
+            briefs.append(head + finding.brief(record.MAX_WARNING_LENGTH - len(head)))
     return [] if decision.quiet else record.warnings((*decision.warnings, *briefs))

@@ -20,13 +20,13 @@ from webhook.cli.printing import document, table
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.outcome import free_gpus, whole_nodes
 from webhook.cli.simulating.run import simulate
-from webhook.cli.terminal import say
+from webhook.cli.terminal import no_such, say
 from webhook.cli.waiting.situation import Situation, holder
 from webhook.errors import BadInput
-from webhook.injectors.node_affinity import named_node
+from webhook.framework.node_terms import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod
 from webhook.policy.model import DEFAULT_PROFILE, Policy
-from webhook.text import listed, nearest, quoted
+from webhook.text import listed, plural
 
 
 def balance(
@@ -52,11 +52,10 @@ def balance(
     if workload is not None:
         kept = [each for each in found["workloads"] if each["of"] == workload]
         if not kept:
-            near = nearest(workload, [each["of"] for each in found["workloads"]])
-            raise BadInput(f"no GPU pods of {quoted(workload)}{f'; did you mean {near}?' if near else ''}")
+            raise no_such("GPU pods of", workload, [each["of"] for each in found["workloads"]])
         found["workloads"] = [each | {"recreated": _recreated(snapshot, rules, each)} for each in kept]
     if not document(found, output):
-        _print(found)
+        _print(found, where)
 
 
 def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[str, Any]:
@@ -143,7 +142,7 @@ def _document(pod: Pod) -> offline.Document:
     return found
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print(found: dict[str, Any], namespace: str | None) -> None:
     if found["workloads"]:
         rows = [
             [w["namespace"], w["of"], w["pods"], w["skew"], listed([f"{n} {c}" for n, c in w["gpus"].items()], 8)]
@@ -151,14 +150,15 @@ def _print(found: dict[str, Any]) -> None:
         ]
         table(["NAMESPACE", "WORKLOAD", "PODS", "SKEW", "GPUS BY NODE"], rows)
     else:
-        say("no GPU pod is on a node")
+        of = f" of namespace {namespace} (-A: of all)" if namespace else ""
+        say(f"no GPU pod{of} is on a node")
     for each in found["workloads"]:
         if again := each.get("recreated"):
             nodes = listed([f"{name} {count}" for name, count in again["nodes"].items()], 8)
             lost = f"; {again['waits']} would wait" if again["waits"] else ""
-            say(
-                f"re-created it would be on {nodes} (pods), skew {again['skew']}, {again['wholeNodes']} whole nodes left{lost}"
-            )
+            left = plural(again["wholeNodes"], "whole node")
+            say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{lost}")
     stranded = sum(found["strandedGpus"].values())
     where = f": {listed([f'{name} {count}' for name, count in found['strandedGpus'].items()], 6)}" if stranded else ""
-    say(f"{found['wholeNodes']} whole nodes left; {found['freeGpus']} GPUs free, {stranded} of them stranded{where}")
+    left, free = plural(found["wholeNodes"], "whole node"), plural(found["freeGpus"], "GPU")
+    say(f"{left} left; {free} free, {stranded} of them stranded{where}")

@@ -92,8 +92,8 @@ def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
     """Every case of a file. `policy`: in place of the one that is written there."""
     try:
         text = terminal.read(str(file))
-        if text.lstrip()[:2] in (b"- ", b"["):
-            raise PolicyError(["line 1: saw a list; wanted a map with cases"])
+        if text.lstrip()[:2] in (b"- ", b"[", b""):
+            raise PolicyError([f"line 1: saw {'a list' if text.strip() else 'nothing'}; wanted a map with cases"])
         cases = read(text, Cases)
     except PolicyError as error:
         yield from [Judged(str(file), "", [], problem) for problem in error.problems]

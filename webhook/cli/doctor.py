@@ -9,7 +9,9 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.checks import CHECKS, Result
+from webhook.cli.checks import checked
+from webhook.cli.checks.result import Result
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
@@ -23,7 +25,8 @@ from webhook.text import listed, plural
 READ: Final = (
     *KINDS,
     *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"),
-    *("EndpointSlice", "NetworkPolicy"),
+    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "EndpointSlice", "NetworkPolicy"),
+    *QUESTIONS,
 )
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 
@@ -66,8 +69,4 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
         yield Result("policy", "broken", text, f"{edit}, then gpu-admission lint")
         policy = load_policy()
-    for name, reads, check in CHECKS:
-        if kind := next((kind for kind in reads if kind in snapshot.missing), None):
-            yield Result(name, "unknown", snapshot.missing[kind])
-        else:
-            yield from check(snapshot, policy)
+    yield from checked(snapshot, policy)

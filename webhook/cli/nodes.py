@@ -1,28 +1,34 @@
-"""`gpu-admission nodes`: the GPUs of every node and pool, who has them, and what is free."""
+"""`gpu-admission nodes`: the GPUs of every node and pool, who has them, how they are used, and what is free."""
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
 
 from webhook.cli import options
+from webhook.cli.cluster.heatmap import gib, heatmap
 from webhook.cli.cluster.kinds import ENGINE
-from webhook.cli.cluster.report import gpu_nodes, report
+from webhook.cli.cluster.measured import Figures
+from webhook.cli.cluster.report import gpu_nodes, pools, report
 from webhook.cli.options import Format
-from webhook.cli.printing import bar, document, table
-from webhook.cli.reading import policy_of, snapshot_of
+from webhook.cli.printing import bar, clear, document, table
+from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
 from webhook.cli.selecting import selector
-from webhook.cli.terminal import out, say
+from webhook.cli.terminal import no_such, out, say, write
 from webhook.errors import BadInput
-from webhook.text import listed, nearest, quoted
+from webhook.text import listed
 
 _EVERY = 5.0
 """Seconds between two looks of --watch."""
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
+_MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
+"""Titles of what is known by GPU metrics, by the key of the document."""
 
 
 def nodes(
@@ -30,6 +36,10 @@ def nodes(
     labels: options.Selector = None,
     output: options.Output = Format.table,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Again every 5 seconds, until Ctrl-C.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also a heat map of the GPUs by node and pool.")
+    ] = None,
+    metrics: options.Metrics = None,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
@@ -40,65 +50,101 @@ def nodes(
     `promised`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
+
+    Where the policy has GPU metrics, also how many allocated GPUs are idle at this moment, utilisation, memory, and the
+    temperature of the hottest. They are asked where the policy says; a Service of the cluster through the API server, which
+    takes the right to get services/proxy.
     """
     if watch and cluster is not None:
         raise BadInput("saw -w with --cluster, wanted one of them: a file does not change")
-    while True:
+
+    def look() -> None:
         snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
         for missed in [each for each in name or () if each not in snapshot.nodes]:
-            near = nearest(missed, list(snapshot.nodes))
-            raise BadInput(f"no node {quoted(missed)}{f'; did you mean {near}?' if near else ''}")
+            raise no_such("node", missed, list(snapshot.nodes))
         matches = selector(labels)
         rules = policy_of(policy, snapshot)
+        measure_gpus(snapshot, rules, metrics)
         wanted = name or gpu_nodes(snapshot, rules)
         found = report(
             snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
         )
+        if html is not None:
+            figures = Figures(snapshot.measured, rules.file.gpu_metrics) if snapshot.measured else None
+            write(html, heatmap(found, list(pools(found)), figures, snapshot.taken))
+        if watch and output in (Format.table, Format.wide):
+            clear()
         if not document(found, output):
-            _print(found, wide=output is Format.wide)
-        if not watch:
-            return
-        time.sleep(_EVERY)
+            _print(found, labels, wide=output is Format.wide)
+
+    look()
+    if watch:
+        _again(look)
 
 
-def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
-    titles = ["NODE", "POOL", "MODEL", "HEALTH", "RESOURCE", "TOTAL", "ALLOCATED", "RESERVED", "FREE", "USED"]
+def _again(look: Callable[[], None]) -> None:
+    """Until Ctrl-C. An API server that is away comes back."""
+    try:
+        while True:
+            gc.collect()  # the cluster of the last look: see `snapshot_of`
+            time.sleep(_EVERY)
+            try:
+                look()
+            except BadInput as error:
+                say(f"error: {error}", "red")
+    except KeyboardInterrupt:
+        return
+
+
+def _print(found: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:
+    if not found:
+        return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
+    known = [key for key in _MEASURED if any(key in node for node in found)]
+    titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
     rows = [
-        [each["name"], each["pool"], each["model"], _health(each), *amounts]
+        [each["name"], each["pool"], each["model"], _health(each), *line, *_more(each, wide=wide)]
         for each in found
-        for amounts in _rows(each)
+        for line in _lines(each, known)
     ]
-    if wide:
-        titles += ["TAINTS", "PODS"]
-        extra = [[listed(each["taints"]), _pods(each)] for each in found for _ in _rows(each)]
-        rows = [[*row, *more] for row, more in zip(rows, extra, strict=True)]
-    if not rows:
-        return say("no node has GPUs")
-    table(titles, rows)
+    table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows)
     out("")
-    return table(["POOL", "NODES", *titles[4:10]], _sums(found))
+    sums = [
+        ["all" if each["pool"] is None else each["pool"] or "-", each["gpus"][line[0]]["nodes"], *line]
+        for each in pools(found)
+        if each["gpus"]
+        for line in _lines(each, known)
+    ]
+    return table(["POOL", "NODES", *titles], sums)
 
 
-def _rows(node: dict[str, Any]) -> Iterator[list[Any]]:
-    for resource, gpus in node["gpus"].items():
-        yield [resource, *gpus.values(), bar(gpus["allocated"] + gpus["promised"], gpus["total"])]
-    if not node["gpus"]:
-        yield ["", 0, 0, 0, 0, ""]
+def _lines(each: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:
+    """Of a node or a pool, one for each resource; what is measured stands in the first."""
+    numbers = [_told(key, each.get(key)) for key in known]
+    for resource, gpus in each["gpus"].items():
+        amounts = [gpus[key] for key in ("total", "allocated", "promised", "free")]
+        yield [resource, *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
+        numbers = [""] * len(known)
+    if not each["gpus"]:
+        yield ["", 0, 0, 0, 0, "", *numbers]
 
 
-def _sums(found: list[dict[str, Any]]) -> Iterator[list[Any]]:
-    """Of each pool, and of all of them where there are several."""
-    pools = sorted({node["pool"] for node in found})
-    for pool in [*pools, None] if len(pools) > 1 else pools:
-        members = [node for node in found if pool is None or node["pool"] == pool]
-        for resource in sorted({resource for node in members for resource in node["gpus"]}):
-            of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
-            sums = [sum(each[key] for each in of) for key in ("total", "allocated", "promised", "free")]
-            yield ["all" if pool is None else pool or "-", len(of), resource, *sums, bar(sums[1] + sums[2], sums[0])]
+def _told(key: str, value: Any) -> Any:
+    if value is None:
+        return ""
+    if key == "utilisation":
+        return bar(value, 100).append(f" {value:3} %")
+    if key == "memory":
+        return gib(value)
+    return f"{value} °C" if key == "temperature" else value
+
+
+def _more(node: dict[str, Any], *, wide: bool) -> list[str]:
+    return [listed(node["taints"]), _pods(node)] if wide else []
 
 
 def _health(node: dict[str, Any]) -> Text:
-    return Text(node["health"], style=_STYLES[node["health"]])
+    sick = f", {node['sick']} sick" if node.get("sick") else ""
+    return Text(f"{node['health']}{sick}", style="red" if sick else _STYLES[node["health"]])
 
 
 def _pods(node: dict[str, Any]) -> str:

@@ -39,6 +39,16 @@ Snapshot = Annotated[
 ]
 
 
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        help="Where GPU metrics are asked: the base of a Prometheus, or `off`. Default: as the policy says, through the API "
+        "server where need be.",
+        metavar="URL|off",
+    ),
+]
+
+
 class Format(StrEnum):
     """How an answer is printed: a table for people, or a document for programs."""
 

@@ -15,7 +15,7 @@ from webhook.cli.options import Format
 from webhook.cli.printing import document, show
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.selecting import selector
-from webhook.cli.terminal import say
+from webhook.cli.terminal import no_such, say
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, bound
 from webhook.cli.waiting.situation import Situation
@@ -23,7 +23,7 @@ from webhook.cli.waiting.workloads import not_created
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
-from webhook.text import nearest, quoted
+from webhook.text import quoted
 
 KINDS: Final = (
     *ENGINE,
@@ -95,8 +95,7 @@ def _one(situation: Situation, diagnosis: Diagnosis, namespace: str, name: str) 
     name = name.removeprefix("pod/")
     pod = pods.get((namespace, name))
     if pod is None:
-        near = nearest(name, [n for there, n in pods if there == namespace])
-        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
+        raise no_such("pod", name, [n for there, n in pods if there == namespace], f" in namespace {namespace}")
     phase = pod["status"].get("phase")
     if phase in FINISHED or phase == "Running":
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")

@@ -57,6 +57,11 @@ def show(what: RenderableType) -> None:
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
+def clear() -> None:
+    """The screen of a terminal, for what is printed next in place of what stood there; on a pipe nothing."""
+    Console().clear()
+
+
 def diff(before: Any, after: Any, around: int = 1) -> Iterator[str]:
     """Lines of a diff of two objects as YAML; ⋮ where lines are left out."""
     lines = difflib.unified_diff(to_yaml(before).splitlines(), to_yaml(after).splitlines(), lineterm="", n=around)

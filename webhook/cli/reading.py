@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from rich.console import Console
+
+from webhook.cli.cluster import metrics
 from webhook.cli.cluster.files import read_snapshot
-from webhook.cli.cluster.load import FORBIDDEN, load
+from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.terminal import policy_named, say
 from webhook.errors import BadInput
+from webhook.feeds.gpu_source import SourceFailed
 from webhook.policy.model import Policy
 from webhook.text import listed
 
@@ -21,9 +27,9 @@ def snapshot_of(
     kubeconfig: Path | None,
     context: str | None,
     kinds: Iterable[str],
-    namespace: str | None = None,
+    namespace: str | None = EVERYWHERE,
 ) -> Snapshot:
-    """The cluster of a file, or of a kubeconfig. What could not be read is said on stderr. Raises BadInput."""
+    """The cluster of a file, or of a kubeconfig: see `load`. What could not be read is said on stderr. Raises BadInput."""
     gc.disable()  # a million small objects that all stay: to look for garbage among them takes longer than to read them
     if cluster is not None:
         if kubeconfig or context:
@@ -32,9 +38,46 @@ def snapshot_of(
     else:
         found = load(kubeconfig, context, kinds, namespace)
         if found.missing:
-            what = listed(sorted(why.removeprefix(FORBIDDEN) for why in found.missing.values()), 40)
-            say(f"warning: {FORBIDDEN}{what}: what depends on them is not known", "yellow")
+            say(f"warning: {_together(found.missing.values())}: what depends on them is not known", "yellow")
     return found
+
+
+def _together(missing: Iterable[str]) -> str:
+    """«no right to list nodes; pods, events of team», and whatever else was not to be had."""
+    places: dict[str, list[str]] = {}
+    others = []
+    for why in sorted(missing):
+        kind, of, where = why.removeprefix(FORBIDDEN).partition(" of ")
+        if why.startswith(FORBIDDEN):
+            places.setdefault(f"{of}{where}", []).append(kind)
+        else:
+            others.append(why)
+    lists = "; ".join(f"{listed(kinds, 40)}{where}" for where, kinds in sorted(places.items()))
+    return "; ".join([*([f"{FORBIDDEN}{lists}"] if lists else []), *others])
+
+
+def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
+    """Ask GPU metrics, at `address` or where the policy says. Where they do not answer that is said on stderr: all else is known.
+
+    A file has what was known when it was written. Raises BadInput.
+    """
+    if address == "off":
+        snapshot.measured = None
+        return
+    settings = policy.file.gpu_metrics
+    if address is not None:
+        settings = metrics.at(address, settings)
+    elif snapshot.access is None:
+        return
+    if settings.source == "off":
+        return
+    try:
+        with Console(stderr=True).status("reading GPU metrics"):  # on a terminal only
+            in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+            snapshot.measured = asyncio.run(metrics.measure(snapshot, settings, in_pod=in_pod))
+    except SourceFailed as error:
+        unknown = "utilisation, memory, temperature and idle GPUs are not known"
+        say(f"warning: GPU metrics cannot be read: {unknown}: {error}. Give --metrics URL, or --metrics off", "yellow")
 
 
 def policy_of(name: str | None, snapshot: Snapshot) -> Policy:

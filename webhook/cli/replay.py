@@ -178,4 +178,5 @@ def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
     if rows:
         table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows)
     told = [f"{counts[word]} {word}" for word in CHANGES if counts[word]]
-    say(f"{plural(counts.total(), 'pod')}: {', '.join(told)}")
+    if found:
+        say(f"{plural(counts.total(), 'pod')}: {', '.join(told)}")

@@ -25,10 +25,10 @@ from webhook.cli.simulating.picture import picture
 from webhook.cli.simulating.run import readable
 from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, Trace
-from webhook.cli.terminal import REFUSED, out, say
+from webhook.cli.terminal import REFUSED, no_such, out, say, write
 from webhook.errors import BadInput
 from webhook.policy.model import Policy
-from webhook.text import listed, nearest, plural, quoted
+from webhook.text import listed, plural, quoted
 
 _FEW = 200
 """Pods of a trace from which on progress is shown."""
@@ -80,7 +80,7 @@ def simulate(
     if not any(workload.pods or workload.notes for workload in found.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
-        _write(html, picture(found, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
+        write(html, picture(found, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
     if not document(found.document(), output):
         _print(found, wide=output is Format.wide)
     raise typer.Exit(0 if all(workload.starts for workload in found.workloads) else REFUSED)
@@ -114,10 +114,10 @@ def add_nodes(snapshot: Snapshot, asked: str) -> None:
     like, _, count = asked.rpartition("=")
     if not (like and count.isascii() and count.isdigit() and 0 < int(count) <= 10_000):
         raise BadInput(f"--add-node: saw {quoted(asked)}, wanted NODE=COUNT, as gpu-a=2")
-    model = next((node for node in snapshot.of("Node") if node["metadata"]["name"] == like), None)
+    known = {node["metadata"]["name"]: node for node in snapshot.of("Node")}
+    model = known.get(like)
     if model is None:
-        near = nearest(like, [node["metadata"]["name"] for node in snapshot.of("Node")])
-        raise BadInput(f"--add-node: no node {quoted(like)}{f'; did you mean {near}?' if near else ''}")
+        raise no_such("node", like, list(known), " for --add-node")
     snapshot.objects["Node"] += [_new(model, f"{like}-new-{number}") for number in range(1, int(count) + 1)]
 
 
@@ -132,13 +132,6 @@ def _new(model: Object, name: str) -> Object:
     node["spec"]["taints"] = taints
     node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return node
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _print(found: Outcome, *, wide: bool) -> None:

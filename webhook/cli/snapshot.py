@@ -9,11 +9,13 @@ import typer
 
 from webhook.cli import options
 from webhook.cli.cluster.anonymous import anonymous
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.files import write_snapshot
 from webhook.cli.cluster.kinds import KINDS
-from webhook.cli.reading import snapshot_of
-from webhook.cli.terminal import out
-from webhook.text import plural
+from webhook.cli.reading import measure_gpus, policy_of, snapshot_of
+from webhook.cli.terminal import out, say
+from webhook.errors import PolicyError
+from webhook.text import listed, plural
 
 
 def snapshot(
@@ -21,6 +23,7 @@ def snapshot(
     no_names: Annotated[
         bool, typer.Option("--anonymous", help="Hash all names, leave out data, environment and commands.")
     ] = False,
+    metrics: options.Metrics = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
@@ -29,7 +32,11 @@ def snapshot(
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """
-    found = snapshot_of(cluster, kubeconfig, context, KINDS)
+    found = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS), None)
+    try:
+        measure_gpus(found, policy_of(None, found), metrics)
+    except PolicyError as error:
+        say(f"warning: GPU metrics are not asked: the policy does not parse: {listed(error.problems)}", "yellow")
     write_snapshot(anonymous(found) if no_names else found, file)
     counts = f"{plural(len(found.of('Node')), 'node')}, {plural(len(found.of('Pod')), 'pod')}"
     out(f"{file}: {counts}, {plural(sum(map(len, found.objects.values())), 'object')} in all")

@@ -6,7 +6,7 @@ Answers go to stdout, everything that is said about them to stderr, so that a pi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec
@@ -17,6 +17,7 @@ from rich.console import Console
 from webhook.cli import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy.model import Policy
+from webhook.text import nearest, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
@@ -33,6 +34,12 @@ def out(text: str, end: str = "\n") -> None:
 def say(text: str, style: str | None = None) -> None:
     """One line to stderr."""
     console.print(text, markup=False, style=style)
+
+
+def no_such(what: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
+    """The error about a name that nothing has; it names the nearest that something has."""
+    near = nearest(name, known)
+    return BadInput(f"no {what} {quoted(name)}{where}{f'; did you mean {near}?' if near else ''}")
 
 
 def guarded(command: Callable[Given, None]) -> Callable[Given, None]:
@@ -61,6 +68,14 @@ def policy_named(name: str | None) -> Policy:
         return offline.load_policy(None if name in (None, "default") else read(str(name)))
     except PolicyError as error:
         raise PolicyError([f"{name}: {problem}" for problem in error.problems]) from None
+
+
+def write(path: Path, text: str) -> None:
+    """Raises BadInput."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def read(file: str) -> bytes:

@@ -14,8 +14,7 @@ from webhook.cli import options
 from webhook.cli.cases import Judged, files_in, judged
 from webhook.cli.options import Format
 from webhook.cli.printing import document, show
-from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named
-from webhook.errors import BadInput
+from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, write
 from webhook.text import plural
 
 _COLOURS = {"+": "green", "-": "red"}
@@ -35,7 +34,7 @@ def test(
     rules = policy_named(policy) if policy is not None else None
     found = [each for file in files_in(folder) for each in judged(file, rules)]
     if junit is not None:
-        _write(junit, _xml(found))
+        write(junit, _xml(found))
     if not document([_document(each) for each in found], output):
         _print(found)
     if any(each.error for each in found):
@@ -79,10 +78,3 @@ def _xml(found: Sequence[Judged]) -> str:
                     SubElement(case, tag, {"message": plain.partition("\n")[0]}).text = plain
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from sys import intern
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -26,15 +26,19 @@ class ByName(dict[str, T]):
     def __init__(self, read: Callable[[Mapping[str, Any]], T]) -> None:
         super().__init__()
         self._read = read
+        self.version = 0
+        """Rises with each change."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """An object is new, or has changed."""
         metadata = obj["metadata"]
         name = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
         self[name] = self._read(obj)
+        self.version += 1
 
     def gone(self, name: str) -> None:
         self.pop(name, None)
+        self.version += 1
 
 
 def labels(namespace: Mapping[str, Any]) -> Mapping[str, str]:
@@ -50,16 +54,33 @@ def priority_class(obj: Mapping[str, Any]) -> PriorityClass:
     return PriorityClass(obj["metadata"]["name"], int(obj.get("value") or 0), policy, bool(obj.get("globalDefault")))
 
 
-def volume_name(claim: Mapping[str, Any]) -> str:
-    """The PersistentVolume that a claim is bound to; "" where it is not."""
-    return str((claim.get("spec") or {}).get("volumeName") or "")
+class Claim(NamedTuple):
+    volume: str
+    """The PersistentVolume that it is bound to; "" where it is not."""
+    waits_for: str
+    """The StorageClass of which it is to get a volume, where it is not bound."""
 
 
-def volume_terms(volume: Mapping[str, Any]) -> str:
-    """The terms about nodes, one of which a node of a PersistentVolume meets, as JSON; "" where every node does.
+class Volume(NamedTuple):
+    terms: str
+    """Those about nodes, one of which a node of it meets, as JSON; "" where every node does."""
+    offered: str
+    """The StorageClass whose claims may have it, where none has it."""
 
-    Those of its node affinity; else of its labels for a zone and a region, as old volumes have them (VolumeZone).
-    """
+
+def claim(obj: Mapping[str, Any]) -> Claim:
+    spec = obj.get("spec") or {}
+    volume = str(spec.get("volumeName") or "")
+    return Claim(volume, "" if volume else str(spec.get("storageClassName") or ""))
+
+
+def volume(obj: Mapping[str, Any]) -> Volume:
+    spec = obj.get("spec") or {}
+    return Volume(_terms(obj), "" if spec.get("claimRef") else str(spec.get("storageClassName") or ""))
+
+
+def _terms(volume: Mapping[str, Any]) -> str:
+    """Those of its node affinity; else of its labels for a zone and a region, as old volumes have them (VolumeZone)."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = required.get("nodeSelectorTerms")
     if not terms:

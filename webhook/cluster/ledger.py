@@ -117,7 +117,8 @@ class Ledger:
         self.limit.opened(pod)
 
     def earlier(self, pod: PodKey, node: str, asked: Demand) -> Reservation | None:
-        """What was reserved here for a pod that asked for this then and is ranked anew; rather for one that was not so far."""
+        """What was reserved here for a pod that asked for this then and is ranked anew. Of replicas, which nobody can tell apart,
+        one that was not so far."""
         alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.demand == asked]
         return min(alike, key=lambda call: len(call.calls), default=None)
 
@@ -150,12 +151,15 @@ class Ledger:
         """Whether the pod was seen, and not yet bound."""
         return uid in self._seen
 
+    def holds(self, uid: int | str) -> bool:
+        """Whether something is held for a pod that was seen."""
+        return uid in self._seen and self._seen[uid].row >= 0
+
     def unschedulable(self, uid: int | str) -> None:
         """The scheduler found no node for the pod: it waits, and holds nothing meanwhile."""
-        reservation = self._seen.get(uid)
-        if reservation is not None and reservation.row >= 0:
+        if self.holds(uid):
             self.ended["unschedulable"] += 1
-            self._give_back(reservation)
+            self._give_back(self._seen[uid])
 
     def bound(self, uid: int | str, pod: PodKey, nodes: tuple[str, ...], kind: PodKind, node: str) -> Bound:
         """The pod is on a node: what was held there counts as the pod's now, what was held elsewhere is given back."""
@@ -200,12 +204,8 @@ class Ledger:
 
     def holders(self) -> list[tuple[int, PodKind]]:
         """Every row and kind that is held now."""
-        reserved = [reservation for reservation in self._unseen if reservation.reserved]
-        return [
-            (reservation.row, reservation.kind)
-            for reservation in (*reserved, *self._seen.values())
-            if reservation.row >= 0
-        ]
+        every = (*[reservation for reservation in self._unseen if reservation.reserved], *self._seen.values())
+        return [(reservation.row, reservation.kind) for reservation in every if reservation.row >= 0]
 
     def waiting(self) -> list[int | str]:
         """The pods that were seen and are not yet bound."""

@@ -10,7 +10,7 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner, requests_of
 from webhook.kube.pod_requests import total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
@@ -22,6 +22,9 @@ _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET)
 """Set by the controllers of workloads whose pods belong to several smaller ones."""
+_LONGEST_STATED, _MOST_DEMANDS = 1024, 4096
+"""What is kept of demands: characters of each, and how many. Tenants write them: some MB at most."""
+_demands: dict[tuple[Any, ...], Demand] = {}
 _ALONE = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io/queue-name"
@@ -47,12 +50,40 @@ def counted_demand(pod: Pod) -> Demand:
     """As `demand_of`, for a pod that exists: one whose quantities we cannot read counts as one pod and no more.
 
     So does one that asks for more resources than any node has: no kubelet runs it, and what is kept of it stays small.
+    Replicas state the same, so the last demands are kept: to add them up is most of what an event costs.
     """
+    stated = _stated(pod["spec"])
+    try:
+        known = _demands.get(stated)
+    except TypeError:  # something in it is a map where text belongs: `demand_of` says so
+        known = None
+    if known is not None:
+        return known
     try:
         found = demand_of(pod)
     except QuantityError:
         return _ALONE
-    return found if is_short(found) else _ALONE
+    if not is_short(found):
+        return _ALONE
+    if len(repr(stated)) <= _LONGEST_STATED:
+        if len(_demands) >= _MOST_DEMANDS:
+            _demands.clear()
+        _demands[stated] = found
+    return found
+
+
+def _stated(spec: Mapping[str, Any]) -> tuple[Any, ...]:
+    """All that `total_requests` reads of a pod, in its own words. Cannot be hashed where it is malformed."""
+    level = spec.get("resources")
+    return (
+        *[(tuple(requests_of(each).items()), None) for each in spec.get("containers") or ()],
+        *[
+            (tuple(requests_of(each).items()), each.get("restartPolicy") or "")
+            for each in spec.get("initContainers") or ()
+        ],
+        level and tuple([(part, tuple((level.get(part) or {}).items())) for part in ("limits", "requests")]),
+        tuple((spec.get("overhead") or {}).items()),
+    )
 
 
 def is_short(demand: Demand) -> bool:
@@ -95,13 +126,14 @@ class ReservationRequest(NamedTuple):
     key: PodKey
     demand: Demand
     owner: str
-    models: tuple[str, ...] | None
-    """The GPU models that the pod is confined to; None: any."""
 
 
-def reservation_request(pod: Pod) -> ReservationRequest:
-    """For a pod as it was admitted: name and uid may be missing. Raises QuantityError."""
-    return ReservationRequest(key_of(pod), demand_of(pod), owner_key(pod), pinned_models(pod["spec"]))
+def reservation_request(pod: Pod, demand: Demand | None = None) -> ReservationRequest:
+    """For a pod as it was admitted: name and uid may be missing. `demand`: of the pod, where it is known.
+
+    Raises QuantityError.
+    """
+    return ReservationRequest(key_of(pod), demand or demand_of(pod), owner_key(pod))
 
 
 def _controller(pod: Pod) -> str:

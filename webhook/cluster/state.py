@@ -6,18 +6,19 @@ order the state equals one that was filled from a fresh list (but for reservatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, handler, labels, priority_class, volume_name, volume_terms
+from webhook.cluster.by_name import ByName, claim, handler, labels, priority_class, volume
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.jobs import Jobs
 from webhook.cluster.ledger import Ledger, Reservation
 from webhook.cluster.listing import Index, Listing, ListKind
 from webhook.cluster.nodes import Nodes
+from webhook.cluster.other_pods import OtherPods
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
@@ -42,10 +43,6 @@ Object = Mapping[str, Any]
 __all__ = ["REQUIRED", "ClusterState", "ListKind", "Listing"]
 
 _FINISHED = frozenset(("Succeeded", "Failed"))
-
-
-def _no_metrics(now: float) -> MetricsStatus:
-    return MetricsStatus()
 
 
 class ClusterState:
@@ -77,8 +74,9 @@ class ClusterState:
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
-        self.claims = ByName(volume_name)
-        self.volumes = ByName(volume_terms)
+        self.claims = ByName(claim)
+        self.volumes = ByName(volume)
+        self.other_pods = OtherPods()
         self.indexes: Mapping[ListKind, Index] = {
             "priorityclasses": self.priority_classes,
             "runtimeclasses": self.runtime_classes,
@@ -91,7 +89,7 @@ class ClusterState:
             "persistentvolumes": self.volumes,
         }
         self.answers = Answers()
-        self.gpu_metrics: Callable[[float], MetricsStatus] = _no_metrics
+        self.gpu_metrics: Callable[[float], MetricsStatus] = lambda _: MetricsStatus()
         """Whether there are metrics to rank by, at a moment."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
         """Bound pods: row and kind, by uid."""
@@ -118,20 +116,21 @@ class ClusterState:
             return
         if metadata.get("namespace") == self.replicas.namespace:
             self.replicas.seen(uid, pod)
+        if node := spec.get("nodeName"):
+            self.other_pods.bound(uid, node, pod)
         demand = counted_demand(pod)
         if not is_gpu_like(demand) and DECISION not in annotations_of(pod):
-            if node := spec.get("nodeName"):
+            if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
-        key = key_of(pod)
-        kind = self.usage.kind(demand, owner_key(pod))
+        key, kind = key_of(pod), self.usage.kind(demand, owner_key(pod))
         new = uid not in self._pods
         first = new and not self.ledger.waits(uid)
         nodes = ranked_nodes(pod) if first else ()  # once: it is a third of an event
-        if first and (nodes or spec.get("nodeName")):
+        if first and (nodes or node):
             self.ledger.limit.came(key)
             self.history.add(demand, pinned_models(spec))
-        if node := spec.get("nodeName"):
+        if node:
             ended = self.ledger.bound(uid, key, nodes, kind, node) if new else "reserved"
             self._put(uid, node, kind, counted=ended == "counted")
             return
@@ -139,6 +138,8 @@ class ClusterState:
             self.ledger.seen(uid, key, nodes, kind, now)
         if any(c.get("reason") == "Unschedulable" for c in status.get("conditions") or ()):
             self.ledger.unschedulable(uid)
+        if not self.ledger.holds(uid):
+            self.other_pods.waits(uid, pod, demand)
 
     def is_bound(self, pod: Object) -> bool:
         """Whether it is known to be on a node, and not finished."""
@@ -163,10 +164,10 @@ class ClusterState:
         else:
             self.ledger.gone(uid)
         self.replicas.gone(uid)
+        self.other_pods.gone(uid)
 
-    def _holders(self) -> Iterator[tuple[int, PodKind]]:
-        yield from self._pods.values()
-        yield from self.ledger.holders()
+    def _holders(self) -> list[tuple[int, PodKind]]:
+        return [*self._pods.values(), *self.ledger.holders()]
 
     def reserve_pod(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
         """Hold what `pod` asks for on the first node of `placement` until it is seen. Nothing where none was chosen.
@@ -209,7 +210,7 @@ class ClusterState:
     def known(self, kind: ListKind) -> list[int | str]:
         """What there is of a kind, named as `listing.name_of` names it."""
         if kind == "pods":
-            return [*self._pods, *self.ledger.waiting(), *self.replicas]
+            return [*self._pods, *self.ledger.waiting(), *self.replicas, *self.other_pods.waiting]
         if kind == "nodes":
             return [name for name, row in self.nodes.row_of.items() if self.nodes.columns.alive[row]]
         return [*self.indexes[kind]]

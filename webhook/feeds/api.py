@@ -84,6 +84,15 @@ class Api:
             raise ApiError(0, f"{method} {path}: wanted a JSON object, saw {type(answer).__name__}")
         return answer
 
+    async def lines(self, path: str, word: str, seconds: float = REQUEST_SECONDS) -> list[str]:
+        """The lines of a text, such as metrics, that have `word` in them: of megabytes a few."""
+        limits = ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+        async with self._open("GET", path, None, {}, limits) as response:
+            found, wanted = [], word.encode()
+            async for bunch in _lines(response.content):
+                found += [line.decode(errors="replace") for line in bunch if wanted in line]
+        return found
+
     @asynccontextmanager
     async def watch(
         self, path: str, seconds: float, query: dict[str, str]
@@ -116,7 +125,7 @@ class Api:
                 if response.status == 401:
                     self._access = None
                 if response.status >= 300:
-                    raise ApiError(response.status, f"{method} {path}: {response.status}: {await _message(response)}")
+                    raise ApiError(response.status, f"{method} {path}: {response.status}: {await message(response)}")
                 yield response
         except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError, BadInput) as error:
             text = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "")
@@ -151,8 +160,8 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
         await asyncio.sleep(0)  # a long burst of events: reviews are answered in between
 
 
-async def _message(response: aiohttp.ClientResponse) -> str:
-    """What the API server says about its refusal."""
+async def message(response: aiohttp.ClientResponse) -> str:
+    """What a server says about its refusal: the message of a Status, else the text as it is."""
     body = await response.content.read(4096)
     try:
         return quoted(orjson.loads(body)["message"])

@@ -16,10 +16,10 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
-from webhook.cluster.utilisation import Reading, Utilisation
+from webhook.cluster.utilisation import Reading
 from webhook.errors import GpuAdmissionError
 from webhook.feeds.exporters import Exporter
-from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, get, put
+from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, get, put
 from webhook.text import plural
 
 MAX_BYTES = 4 << 20
@@ -56,12 +56,12 @@ class DcgmSource:
     """Asks each exporter that the watch knows."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._settings, self._http, self._exporters, _ = wiring
+        self._settings, self._http, self._exporters, _, self._through = wiring
         self._names = {name: READINGS[key] for key, name in self._settings.queries if name}
         self.failed = 0
         """Exporters that did not answer in the last poll."""
 
-    async def poll(self, into: Utilisation) -> None:
+    async def poll(self, into: Round) -> None:
         """Scrape every exporter, some at a time. Fails only if none answered: nodes grow stale one by one."""
         await self._exporters.listed.wait()
         exporters = list(self._exporters)
@@ -92,13 +92,15 @@ class DcgmSource:
             first = next(iter(errors.values()))
             raise SourceFailed(f"none of {plural(self.failed, 'DCGM exporter')} answered; the first: {first}")
 
-    async def _scrape(self, exporter: Exporter, into: Utilisation) -> None:
-        url = URL.build(scheme="http", host=exporter.address, port=self._settings.dcgm.port, path="/metrics")
+    async def _scrape(self, exporter: Exporter, into: Round) -> None:
+        port = self._settings.dcgm.port
+        url = str(URL.build(scheme="http", host=exporter.address, port=port, path="/metrics"))
+        if self._through:
+            pods = f"{self._through}{self._exporters.path}"
+            url = f"{pods}/http:{exporter.name}:{port}/proxy/metrics"
         # An idle connection would be closed before the next poll anyway, and there may be thousands.
         headers = {"Connection": "close"}
-        page = (await get(self._http, str(url), self._settings.timeout, MAX_BYTES, headers=headers)).decode(
-            errors="replace"
-        )
+        page = (await get(self._http, url, self._settings.timeout, MAX_BYTES, headers=headers)).decode(errors="replace")
         for number, (labels, reading, value) in enumerate(parse_page(page, self._names, into.ignored), 1):
             put(into, exporter.node, labels, reading, value, xids=self._settings.sick.xids)
             if not number % _LINES_AT_ONCE:

@@ -28,7 +28,9 @@ KINDS: Final[Mapping[str, ListKind]] = {
 UNUSED: Final = frozenset(
     """ConfigMap Event ResourceQuota StorageClass CSINode Deployment ReplicaSet StatefulSet
     DaemonSet PodGroup Lease EndpointSlice ResourceClaim ResourceClaimTemplate DeviceClass NetworkPolicy
-    MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding""".split()  # noqa: SIM905  a line each would be all there is to see
+    MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicyBinding
+    MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
+    ApiServerVersion ApiServerMetrics ServingCertificate ReplicaMetrics""".split()  # noqa: SIM905  a line each would be all there is to see
 )
 """What a snapshot has besides (`gpu-admission snapshot`)."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
@@ -16,10 +17,10 @@ from typing import Any, NamedTuple, Protocol
 import aiohttp
 
 from webhook.cluster.gpu_metrics import SOURCES, GpuMetricsSettings
-from webhook.cluster.utilisation import Reading, Utilisation
+from webhook.cluster.utilisation import Reading
 from webhook.errors import GpuAdmissionError
+from webhook.feeds.api import message
 from webhook.feeds.exporters import Exporters
-from webhook.text import quoted
 
 READINGS = {
     "utilisation": Reading.UTILISATION,
@@ -46,8 +47,16 @@ class SourceFailed(GpuAdmissionError):
     """A source gave no usable answer. The message says what was seen, where, and what to do."""
 
 
+class Round(Protocol):
+    """Takes the numbers of one poll; see `Utilisation`."""
+
+    ignored: Counter[str]
+
+    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None: ...
+
+
 class Source(Protocol):
-    async def poll(self, into: Utilisation) -> None:
+    async def poll(self, into: Round) -> None:
         """Add every number that there is now. Raises SourceFailed, TimeoutError, OSError or aiohttp.ClientError."""
 
 
@@ -59,6 +68,8 @@ class Wiring(NamedTuple):
     exporters: Exporters
     token: Callable[[], str] | None
     """The bearer token for Prometheus, read anew; None where there is none."""
+    through: str = ""
+    """The base of an API server through which pods are asked; "" asks them at their own addresses."""
 
 
 def source_of(wiring: Wiring) -> Source | None:
@@ -72,7 +83,7 @@ def source_of(wiring: Wiring) -> Source | None:
 
 
 def put(
-    into: Utilisation, node: str, labels: Mapping[str, Any], reading: Reading, value: float, *, xids: tuple[int, ...]
+    into: Round, node: str, labels: Mapping[str, Any], reading: Reading, value: float, *, xids: tuple[int, ...]
 ) -> None:
     """Add one number of a series with these labels. `xids`: what makes a GPU sick."""
     gpu = next((labels[key] for key in _GPU if labels.get(key)), None)
@@ -105,11 +116,14 @@ def _host(value: str) -> tuple[str, str | None]:
     return host, host if _NODE.fullmatch(host) else None
 
 
-def http_session(ca_file: str | None = None) -> aiohttp.ClientSession:
+def http_session(
+    ca_file: str | None = None, tls: ssl.SSLContext | None = None, authorization: str | None = None
+) -> aiohttp.ClientSession:
     """A session for `get`: no cookies, no proxy of the environment, no decompression. Raises OSError for a bad CA."""
-    context: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
+    context = tls or (ssl.create_default_context(cafile=ca_file) if ca_file else True)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ssl=context),
+        headers={"Authorization": authorization} if authorization else {},
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # a small body that unpacks to gigabytes is not bounded by reading it in pieces
         trust_env=False,
@@ -135,8 +149,7 @@ async def get(
     body = bytearray()
     async with http.get(url, params=params, headers=wanted, timeout=timeout, allow_redirects=False) as response:
         if response.status != 200:
-            text = (await response.content.read(1000)).decode(errors="replace")
-            raise SourceFailed(f"{url} answered {response.status} {quoted(text)}; wanted 200")
+            raise SourceFailed(f"{url} answered {response.status} {await message(response)}; wanted 200")
         if response.headers.get("Content-Encoding", "identity") != "identity":
             raise SourceFailed(f"{url} answered compressed though asked not to; look for a proxy in between")
         async for chunk in response.content.iter_any():

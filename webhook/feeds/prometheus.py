@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from webhook.cluster.utilisation import Reading, Utilisation
-from webhook.feeds.gpu_source import READINGS, SourceFailed, Wiring, get, node_of, put
+from webhook.cluster.utilisation import Reading
+from webhook.feeds.gpu_source import READINGS, Round, SourceFailed, Wiring, get, node_of, put
 from webhook.text import quoted
 
 MAX_BYTES = 64 << 20
@@ -79,10 +79,10 @@ class PrometheusSource:
     """One query after the other; if one fails, the poll does: half a round would say that GPUs are idle."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._settings, self._http, self._exporters, self._token = wiring
+        self._settings, self._http, self._exporters, self._token, _ = wiring
         self._url = self._settings.url.rstrip("/") + "/api/v1/query"
 
-    async def poll(self, into: Utilisation) -> None:
+    async def poll(self, into: Round) -> None:
         settings, exporters = self._settings, self._exporters.nodes()
         headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
         for key, query in settings.queries:
@@ -94,7 +94,7 @@ class PrometheusSource:
                 self._put(elements, READINGS[key], exporters, into)
                 await asyncio.sleep(0)
 
-    def _put(self, elements: list[Any], reading: Reading, exporters: Mapping[str, str], into: Utilisation) -> None:
+    def _put(self, elements: list[Any], reading: Reading, exporters: Mapping[str, str], into: Round) -> None:
         for element in elements:
             sample = series(element)
             if sample is None:

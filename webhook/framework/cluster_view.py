@@ -179,3 +179,5 @@ class Placement(NamedTuple):
     """What the pod's author prefers and no node offers."""
     numbers: tuple[str | int, ...] = ()
     """What nodes with GPUs were ranked by: "metrics", their source, and their age in seconds; or "allocation", and why alone."""
+    asked: tuple[tuple[str, int], ...] = ()
+    """What the pod asks for in all, by resource, as nodes were ranked for it; () where none was chosen."""

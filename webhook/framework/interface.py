@@ -132,7 +132,7 @@ class Context:
     def variables(self, pod: Pod) -> frozenset[str]:
         """The names of all environment variables of all containers: most rules look no further."""
         if self._named is None or self._named[0] is not pod:
-            every = [entry.get("name", "") for c in self.containers(pod) for entry in c.spec.get("env") or ()]
+            every = [entry.get("name") or "" for c in self.containers(pod) for entry in c.spec.get("env") or ()]
             self._named = pod, frozenset(every)
         return self._named[1]
 
@@ -145,6 +145,12 @@ class Context:
         """Whether it asks for a GPU, in whatever quantity, or claims devices by DRA, which may be GPUs. For advice: nothing is
         allowed by it."""
         return bool(self.gpu_names or self.other_gpus) or claims_devices(pod) or self.asks_for_gpu(pod)
+
+    def node_is_fixed(self, pod: Pod) -> bool:
+        """Whether no scheduler has a choice of nodes for it: its node is named, or it is one pod for each node."""
+        return bool(pod["spec"].get("nodeName")) or (
+            self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+        )
 
     def field_of(self, container: Container, resource: str) -> str:
         """Where the author wrote how much of a resource the container gets: `spec.containers[0].resources.limits[a.b/c]`."""
@@ -182,17 +188,15 @@ class Injector(Unit):
 
     enabled: bool = True
     needs_placement: ClassVar[bool] = False
-    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses."""
+    """It runs once the node is chosen, for the pod as it is then, and after all that do not. It never refuses, and changes
+    nothing that the pod asks for: the node was chosen for that."""
+    claims: ClassVar[bool] = False
+    """It also changes pods that name no GPU, but claim devices by DRA or get GPUs by other ways."""
 
     @property
     def every_pod(self) -> bool:
         """Whether it also changes pods that name no GPU."""
         return False
-
-    @property
-    def claims(self) -> bool:
-        """Whether it also changes those of them that claim devices by DRA, or get GPUs by other ways."""
-        return self.every_pod
 
     @abstractmethod
     def inject(self, edit: Edit, context: Context) -> Outcome:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator
 
 from webhook.framework.interface import Settings
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Container
+from webhook.kube.pod import Container, requests_of
 from webhook.kube.quantity import milli, whole
 from webhook.text import quoted
 
@@ -36,6 +36,7 @@ class PerGpu(Settings):
         return {"cpu": milli(self.cpu[0]), "memory": whole(self.memory[0])}
 
 
+_RESOURCES = ("cpu", "memory")
 _INFERENCE = PerGpu(cpu=("4", "8"), memory=("8Gi", "16Gi"))
 CLASSES = {
     "training": PerGpu(cpu=("8", "16"), memory=("32Gi", "64Gi")),
@@ -49,3 +50,20 @@ def containers_with_whole_gpus(found: Iterable[Container], gpus: Gpus) -> Iterat
         has = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
         if has and (container.kind == "containers" or container.sidecar):
             yield container, has
+
+
+class Lacking(NamedTuple):
+    """A container with whole GPUs, how many it has, and the requests that it lacks: of `cpu`, of `memory`."""
+
+    container: Container
+    gpus: int
+    resources: tuple[str, ...]
+
+
+def lacking_requests(found: Iterable[Container], gpus: Gpus) -> list[Lacking]:
+    """Those of the containers that lack a request."""
+    every = [
+        Lacking(container, sum(counts.values()), tuple([r for r in _RESOURCES if r not in requests_of(container.spec)]))
+        for container, counts in containers_with_whole_gpus(found, gpus)
+    ]
+    return [each for each in every if each.resources]

@@ -27,20 +27,20 @@ for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from pydantic import Field
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Injector, Outcome, ProfileView
-from webhook.framework.resources_per_gpu import PerGpu, containers_with_whole_gpus
+from webhook.framework.resources_per_gpu import PerGpu, lacking_requests
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import DECISION, Container, Pod, annotations_of, containers, requests_of
+from webhook.kube.pod import DECISION, Pod, annotations_of, containers
 from webhook.kube.pod_requests import total_requests
+from webhook.kube.quantity import written
 
-_MI, _GI = 2**20, 2**30
-_ON_ITS_NODE = ("DaemonSet", "Node")
+_STEPS = {"cpu": 1, "memory": 2**20}
 
 
 class CpuPerGpuRequests(Injector):
@@ -66,17 +66,18 @@ class CpuPerGpuRequests(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)
-        starved = _starved(edit.object, context) if per is not None and context.gpu_names else []
-        if per is None or not starved:
+        lacking = lacking_requests(containers(edit.object), context.gpus) if per and context.gpu_names else []
+        if per is None or not lacking:
             return Outcome("none")
-        lacking = {r: sum(gpus for _, gpus, lacks in starved if r in lacks) for r in ("cpu", "memory")}
-        given = self._given(edit.object, lacking, per.least, context)
+        gpus = {r: sum(each.gpus for each in lacking if r in each.resources) for r in _STEPS}
+        given = self._given(edit.object, gpus, per.least, context)
         if isinstance(given, str):
             return Outcome("skipped", given)
         filled = {
-            (*each.path, "resources", "requests", resource): quantity
-            for each, gpus, lacks in starved
-            for resource, quantity in _written(given, lacks, gpus).items()
+            (*each.container.path, "resources", "requests", resource): written(resource, given[resource] * each.gpus)
+            for each in lacking
+            for resource in each.resources
+            if given[resource]
         }
         after = Edit(edit.object)
         for path, quantity in filled.items():
@@ -86,7 +87,7 @@ class CpuPerGpuRequests(Injector):
         for path, quantity in filled.items():
             edit.set(path, quantity)
         less = any(given[resource] < per.least[resource] for resource in given)
-        total = {r: text for r in given for r, text in _written(given, (r,), lacking[r]).items()}
+        total = {r: written(r, given[r] * gpus[r]) for r in given if given[r]}
         return Outcome("filledLess" if less else "filled", total)
 
     def _given(
@@ -110,7 +111,7 @@ class CpuPerGpuRequests(Injector):
         for resource, count in lacking.items():
             if count:
                 left = offered[resource] * gpus * self.node_share // 100 - asked.get(resource, 0)
-                given[resource] = min(least[resource], _rounded(resource, max(left // count, 0)))
+                given[resource] = min(least[resource], max(left, 0) // count // _STEPS[resource] * _STEPS[resource])
         return given if any(given.values()) else "the pod requests its share of a node already"
 
 
@@ -121,30 +122,6 @@ def _out_of_reach(pod: Pod, context: Context) -> str:
         return "decided for before"
     if spec.get("resources"):
         return "the pod has resources of its own"
-    if spec.get("nodeName") or (context.owner and context.owner.kind in _ON_ITS_NODE):
+    if context.node_is_fixed(pod):
         return "its node is fixed"
     return "" if context.cluster.fresh else "cluster state is stale"
-
-
-def _starved(pod: Pod, context: Context) -> list[tuple[Container, int, frozenset[str]]]:
-    """The containers with whole GPUs that lack a request, how many they have, and what they lack."""
-    found = []
-    for container, gpus in containers_with_whole_gpus(containers(pod), context.gpus):
-        if lacks := frozenset(("cpu", "memory")) - requests_of(container.spec).keys():
-            found.append((container, sum(gpus.values()), lacks))
-    return found
-
-
-def _written(given: Mapping[str, int], lacks: Iterable[str], gpus: int) -> dict[str, str]:
-    """As the API server writes them."""
-    return {resource: _quantity(resource, given[resource] * gpus) for resource in sorted(lacks) if given.get(resource)}
-
-
-def _rounded(resource: str, amount: int) -> int:
-    return amount if resource == "cpu" else amount // _MI * _MI
-
-
-def _quantity(resource: str, amount: int) -> str:
-    if resource == "cpu":
-        return f"{amount}m" if amount % 1000 else f"{amount // 1000}"
-    return f"{amount // _GI}Gi" if amount % _GI == 0 else f"{amount // _MI}Mi" if amount % _MI == 0 else str(amount)

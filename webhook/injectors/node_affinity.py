@@ -8,11 +8,10 @@ than these. The scheduler may take another node; the pod never waits because of 
 beside them would widen the user's choice; an empty term matches nothing, and the pin would make it match, so it is left
 alone. A pod that the scheduler judges by more than we look at (pods on other nodes, volumes, host ports, claimed devices) is
 not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
-`["notPinned", [why, terms]]`. Two things nobody can see at admission: a pod that is there already may forbid its company by
-an anti-affinity of its own, and another pod may take the room before the scheduler comes to this one. Then the pod waits:
-its event says «didn't match Pod's node affinity/selector», its reservation ends at once
-(`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have what was reserved, and it runs
-once its node has room again. Who cannot wait uses `preferred`.
+`["notPinned", [why, terms]]`. Nobody can see at admission which pods the scheduler will come to first: one may take the room,
+or forbid this pod's company by an anti-affinity of its own. Then the pod waits: its event says «didn't match Pod's node
+affinity/selector», its reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other
+pods may have what was reserved, and it runs once its node has room again. Who cannot wait uses `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
 pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in
@@ -25,12 +24,9 @@ from typing import Any, ClassVar, Literal
 
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, is_node, preferences
 from webhook.kube.json_patch import Edit
-
-_NODE = ("spec", "affinity", "nodeAffinity")
-PREFERRED = (*_NODE, "preferredDuringSchedulingIgnoredDuringExecution")
-_REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
-REQUIRED = (*_NODE, _REQUIRED_TERMS, "nodeSelectorTerms")
+from webhook.kube.pod import REQUIRED
 
 
 class NodeAffinity(Injector):
@@ -54,50 +50,16 @@ class NodeAffinity(Injector):
             unseen = _unseen(edit.object["spec"])
             if not unseen:
                 return _require(edit, placement)._replace(warning=placement.warning)
-        if present := edit.get(PREFERRED):
+        if present := edit.get(PREFERRED_TERMS):
             terms = [term for term in terms if term not in present]
         if not terms:
             return Outcome("present", None, placement.warning)
-        edit.extend(PREFERRED, terms)
+        edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)], placement.warning)
         if unseen:
             return Outcome("notPinned", [unseen, len(terms)], placement.warning)
         return Outcome("preferred", len(terms), placement.warning)
-
-
-def preferences(placement: Placement) -> list[dict[str, Any]]:
-    """The preferred terms that name the ranked nodes, and what else is preferred in a node, as they stand in a patch."""
-    terms = [naming(ranked.node, weight) for weight, ranked in zip(placement.weights, placement.nodes, strict=False)]
-    for wished in placement.preferred:
-        term: dict[str, Any] = {}
-        for key, operator, values, field in wished.expressions:
-            expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
-            term.setdefault("matchFields" if field else "matchExpressions", []).append(expression)
-        terms.append({"weight": wished.weight, "preference": term})
-    return terms
-
-
-def withdraw(edit: Edit, placement: Placement) -> None:
-    """Take out what was written for the ranked nodes of `placement`, preferred and required."""
-    terms = preferences(placement)
-    if any([term in terms for term in edit.get(PREFERRED) or ()]):
-        left = [term for term in edit.get(PREFERRED) if term not in terms]
-        if left:
-            edit.set(PREFERRED, left)
-        else:
-            edit.remove(PREFERRED)
-    pin = _is(placement.nodes[0].node)
-    if edit.get(REQUIRED) == [{"matchFields": [pin]}]:
-        edit.remove(REQUIRED[:-1])
-    for index, term in enumerate(edit.get(REQUIRED) or ()):
-        if pin in (fields := term.get("matchFields") or ()):
-            edit.set((*REQUIRED, index, "matchFields"), [field for field in fields if field != pin])
-
-
-def naming(node: str, weight: int) -> dict[str, Any]:
-    """The preferred term for one node."""
-    return {"weight": weight, "preference": {"matchFields": [_is(node)]}}
 
 
 _VOLUMES = frozenset(
@@ -115,7 +77,7 @@ def _unseen(spec: dict[str, Any]) -> str:
     """
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
-        if (affinity.get(kind) or {}).get(_REQUIRED_TERMS):
+        if (affinity.get(kind) or {}).get(REQUIRED):
             return f"required {kind}"
     if any([c.get("whenUnsatisfiable") == "DoNotSchedule" for c in spec.get("topologySpreadConstraints") or ()]):
         return "DoNotSchedule spread"
@@ -133,30 +95,14 @@ def _unseen(spec: dict[str, Any]) -> str:
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
-    pin = _is(placement.nodes[0].node)
-    if edit.get(REQUIRED[:-1]) is None:
-        edit.set(REQUIRED, [{"matchFields": [pin]}])
+    pin = is_node(placement.nodes[0].node)
+    if edit.get(REQUIRED_TERMS[:-1]) is None:
+        edit.set(REQUIRED_TERMS, [{"matchFields": [pin]}])
         return Outcome("required", placement.nodes[0].node)
-    terms: list[dict[str, Any]] = edit.get(REQUIRED) or []
+    terms: list[dict[str, Any]] = edit.get(REQUIRED_TERMS) or []
     pinned = False
     for index, term in enumerate(terms):
         if (term.get("matchExpressions") or term.get("matchFields")) and pin not in (term.get("matchFields") or ()):
-            edit.extend((*REQUIRED, index, "matchFields"), [pin])
+            edit.extend((*REQUIRED_TERMS, index, "matchFields"), [pin])
             pinned = True
     return Outcome("required", placement.nodes[0].node) if pinned else Outcome("present")
-
-
-def _is(node: str) -> dict[str, Any]:
-    return {"key": "metadata.name", "operator": "In", "values": [node]}
-
-
-def named_node(term: Any) -> str | None:
-    """The node that a term names by metadata.name and nothing else, as our own terms do."""
-    fields = term.get("matchFields") if isinstance(term, dict) else None
-    if not fields or len(fields) != 1 or term.get("matchExpressions"):
-        return None
-    field = fields[0]
-    values = field.get("values") or []
-    if field.get("key") == "metadata.name" and field.get("operator") == "In" and len(values) == 1:
-        return str(values[0])
-    return None

@@ -13,6 +13,7 @@ Source: plugin/pkg/admission/priority/admission.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from webhook.framework.interface import Context, Injector, Outcome
 from webhook.kube import cel
@@ -26,6 +27,8 @@ _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priorit
 class PriorityClassName(Injector):
     """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
 
+    claims: ClassVar[bool] = True
+
     classes: dict[str, str] = {
         "inference-critical": "gpu-inference-critical",
         "inference": "gpu-inference",
@@ -36,10 +39,6 @@ class PriorityClassName(Injector):
     """Class of workload: name of a PriorityClass (50-priority-classes.yaml). A class that is not here, or as "", gets none."""
     override_global_default: bool = True
     """The cluster's globalDefault class counts as not chosen."""
-
-    @property
-    def claims(self) -> bool:
-        return True
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         wanted = self.classes.get(context.workload.name)

@@ -7,7 +7,7 @@ Replicas of one owner are spread over hosts and zones, unless the pod has a cons
   on every node, those on their way included. The scheduler counts later, and with maxSkew 1 one pod more on a node is worth up
   to 200 points, as much as our whole preference: the two would fight (measured: 6/2 where each alone gives 4/4). Its score is
   100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go): a large maxSkew
-  weighs every node nearly alike. So the constraint gets `agreeingSkew`: it selects and documents, the ranking has the order.
+  weighs every node nearly alike. So the constraint gets a maxSkew of 100: it selects and documents, the ranking has the order.
 - A node was chosen by another strategy (`pack`): one constraint over hosts that selects nothing. A pod without any constraint
   gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
   own switches them off.
@@ -23,49 +23,20 @@ Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-89
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
-
-from webhook.framework.interface import Context, Injector, LabelKey, Outcome, Settings
+from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.spread_constraints import Constraint, Constraints
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Pod, labels_of
+from webhook.kube.labels import REVISION_LABELS, stable_labels
+from webhook.kube.pod import PREFERRED, labels_of
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _CONSTRAINTS = ("spec", "topologySpreadConstraints")
-_ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+_ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 NEUTRAL = {"gpu-admission.io/selects": "nothing"}
-
-REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
-"""Equal for the pods of one revision: these go into matchLabelKeys."""
-POD_LABELS = frozenset(
-    (
-        *REVISION_LABELS,
-        "pod-template-generation",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "batch.kubernetes.io/controller-uid",
-        "controller-uid",
-        "job-name",  # said again by batch.kubernetes.io/job-name
-        "leaderworkerset.sigs.k8s.io/worker-index",
-        "training.kubeflow.org/replica-index",
-    )
-)
-"""Labels that say which pod it is, not whose."""
-_MAX_LABELS = 16
-_MAX_SKEW = 2**31 - 1
-_ON_ITS_NODE = ("DaemonSet", "Node")
-
-
-class Constraint(Settings):
-    """One topology key to spread over."""
-
-    key: LabelKey
-    max_skew: int = Field(default=1, ge=1, le=_MAX_SKEW)
-    when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """ScheduleAnyway (a wish) | DoNotSchedule (pods may wait for ever; not with nodeAffinity required)"""
+_AGREEING_SKEW = 100
+"""So large that the scheduler's own counting does not work against the choice."""
 
 
 class TopologySpread(Injector):
@@ -76,24 +47,17 @@ class TopologySpread(Injector):
 
     mode: Literal["constraints", "antiAffinity"] = "constraints"
     """constraints (topologySpreadConstraints) | antiAffinity (a preferred pod anti-affinity over hosts instead)"""
-    constraints: tuple[Constraint, ...] = (Constraint(key=HOST), Constraint(key=ZONE))
-    agreeing_skew: int = Field(default=100, ge=1, le=_MAX_SKEW)
-    """maxSkew where a node was chosen too: so large that the scheduler's own counting does not work against the choice."""
-
-    @field_validator("constraints")
-    @classmethod
-    def _each_key_once(cls, constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-        keys = [constraint.key for constraint in constraints]
-        if twice := sorted({key for key in keys if keys.count(key) > 1}):
-            raise ValueError(f"{', '.join(twice)} stands here twice: keep one constraint for each key")
-        return constraints
+    constraints: Constraints = (Constraint(key=HOST), Constraint(key=ZONE))
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        if edit.object["spec"].get("nodeName") or (context.owner and context.owner.kind in _ON_ITS_NODE):
+        if context.node_is_fixed(edit.object):
             return Outcome("nodeIsFixed")
         chosen = bool(context.placement and context.placement.nodes)
         if chosen and not context.keeps_apart:
-            return self._neutral(edit)
+            if edit.get(_CONSTRAINTS):
+                return Outcome("present")
+            edit.set(_CONSTRAINTS, [Constraint(key=HOST).in_pod(1, NEUTRAL)])
+            return Outcome("neutral")
         if context.owner is None:
             return Outcome("noOwner")
         if edit.get(("spec", "affinity", "podAffinity")):
@@ -105,9 +69,9 @@ class TopologySpread(Injector):
             return _anti_affinity(edit, selector)
         present = {c.get("topologyKey") for c in edit.get(_CONSTRAINTS) or ()}
         revision = [key for key in REVISION_LABELS if key in labels_of(edit.object)]
-        skew = self.agreeing_skew if chosen else 1
+        skew = _AGREEING_SKEW if chosen else 1
         added = [
-            _constraint(each, skew, selector, revision)
+            each.in_pod(skew, selector, revision)
             for each in self.constraints
             if each.key not in present and _useful(each, context)
         ]
@@ -116,35 +80,12 @@ class TopologySpread(Injector):
         edit.extend(_CONSTRAINTS, added)
         return Outcome("added", [value["topologyKey"] for value in added])
 
-    def _neutral(self, edit: Edit) -> Outcome:
-        if edit.get(_CONSTRAINTS):
-            return Outcome("present")
-        edit.set(_CONSTRAINTS, [_constraint(Constraint(key=HOST), 1, NEUTRAL, [])])
-        return Outcome("neutral")
-
-
-def _constraint(constraint: Constraint, skew: int, selector: Mapping[str, str], revision: list[str]) -> dict[str, Any]:
-    """As it stands in a pod. `skew`: at least this one, where it is a wish."""
-    soft = constraint.when_unsatisfiable == "ScheduleAnyway"
-    return {
-        "maxSkew": max(skew, constraint.max_skew) if soft else constraint.max_skew,
-        "topologyKey": constraint.key,
-        "whenUnsatisfiable": constraint.when_unsatisfiable,
-        "labelSelector": {"matchLabels": dict(selector)},
-    } | ({"matchLabelKeys": [*revision]} if revision else {})
-
 
 def _useful(constraint: Constraint, context: Context) -> bool:
     """A node without the key gets no score (or, with DoNotSchedule, no pod): it must be there on two domains at least."""
     if constraint.key == HOST and constraint.when_unsatisfiable == "ScheduleAnyway":
         return True
     return context.cluster.fresh and context.cluster.domains(constraint.key, context.gpus) > 1
-
-
-def stable_labels(pod: Pod) -> dict[str, str]:
-    """The labels that all pods of the owner have in common, at most _MAX_LABELS of them, sorted."""
-    stable = sorted([label for label in labels_of(pod).items() if label[0] not in POD_LABELS])
-    return dict(stable[:_MAX_LABELS])
 
 
 def _anti_affinity(edit: Edit, selector: dict[str, str]) -> Outcome:

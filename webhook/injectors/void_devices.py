@@ -21,7 +21,7 @@ internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field
 
@@ -36,6 +36,8 @@ from webhook.kube.pod import annotations_of, containers, gpu_counts
 class VoidDevices(Injector):
     """Containers without a GPU are given none by their image either: CUDA images carry NVIDIA_VISIBLE_DEVICES=all, which some
     nodes obey. A container that sets the variable itself is left alone; the rule deviceEnv judges it."""
+
+    claims: ClassVar[bool] = True
 
     variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     value: str = "void"
@@ -54,10 +56,6 @@ class VoidDevices(Injector):
     @property
     def every_pod(self) -> bool:
         return self.all_pods
-
-    @property
-    def claims(self) -> bool:
-        return True
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         scheduler = edit.object["spec"].get("schedulerName")

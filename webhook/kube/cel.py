@@ -106,10 +106,6 @@ def env(condition: str) -> str:
     return f"{field('c', 'env')}.exists(e, {condition})"
 
 
-def harmless(values: tuple[str, ...]) -> str:
-    return f'(!has(e.valueFrom) && e.?value.orValue("") in {literal(values)})'
-
-
 LISTS = ("containers", "initContainers")
 """The lists of containers that a pod may have when it is made."""
 

@@ -18,7 +18,19 @@ DOES_NOT_APPLY: Final = (AttributeError, LookupError, TypeError, ValueError)
 
 def pointer(path: Path) -> str:
     """RFC 6901: ("metadata", "annotations", "a/b") is "/metadata/annotations/a~1b"."""
-    return "".join(["/" + (p.replace("~", "~0").replace("/", "~1") if isinstance(p, str) else str(p)) for p in path])
+    text = ""
+    for part in path:
+        step = str(part)
+        if "~" in step or "/" in step:
+            step = step.replace("~", "~0").replace("/", "~1")
+        text = f"{text}/{step}"
+    return text
+
+
+def _parts(pointer: str) -> list[str]:
+    """What `pointer` was made from, each as a string."""
+    parts = pointer.split("/")[1:]
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts] if "~" in pointer else parts
 
 
 class Edit:
@@ -85,8 +97,10 @@ class Edit:
             self._do("remove", path)
 
     def _do(self, op: str, path: Path, value: Any = None) -> None:
-        operation = {"op": op, "path": pointer(self._prefix + path)}
-        self.operations.append(operation if op == "remove" else operation | {"value": value})
+        operation: Operation = {"op": op, "path": pointer(self._prefix + path)}
+        if op != "remove":
+            operation["value"] = value
+        self.operations.append(operation)
         self.object = _applied(self.object, path, op, value)
 
 
@@ -98,8 +112,7 @@ def apply(operations: Iterable[Operation], obj: dict[str, Any]) -> dict[str, Any
     Raises one of DOES_NOT_APPLY where the API server would answer 500.
     """
     for operation in operations:
-        path = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
-        obj = _applied(obj, path, operation["op"], operation.get("value"))
+        obj = _applied(obj, _parts(operation["path"]), operation["op"], operation.get("value"))
     return obj
 
 

@@ -24,27 +24,27 @@ _RESOURCES: Final = {
     "deviceclass.resource.kubernetes.io/gpu.amd.com": "amd.com",
     "deviceclass.resource.kubernetes.io/gpu.intel.com": "gpu.intel.com",
 }
+_BEGINNINGS: Final = tuple([pattern.removesuffix("*") for pattern in _RESOURCES])
 FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"))
 """Annotations of KAI and Run:ai: their schedulers hand out parts of NVIDIA's GPUs."""
 
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of such GPUs that a pod asks for, as domains: "nvidia.com"."""
-    found = {_vendor(name) for container in containers(pod) for name in _asked(container.spec)}
-    if not FRACTIONS.isdisjoint(annotations_of(pod)):
-        found.add(_NVIDIA)
-    return frozenset(found - {""})
+    found = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
+    for container in containers(pod):
+        found |= _vendors(container.spec)
+    return frozenset(found)
 
 
 def has_other_gpu(container: Mapping[str, Any]) -> bool:
     """Whether one container asks for such a GPU by a resource."""
-    return any([_vendor(name) for name in _asked(container)])
+    return bool(_vendors(container))
 
 
-def _asked(container: Mapping[str, Any]) -> list[str]:
-    asked = requests_of(container)
-    return [name for name in asked if "/" in name and not is_zero(asked[name])]
-
-
-def _vendor(resource: str) -> str:
-    return next((vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, resource)), "")
+def _vendors(container: Mapping[str, Any]) -> set[str]:
+    found = set()
+    for name, quantity in requests_of(container).items():
+        if name.startswith(_BEGINNINGS) and not is_zero(quantity):
+            found.update([vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, name)])
+    return found

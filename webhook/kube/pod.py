@@ -20,6 +20,8 @@ Pod = dict[str, Any]
 DECISION = "gpu-admission.io/decision"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 """Of an affinity: the terms that only weigh."""
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+"""Of an affinity: the terms that must hold."""
 MIRROR = "kubernetes.io/config.mirror"
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
@@ -72,9 +74,10 @@ def containers(pod: Pod) -> Iterator[Container]:
     """Every container: init containers and sidecars, containers, ephemeral containers, in this order."""
     spec = pod["spec"]
     for kind in CONTAINER_LISTS:
-        for index, container in enumerate(spec.get(kind) or ()):
-            sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
-            yield Container(container, kind, index, sidecar)
+        if listed := spec.get(kind):
+            for index, container in enumerate(listed):
+                sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
+                yield Container(container, kind, index, sidecar)
 
 
 def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -112,9 +115,14 @@ def gpu_names(pod: Pod, gpus: Gpus) -> frozenset[str]:
 
     0 GPUs are none: such a pod has no business on a node with GPUs.
     """
-    resources = [container.spec.get("resources") or {} for container in containers(pod)]
-    asked = [entry for each in resources for part in ("limits", "requests") for entry in (each.get(part) or {}).items()]
-    return frozenset([name for name, quantity in asked if gpus.kind(name) is not None and not is_zero(quantity)])
+    names = set()
+    for container in containers(pod):
+        resources = container.spec.get("resources") or {}
+        for part in ("limits", "requests"):
+            for name, quantity in (resources.get(part) or {}).items():
+                if gpus.kind(name) is not None and not is_zero(quantity):
+                    names.add(name)
+    return frozenset(names)
 
 
 def is_zero(quantity: Any) -> bool:
@@ -158,7 +166,7 @@ def controller_reference(pod: Pod) -> Mapping[str, Any] | None:
 def owner(pod: Pod) -> Owner | None:
     if (reference := controller_reference(pod)) is None:
         return None
-    return Owner(*[str(reference.get(key, "")) for key in ("kind", "name", "uid")])
+    return Owner(str(reference.get("kind", "")), str(reference.get("name", "")), str(reference.get("uid", "")))
 
 
 def labels_of(pod: Pod) -> Mapping[str, str]:

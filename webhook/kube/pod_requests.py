@@ -24,17 +24,17 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     Raises QuantityError.
     """
     spec = pod["spec"]
-    every = [requests_of(container) for container in spec.get("containers") or ()]
-    first = [(requests_of(each), each.get("restartPolicy")) for each in spec.get("initContainers") or ()]
-    if sum([1 + len(asked) for asked in (*every, *[asked for asked, _ in first])]) > _MAX_REQUESTS:
+    containers, first = spec.get("containers") or (), spec.get("initContainers") or ()
+    every = [requests_of(container) for container in (*containers, *first)]
+    if len(every) + sum(map(len, every)) > _MAX_REQUESTS:
         raise QuantityError("the pod states more than is added up")
     total: dict[str, Number] = {}
-    for asked in every:
+    for asked in every[: len(containers)]:
         _add(total, asked)
     peak: dict[str, Number] = {}
     sidecars: dict[str, Number] = {}
-    for asked, restart_policy in first:
-        if restart_policy == "Always":
+    for container, asked in zip(first, every[len(containers) :], strict=True):
+        if container.get("restartPolicy") == "Always":
             _add(total, asked)
             _raise(peak, _add(sidecars, asked))
         else:

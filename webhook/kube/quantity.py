@@ -62,3 +62,11 @@ def thousandths(text: str | int | float) -> Number:
 def milli(text: str | int | float) -> int:
     """In thousandths, rounded up (Quantity.MilliValue)."""
     return -(-thousandths(text) // 1)
+
+
+def written(resource: str, amount: int) -> str:
+    """An amount as the API server writes it: `cpu` is in thousandths, memory in bytes."""
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else f"{amount // 1000}"
+    suffix = next((suffix for suffix in ("Gi", "Mi") if amount % _SCALE[suffix] == 0), "")
+    return f"{amount // _SCALE[suffix]}{suffix}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-_MOST_VALUES: Final = 100
+_MAX_VALUES: Final = 100
 """Of one selector. Of a larger one it is not known what it takes, and nothing of it is kept."""
 
 
@@ -43,7 +43,7 @@ def compiled(selector: Mapping[str, Any] | None) -> Selector:
     if selector is None:
         return _NOTHING
     stated, listed = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
-    if len(stated) + len(listed) + sum(len(e.get("values") or ()) for e in listed) > _MOST_VALUES:
+    if len(stated) + len(listed) + sum(len(e.get("values") or ()) for e in listed) > _MAX_VALUES:
         return None
     found = [Requirement(key, "In", frozenset((value,))) for key, value in stated.items()]
     for expression in listed:

@@ -50,6 +50,11 @@ class Company(NamedTuple):
     left: str = ""
     """Why the node is left to the scheduler; "" where it is not."""
 
+    @property
+    def confines(self) -> bool:
+        """Whether the scheduler keeps them off nodes for it."""
+        return bool(self.together or self.apart or self.even)
+
     def on_one_host(self) -> Company:
         """All of them follow the first."""
         return self if HOSTNAME in self.together else self._replace(together=(*self.together, HOSTNAME))
@@ -128,7 +133,7 @@ def tiers(
     if not len(rows):
         return found
     for key in company.together:
-        codes = _codes(nodes, key)
+        codes = domains_of(nodes, key)
         if peers:
             found.append(_there(codes, peers)[codes[rows]] == 0)
             continue
@@ -136,19 +141,19 @@ def tiers(
         rooms[0] = 0
         found.append(rooms[codes[rows]] < pods if pods > 1 else -rooms[codes[rows]])
     for key in company.apart:
-        codes = _codes(nodes, key)
+        codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] > 0)
     for key, skew in company.even:
-        codes = _codes(nodes, key)
+        codes = domains_of(nodes, key)
         there = _there(codes, peers)[codes[rows]]
         found.append((there + 1 - there.min() > skew) | (codes[rows] == 0))
     for key, step in company.rather_apart:
-        codes = _codes(nodes, key)
+        codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] // step)
     return found
 
 
-def _codes(nodes: Nodes, key: str) -> Integers:
+def domains_of(nodes: Nodes, key: str) -> Integers:
     """By row, the number of its domain; 0 where it is in none."""
     size = nodes.columns.size
     if key == HOSTNAME:

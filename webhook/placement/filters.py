@@ -65,7 +65,7 @@ class Filter:
 
     def __init__(self, constraints: Constraints, health: Health, volumes: tuple[tuple[Term, ...], ...] = ()) -> None:
         self.constraints = constraints
-        self._volumes = volumes
+        self.volumes = volumes
         """For each volume of the pod the terms of which one must match."""
         self._health = health
         self._now = _ByStatus(self._reason)
@@ -124,7 +124,7 @@ class Filter:
             yield "node selector does not match", matches(self.constraints.selector, nodes, rows)
         if self.constraints.required is not None:
             yield "node affinity does not match", _any_of(self.constraints.required, nodes, rows)
-        for terms in self._volumes:
+        for terms in self.volumes:
             yield "its volume is elsewhere", _any_of(terms, nodes, rows)
         if not lasting:
             yield _REASONS[4], self._labelled(nodes, rows)

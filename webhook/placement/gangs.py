@@ -82,12 +82,13 @@ def _holds(nodes: Nodes, rows: NDArray[np.intp], scores: Floats, demand: Demand,
     return len(rows) >= missing or bool(room_for(nodes, rows, demand).sum() >= missing)
 
 
-def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand) -> NDArray[np.int64]:
-    """How many pods with this demand each row still takes."""
+def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
+    """How many pods with this demand each row still takes; `beside`: once a pod with that one is there."""
     room = np.full(len(rows), _LARGEST, np.int64)
     for resource, amount in demand.requests:
         free = nodes.columns.free.get(resource)
-        np.minimum(room, 0 if free is None else free[rows] // amount, out=room)
+        taken = 0 if beside is None else beside.amount(resource)
+        np.minimum(room, 0 if free is None else (free[rows] - taken) // amount, out=room)
     return room
 
 

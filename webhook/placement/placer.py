@@ -60,6 +60,7 @@ class Placer:
         else:
             volumes = where(request.claims, self._state)
             found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
+            found = found._replace(asked=request.demand.requests) if found.nodes else found
         if preferences is NO_PREFERENCES:
             return found
         by_name = () if found.nodes else preferences.by_name

@@ -28,6 +28,7 @@ from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
 from webhook.placement.volumes import ANYWHERE, Where
+from webhook.placement.waiting import Waiting
 from webhook.placement.whole import whole_nodes
 
 _BUDGET: Final = 64 << 20
@@ -55,6 +56,7 @@ class Ranker:
         """By shape of pod, the least recently used first. They save a choice the filters and scores of all nodes: 0.5 ms at
         1,213 nodes, 4 ms at 65,000."""
         self._refusals = Refusals(state, gpus)
+        self._waiting = Waiting(state, self._filter)
         self._obstacles: dict[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]] = {}
         """By shape of pod, and when they were there. Controllers try again and again: this saves 0.2 ms at 1,213 nodes."""
         self._view = View(0, ())
@@ -77,7 +79,10 @@ class Ranker:
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
         if where.together:
             request = request._replace(company=request.company.on_one_host())
-        best = self._choose(request, scores, peers)
+        unwanted = self._waiting.unwanted(request, scores.rows)
+        best = self._choose(request, scores, peers, unwanted)
+        if unwanted is not None and len(best) and not len(best := best[~unwanted[best]]):
+            return Placement((), request.strategy, "pods that are there keep it away")
         if not len(best):
             rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
             return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
@@ -91,7 +96,7 @@ class Ranker:
         nodes = self._state.nodes
         known = self._obstacles.get((key, demand))
         if known is None or known[0] != nodes.version:
-            static = self._filter(stated, NO_PREFERENCES)
+            static = self._filter(stated)
             found = () if static is None else tuple(obstacles(demand, static, nodes, self._gpus))
             if len(self._obstacles) >= _SHAPES:
                 self._obstacles.clear()
@@ -106,7 +111,7 @@ class Ranker:
         """Of this shape of pod; None where it states more than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(request.stated, preferences, where)
+            static = self._filter(request.stated, where, preferences)
             if static is None:
                 return None
             gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
@@ -118,7 +123,9 @@ class Ranker:
         self._scores[key] = scores  # as the one used last
         return scores
 
-    def _filter(self, stated: bytes, preferences: ResolvedPreferences, where: Where = ANYWHERE) -> Filter | None:
+    def _filter(
+        self, stated: bytes, where: Where = ANYWHERE, preferences: ResolvedPreferences = NO_PREFERENCES
+    ) -> Filter | None:
         constraints = compiled(spec_of(stated)) if len(stated) <= _LONGEST else None
         if constraints is None:
             return None
@@ -137,13 +144,17 @@ class Ranker:
 
     # --- choose -------------------------------------------------------------------------------------------------------
 
-    def _choose(self, request: PlacementRequest, scores: NodeScores, peers: Peers) -> NDArray[np.intp]:
-        """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes that may be used
-        (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs before slots of shared ones,
-        what the pod says of its peers, the domain of its gang, free GPUs that are fit for use, no whole nodes where few are
-        left, and fewest peers, where the strategy says so. After the score come the load, the heat, and the name."""
+    def _choose(
+        self, request: PlacementRequest, scores: NodeScores, peers: Peers, unwanted: Tier | None
+    ) -> NDArray[np.intp]:
+        """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes whose pods will have it
+        there, nodes that may be used (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs
+        before slots of shared ones, what the pod says of its peers, the domain of its gang, room for pods that wait
+        (`Waiting`), free GPUs that are fit for use, no whole nodes where few are left, and fewest peers, where the strategy
+        says so; for a pod that few nodes can take, those with most room. After the score come the load, the heat, and the
+        name."""
         nodes, rows = self._state.nodes, scores.rows
-        tiers: list[Tier] = []
+        tiers: list[Tier] = [] if unwanted is None else [unwanted]
         if scores.reluctance is not None:
             tiers.append(scores.reluctance)
         if scores.preference is not None:
@@ -156,15 +167,17 @@ class Ranker:
             tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
             tiers += self._domains(request, scores, peers, pods)
+        tiers += self._waiting.tiers(request, rows, scores.gpu)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
+        last = self._waiting.last_tiers(request, scores)
         if not scores.strategy.peers_first or not peers:
-            return self._best(scores, tiers)
+            return self._best(scores, [*tiers, *last])
         counts = np.zeros(nodes.columns.size, np.int32)
         counts[list(peers)] = list(peers.values())
-        found = self._best(scores, [*tiers, counts[rows]])
+        found = self._best(scores, [*tiers, counts[rows], *last])
         whole = self._scarce_among(scores, found)
-        return found if whole is None else self._best(scores, [*tiers, whole, counts[rows]])
+        return found if whole is None else self._best(scores, [*tiers, whole, counts[rows], *last])
 
     def _best(self, scores: NodeScores, tiers: list[Tier]) -> NDArray[np.intp]:
         nodes, rows = self._state.nodes, scores.rows

@@ -15,7 +15,7 @@ from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import Pod, claims_devices, owner
+from webhook.kube.pod import Pod, claims_devices, labels_of, owner
 from webhook.placement.company import ALONE, Company, company_of
 from webhook.placement.gangs import gang_size
 from webhook.placement.preferences import Preferences, preferences_of
@@ -44,6 +44,9 @@ class PlacementRequest(NamedTuple):
     """The workload that made the pod, as `jobs.workload_key` names it; "" where none did."""
     company: Company = ALONE
     claims: Claims = NO_CLAIMS
+    namespace: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Of the pod, for what others say about it."""
     preferences: Preferences | None = None
     """Those of its annotations and of the policy, besides its own affinity."""
 
@@ -92,7 +95,18 @@ def placement_request(
     gang, made_by = gang_size(pod, settings.gangs), owner(pod)
     maker = "" if made_by is None else workload_key(namespace_of(pod), made_by.kind, made_by.name)
     return PlacementRequest(
-        strategy, demand, stated, owner_key(pod), gang, key, maker, company_of(pod), claims_of(pod), preferences
+        strategy,
+        demand,
+        stated,
+        owner_key(pod),
+        gang,
+        key,
+        maker,
+        company_of(pod),
+        claims_of(pod),
+        namespace_of(pod),
+        tuple(labels_of(pod).items()),
+        preferences,
     )
 
 

@@ -64,8 +64,8 @@ def where(claims: Claims, state: ClusterState) -> Where:
     """Where the volumes of these claims are."""
     if not claims.names or not state.news.listed.issuperset(("persistentvolumeclaims", "persistentvolumes")):
         return ANYWHERE
-    volumes = [state.claims.get(name, "") for name in claims.names]
-    stated = [found for name in volumes if name and (found := state.volumes.get(name))]
+    volumes = [claim.volume if (claim := state.claims.get(name)) else "" for name in claims.names]
+    stated = [found.terms for name in volumes if name and (found := state.volumes.get(name)) and found.terms]
     terms = tuple([terms_of(orjson.loads(text)) for text in stated])
     key = blake2b("\0".join(stated).encode(), digest_size=16).digest() if stated else b""
     return Where(terms, claims.shared and "" in volumes, key)

@@ -184,6 +184,7 @@ class Policy:
     _profiles: dict[str, Profile] = field(repr=False)
     _injectors: dict[str, tuple[tuple[str, Injector], ...]] = field(repr=False)
     _rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
+    _early_rules: dict[str, tuple[tuple[str, Rule], ...]] = field(repr=False)
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
@@ -196,9 +197,9 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        named_by = {name: profile.injectors.priority_class.classes for name, profile in file.profiles.items()}
-        kept = entitled(file.classes, named_by)
+        kept = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
         profiles = {name: _completed(profile, kept[name]) for name, profile in file.profiles.items()}
+        rules = {n: tuple([each for each in named(p.rules) if each[1].action != "off"]) for n, p in profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
@@ -207,9 +208,8 @@ class Policy:
             _injectors={
                 n: tuple([each for each in named(p.injectors) if each[1].enabled]) for n, p in profiles.items()
             },
-            _rules={
-                n: tuple([each for each in named(p.rules) if each[1].action != "off"]) for n, p in profiles.items()
-            },
+            _rules=rules,
+            _early_rules={n: tuple([each for each in found if each[1].early]) for n, found in rules.items()},
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -236,7 +236,7 @@ class Policy:
 
     def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """Those of them that the mutating hook asks too."""
-        return tuple([(name, rule) for name, rule in self._rules[profile] if rule.early])
+        return self._early_rules[profile]
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
         """The class of a pod: the first rule that matches and whose namespaces include this one."""

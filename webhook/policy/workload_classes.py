@@ -80,7 +80,10 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
     kind = owner.kind if owner is not None else None
     warning = None
     for rule in rules:
-        if rule.labels and not any([labels.get(key) in values for key, values in rule.labels.items()]):
+        if rule.labels and (
+            labels.keys().isdisjoint(rule.labels)  # as those of most pods
+            or not any([labels.get(key) in values for key, values in rule.labels.items()])
+        ):
             continue
         if rule.owner_kinds and kind not in rule.owner_kinds:
             continue

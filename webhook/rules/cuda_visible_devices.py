@@ -1,4 +1,4 @@
-"""No container narrows or widens its GPUs by hand.
+"""No container chooses by hand among the GPUs that it was given.
 
 Inside a container the GPUs that it was given are numbered from 0. CUDA_VISIBLE_DEVICES written for a whole machine hides
 some of them, or names some that are not there, and then CUDA finds no device at all.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from webhook.framework.device_variables import value_of
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
@@ -23,7 +24,7 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
 class CudaVisibleDevices(Rule):
-    """No container narrows or widens by hand the GPUs that it was given."""
+    """No container chooses by hand among the GPUs that it was given."""
 
     not_exported: ClassVar[str] = "compares a list with the number of GPUs"
 
@@ -44,7 +45,7 @@ class CudaVisibleDevices(Rule):
                         break
                     gpus = sum(container.gpu_counts(context.gpus).values())
                 if not _is_right(entry, gpus):
-                    value = "(a reference)" if entry.get("valueFrom") else quoted(entry.get("value") or "")
+                    value = value_of(entry)
                     yield Finding(
                         path=f"{container.field}.env[{index}]",
                         seen=f"{entry['name']}={value} in container {quoted(container.name)} with {plural(gpus, 'GPU')}",

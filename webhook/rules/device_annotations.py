@@ -1,10 +1,10 @@
 """No annotation asks a container runtime for devices.
 
 CDI, plugins of NRI, CRI-O, crun, Kata and gVisor take devices, mounts, hooks and whole runtimes from annotations. Each of them
-has a domain of its own (`devices.nri.io/container.main`, `devices.crio.io`), and new ones come: within these domains nothing
-is allowed but what is known to give no device.
+has a domain of its own (`devices.nri.io/container.main`, `devices.crio.io`), and new annotations come with new versions: within
+these domains only what is known to give no device is allowed.
 
-Fields read:   metadata.annotations; the keys are compared in small letters
+Fields read:   metadata.annotations; the keys are compared in lower case
 Allowed:       all keys of other domains; those of `harmless`
 Refused:       a key whose domain is one of `domains` or lies below one, whatever follows; the keys of `keys`; those of
                `besideGpu` in a pod that asks for no GPU
@@ -28,11 +28,11 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, annotations_of
-from webhook.text import bare, matches_any, quoted
+from webhook.text import Patterns, bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
-    """Nor by annotations, which are compared in small letters."""
+    """No annotation asks a container runtime for devices. Keys are compared in lower case."""
 
     everywhere: ClassVar[bool] = True
 
@@ -43,7 +43,7 @@ class DeviceAnnotations(Rule):
         *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*", "dev.gvisor.internal.*"),
         *("io.microsoft.*", "com.github.containers.virtcontainers.*"),
     )
-    """Others (name patterns)."""
+    """Other annotations that they read (name patterns)."""
     harmless: tuple[str, ...] = (
         *("required-plugins.noderesource.dev*", "tolerate-missing-nri-plugins.noderesource.dev*"),
         *("io-priority.*", "ulimits.*", "closid.rdt.noderesource.dev*", "schemata.rdt.noderesource.dev*"),
@@ -53,7 +53,7 @@ class DeviceAnnotations(Rule):
         *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
     )
-    """What these take that is no device (name patterns)."""
+    """Annotations of these domains that give no device (name patterns)."""
     beside_gpu: tuple[str, ...] = ("devices.gke.io*", "dev.gvisor.internal.nvproxy")
     """Refused in a pod without a GPU, warned about in one with (name patterns): for GKE's fast networking, and GPUs in gVisor."""
 
@@ -61,7 +61,7 @@ class DeviceAnnotations(Rule):
         for key, value in annotations_of(pod).items():
             small = key.lower()
             only_warn = False
-            if matches_any(self.beside_gpu, small):
+            if self._beside_gpu.match(small):
                 only_warn = context.asks_for_gpu(pod)
             elif not self._asks(small):
                 continue
@@ -88,11 +88,19 @@ class DeviceAnnotations(Rule):
         yield Check("pod", cel.all_of([needed, "variables.asksForGpu"]), wanted, only_warn=True)
 
     def _asks(self, key: str) -> bool:
-        """`key` is in small letters. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""
+        """`key` is in lower case. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""
         head = f".{key.partition('/')[0]}."
-        if matches_any(self.keys, key) or any([domain in head for domain in self._dotted]):
+        if self._keys.match(key) or any([domain in head for domain in self._dotted]):
             return not matches_any(self.harmless, key)
         return False
+
+    @cached_property
+    def _beside_gpu(self) -> Patterns:
+        return Patterns(self.beside_gpu)
+
+    @cached_property
+    def _keys(self) -> Patterns:
+        return Patterns(self.keys)
 
     @cached_property
     def _dotted(self) -> tuple[str, ...]:

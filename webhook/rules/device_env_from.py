@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
+from webhook.framework.device_variables import DEVICES, NVIDIA
 from webhook.framework.interface import Action, Context, Finding, ProfileView, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
@@ -32,7 +33,7 @@ _PARTS = tuple([_SUFFIX[:end] for end in range(len("_VISIBLE"), len(_SUFFIX))])
 
 
 class DeviceEnvFrom(Rule):
-    """Nor by a ConfigMap or a Secret."""
+    """No variable that hands out devices comes from a ConfigMap or a Secret."""
 
     everywhere: ClassVar[bool] = True
 
@@ -48,7 +49,7 @@ class DeviceEnvFrom(Rule):
         return self.model_copy(update={"names": (*env.names, *env.beside_gpu)})
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        names = self.names or ("NVIDIA_VISIBLE_DEVICES",)
+        names = self.names or DEVICES
         for container in context.containers(pod):
             for index, source in enumerate(container.spec.get("envFrom") or ()):
                 path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
@@ -64,13 +65,13 @@ class DeviceEnvFrom(Rule):
                     yield Finding(
                         path=path,
                         seen=f"variables of unknown names {where}, which asks for a GPU",
-                        wanted=f"variables by name: {names[0]} among them would hand out devices past the limit",
+                        wanted=f"variables by name: {NVIDIA} among them would hand out devices past the limit",
                         fix="List the variables under env with valueFrom, or give the source a prefix",
                         only_warn=self.unknown == "warn",
                     )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        prefix, names = 's.?prefix.orValue("")', self.names or ()
+        prefix, names = 's.?prefix.orValue("")', self.names or DEVICES
         longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
         ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])

@@ -26,7 +26,7 @@ _ROOT = "/run/nvidia-container-devices"
 
 
 class DeviceMounts(Rule):
-    """Nor by mounts under /var/run/nvidia-container-devices."""
+    """No mount under /var/run/nvidia-container-devices: NVIDIA's runtime takes names of devices from there."""
 
     everywhere: ClassVar[bool] = True
 

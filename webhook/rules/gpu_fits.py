@@ -1,9 +1,9 @@
 """Some node could take the pod if that node were empty.
 
-A pod that asks for more than any node has, or for a label that none has, pends for ever, whatever becomes free. What no node of
-this cluster ever could is refused. What may become true without anybody changing the pod is told and no more, unless
-`whenItMayChange` says otherwise: a label or a taint is changed, a node comes back, a device plugin or another scheduler serves a
-resource later.
+A pod that asks for more than any node has, or for a label that none has, pends for ever, whatever becomes free. What no
+node of this cluster could ever take is refused. What may become possible without a change of the pod only gives a warning,
+unless `whenItMayChange` says otherwise: a label or a taint may be changed, a node may come back, a device plugin or another
+scheduler may serve a resource later.
 
 Fields read:   what the scheduler reads: resources of all containers, nodeSelector, node affinity, tolerations
 Allowed:       what some node has when it is empty. Only CPU, memory, ephemeral storage, pods and GPUs are counted

@@ -1,4 +1,4 @@
-"""Annotations that ask for a part of a GPU agree with the resources, and somebody reads them.
+"""Annotations that ask for a part of a GPU are right, and the pod's scheduler reads them.
 
 Run:ai and the KAI scheduler give out parts of a GPU by annotation instead of resources. Beside a GPU limit such a pod
 takes whole GPUs; without their scheduler it gets none.

@@ -38,21 +38,27 @@ class GpuLimit(Rule):
     """What is counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        too_many = False
+        too_many, every = False, 0
         for container in context.containers(pod) if context.gpu_names else ():
             for name, count in container.gpu_counts(context.gpus).items():
                 if context.gpus.kind(name) not in self.kinds:
                     continue
+                every += count
+                over = self.per_container is not None and count > self.per_container
+                if not over and (not self.sizes or count in self.sizes):
+                    continue
                 path, seen = context.field_of(container, name), f"{count} in container {quoted(container.name)}"
-                if self.per_container is not None and count > self.per_container:
+                if over:
                     too_many = True
                     yield Finding(path, seen, f"at most {self.per_container} in a container", _FEWER, cause="gpus")
-                elif self.sizes and count not in self.sizes:
+                else:
                     sizes = sorted(self.sizes)
                     near = _either([*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]])
                     fix = f"Ask for {near}: other sizes leave GPUs on a node that nobody can use"
                     yield Finding(path, seen, f"{_either(sizes)} GPUs", fix)
-        if context.gpu_names and not too_many and self.per_pod is not None:
+        if not context.gpu_names or too_many or self.per_pod is None:
+            return
+        if every > self.per_pod or pod["spec"].get("overhead"):  # the scheduler never counts more than every container
             yield from self._whole_pod(pod, context, self.per_pod)
 
     def _whole_pod(self, pod: Pod, context: Context, most: int) -> Iterable[Finding]:

@@ -1,4 +1,4 @@
-"""A name that looks like a GPU's is one.
+"""Names of GPU resources are spelt right.
 
 `nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is a resource like any other to Kubernetes: no node has it, and the pod pends.
 Which names are GPUs is said by `gpus` of the policy; whether a node has one is for the rule gpuFits.
@@ -26,7 +26,7 @@ _ALIKE = 0.66
 
 
 class GpuNames(Rule):
-    """A name of a resource that is almost that of a GPU is one: nvdia.com/gpu, nvidia/gpu and amd.com/gpus are not."""
+    """Names of GPU resources are spelt right: nvdia.com/gpu, nvidia/gpu and amd.com/gpus are not."""
 
     not_exported: ClassVar[str] = "compares names by how alike they are"
 

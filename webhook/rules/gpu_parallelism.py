@@ -15,18 +15,17 @@ Source: vLLM and SGLang engine arguments, TensorRT-LLM, TGI (--num-shard), torch
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from itertools import combinations, pairwise
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
+from webhook.framework.arguments import Option, arguments, number, options, variables
 from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.resources_per_gpu import containers_with_whole_gpus
 from webhook.kube.pod import Pod
 from webhook.text import plural, quoted
 
-_MEANING = {
+_OPTIONS = {
     "per container": ("nproc-per-node", "num-gpus", "num-shard", "gpus-per-node"),
     "processes": ("num-processes",),
     "tensor": ("tensor-parallel-size", "tensor-parallel", "tensor-model-parallel-size", "tp", "tp-size"),
@@ -34,22 +33,15 @@ _MEANING = {
     "data": ("data-parallel-size", "data-parallel-size-local", "dp", "dp-size"),
     "nodes": ("nnodes", "nodes", "num-machines"),
 }
-_MEANING_OF = {option: meaning for meaning, options in _MEANING.items() for option in options}
-_GANGS = frozenset(
-    (
-        *("AppWrapper", "JAXJob", "JobSet", "LeaderWorkerSet", "MPIJob", "PaddleJob", "PodClique", "PodCliqueSet"),
-        *("PyTorchJob", "RayCluster", "RayJob", "RayService", "TFJob", "TrainJob", "TrainingRuntime", "XGBoostJob"),
-    )
+_MEANINGS = {option: meaning for meaning, spellings in _OPTIONS.items() for option in spellings}
+_GANGS = (
+    *("AppWrapper", "JAXJob", "JobSet", "LeaderWorkerSet", "MPIJob", "PaddleJob", "PodClique", "PodCliqueSet"),
+    *("PyTorchJob", "RayCluster", "RayJob", "RayService", "TFJob", "TrainJob", "TrainingRuntime", "XGBoostJob"),
 )
 _MAX_ARGUMENTS = 32 << 10
 """Characters of all arguments of a pod that are looked at."""
-_REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
-
-
-class _Option(NamedTuple):
-    written: str
-    number: int | None
-    """None where it is not known."""
+_UNKNOWN = Option("", None)
+_HERE = ("", "localhost", "127.0.0.1", "::1")
 
 
 class GpuParallelism(Rule):
@@ -60,69 +52,42 @@ class GpuParallelism(Rule):
     action: Action = "warn"
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if not context.gpu_names:
-            return
-        if sum([len(each) for c in context.containers(pod) for each in _arguments(c.spec)]) > _MAX_ARGUMENTS:
+        every = context.containers(pod) if context.gpu_names else ()
+        if sum([len(each) for container in every for each in arguments(container.spec)]) > _MAX_ARGUMENTS:
             return
         alone = _works_alone(context)
-        for container, counts in containers_with_whole_gpus(context.containers(pod), context.gpus):
+        for container, counts in containers_with_whole_gpus(every, context.gpus):
             spec, gpus, field = container.spec, sum(counts.values()), "args"
-            env = {entry.get("name"): str(entry.get("value") or "") for entry in spec.get("env") or ()}
-            options = _options(spec, env)
-            written, number = _for_one_container(options, gpus, alone)
-            if not options and alone and env.get("MASTER_ADDR", "") in ("", "localhost", "127.0.0.1", "::1"):
+            given = options(spec, _MEANINGS)
+            processes = _for_one_container(given, gpus, alone)
+            if not given and alone and (env := variables(spec)).get("MASTER_ADDR", "") in _HERE:
                 world = env.get("WORLD_SIZE", "")
-                field, written, number = "env", f"WORLD_SIZE={world}", _number(world)
-            if number in (None, gpus) or (spec.get("resources") or {}).get("claims"):
+                field, processes = "env", Option(f"WORLD_SIZE={world}", number(world))
+            if processes.number in (None, gpus) or (spec.get("resources") or {}).get("claims"):
                 continue
+            ends = "fail once it has started" if processes.number > gpus else "leave GPUs idle"
             yield Finding(
                 path=f"{container.field}.{field}",
-                seen=f"{written} beside {plural(gpus, 'GPU')} in container {quoted(container.name)}",
-                wanted="the same number: the program would "
-                + ("fail once it has started" if number > gpus else "leave GPUs idle"),
-                fix=f"Ask for {plural(number, 'GPU')}, or write {gpus}",
+                seen=f"{processes.written} beside {plural(gpus, 'GPU')} in container {quoted(container.name)}",
+                wanted=f"the same number: the program would {ends}",
+                fix=f"Ask for {plural(processes.number, 'GPU')}, or write {gpus}",
             )
 
 
-def _for_one_container(options: Mapping[str, _Option], gpus: int, alone: bool) -> _Option:
-    """The options that count GPUs, and how many that are for one container; no number where none of them is surely wrong."""
-    if "per container" in options:
-        return options["per container"]
-    counted = ("processes",) if "processes" in options else ("tensor", "pipeline", "data")
-    sizes = [options[meaning] for meaning in counted if meaning in options]
-    numbers, nodes = [size.number for size in sizes if size.number], options.get("nodes", _Option("", 1)).number
-    if counted[0] not in options or len(numbers) < len(sizes) or nodes is None:
-        return _Option("", None)
-    right = {gpus, gpus * nodes} | ({1} if "processes" in options else set())  # 1: a process that starts the others
-    products = {prod(some) for count in range(len(numbers)) for some in combinations(numbers, count + 1)}
-    if right & products or (prod(numbers) >= gpus and (nodes > 1 or not alone)):  # the rest may be on other pods
-        return _Option("", None)
-    return _Option(" ".join([size.written for size in sizes]), -(-prod(numbers) // nodes))
-
-
-def _arguments(spec: Mapping[str, Any]) -> list[str]:
-    return [each for part in ("command", "args") for each in spec.get(part) or ()]
-
-
-def _options(spec: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, _Option]:
-    """The options that are known, by meaning. An argument may be a whole script, as of `sh -c`."""
-    options: dict[str, _Option] = {}
-    words = [
-        word for each in _arguments(spec) for line in each.splitlines() for word in line.partition(" #")[0].split()
-    ]
-    for word, following in pairwise([*words, ""]):
-        option, equals, value = word.partition("=")
-        meaning = _MEANING_OF.get(option.lstrip("-").replace("_", "-")) if option.startswith("-") else None
-        if meaning is not None:
-            value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value if equals else following)
-            value = value.strip("'\"")
-            number = None if meaning in options else _number(value)  # given twice: by two programs
-            options[meaning] = _Option(f"{option[:64]}{equals or ' '}{value[:16]}", number)
-    return options
-
-
-def _number(text: str) -> int | None:
-    return int(text) or None if text.isascii() and text.isdigit() and len(text) < 6 else None
+def _for_one_container(given: Mapping[str, Option], gpus: int, alone: bool) -> Option:
+    """How many GPUs the options need in one container; no number where that may be right, or is not known."""
+    if "per container" in given:
+        return given["per container"]
+    counted = ("processes",) if "processes" in given else ("tensor", "pipeline", "data")
+    every = [given[meaning] for meaning in counted if meaning in given]
+    sizes, nodes = [each.number or 0 for each in every], given.get("nodes", Option("", 1)).number
+    if counted[0] not in given or 0 in sizes or nodes is None:
+        return _UNKNOWN
+    needed = {sizes[0], *[sizes[0] * other for other in sizes[1:]], prod(sizes)}
+    starts_the_others = counted == ("processes",) and sizes == [1]
+    if starts_the_others or needed & {gpus, gpus * nodes} or (prod(sizes) >= gpus and (nodes > 1 or not alone)):
+        return _UNKNOWN
+    return Option(" ".join([each.written for each in every]), -(-prod(sizes) // nodes))
 
 
 def _works_alone(context: Context) -> bool:

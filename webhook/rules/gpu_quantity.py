@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import vendor
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Container, Pod
 from webhook.kube.quantity import parse_quantity
 from webhook.text import bare, listed, quoted
 
@@ -38,13 +38,15 @@ class GpuQuantity(Rule):
         for container in context.containers(pod) if context.gpu_names else ():
             resources = container.spec.get("resources") or {}
             limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-            path, where = f"{container.field}.resources.", f" in container {quoted(container.name)}"
             for name in context.gpus.among(limits):
-                yield from _number(limits[name], context.field_of(container, name), where, name, context)
+                if not _is_right(limits[name]):
+                    yield _number(limits[name], context.field_of(container, name), container, name, context)
             for name in context.gpus.among(requests):
-                yield from _request(limits, requests[name], f"{path}requests[{bare(name)}]", where, name, context)
-        for part in ("limits", "requests"):
-            for name in context.gpus.among((pod["spec"].get("resources") or {}).get(part) or ()):
+                if requests[name] != limits.get(name):
+                    yield from _request(limits, requests[name], container, name, context)
+        of_pod = pod["spec"].get("resources") or {}
+        for part in ("limits", "requests") if of_pod else ():
+            for name in context.gpus.among(of_pod.get(part) or ()):
                 yield Finding(
                     path=f"spec.resources.{part}[{bare(name)}]",
                     seen="a GPU among the resources of the whole pod",
@@ -54,41 +56,48 @@ class GpuQuantity(Rule):
 
 
 def _request(
-    limits: Mapping[str, Any], request: Any, path: str, where: str, name: str, context: Context
+    limits: Mapping[str, Any], request: Any, container: Container, name: str, context: Context
 ) -> Iterator[Finding]:
-    """What is wrong with a request, by itself or beside its limit."""
-    limit = limits.get(name)
-    if limit == request:
-        return
-    if findings := [*_number(request, path, where, name, context)]:
-        yield from findings
+    """What is wrong with a request that is not written as its limit is, by itself or beside it."""
+    limit, where = limits.get(name), f" in container {quoted(container.name)}"
+    path = f"{container.field}.resources.requests[{bare(name)}]"
+    if not _is_right(request):
+        yield _number(request, path, container, name, context)
     elif limit is None:
         seen = f"a request of {quoted(request)} without a limit{where}"
         fix = f"Write it under limits; {bare(name)} needs no request"
         yield Finding(path, seen, "the same number as limit: GPUs cannot be overcommitted", fix)
-    elif not [*_number(limit, path, where, name, context)] and parse_quantity(limit) != parse_quantity(request):
+    elif _is_right(limit) and parse_quantity(limit) != parse_quantity(request):
         seen = f"a request of {quoted(request)} beside a limit of {quoted(limit)}{where}"
         fix = f"Keep only limits.{bare(name)}, with the number of GPUs the container needs"
         yield Finding(path, seen, "the same number in both", fix)
 
 
-def _number(quantity: Any, path: str, where: str, name: str, context: Context) -> Iterator[Finding]:
-    """What is wrong with a number of GPUs by itself."""
-    seen, wanted = f"{quoted(quantity)}{where}", "a whole number of GPUs"
+def _is_right(quantity: Any) -> bool:
+    """Whether it is a whole number, and not below zero."""
     try:
         value = parse_quantity(quantity)
     except QuantityError:
-        yield Finding(path, seen, wanted, "Write a number without a unit, as 1")
-        return
+        return False
+    return isinstance(value, int) and value >= 0
+
+
+def _number(quantity: Any, path: str, container: Container, name: str, context: Context) -> Finding:
+    """What is wrong with a number of GPUs by itself."""
+    where, wanted = f" in container {quoted(container.name)}", "a whole number of GPUs"
+    seen = f"{quoted(quantity)}{where}"
+    try:
+        value = parse_quantity(quantity)
+    except QuantityError:
+        return Finding(path, seen, wanted, "Write a number without a unit, as 1")
     if value < 0:
         fix = "Ask for the number of GPUs that the container needs, or remove the line"
-        yield Finding(path, seen, f"{wanted}, not below zero", fix)
-    elif not isinstance(value, int):
-        plain, below = f"{float(value):g}", int(value)
-        if plain != str(quantity):
-            seen = f"{quoted(quantity)}, the API server's spelling of {plain},{where}"
-        ask = f"Ask for {below} or {below + 1}" if below else "Ask for 1"
-        yield Finding(path, seen, wanted, f"{ask}, {_parts(name, context)}")
+        return Finding(path, seen, f"{wanted}, not below zero", fix)
+    plain, below = f"{float(value):g}", int(value)
+    if plain != str(quantity):
+        seen = f"{quoted(quantity)}, the API server's spelling of {plain},{where}"
+    ask = f"Ask for {below} or {below + 1}" if below else "Ask for 1"
+    return Finding(path, seen, wanted, f"{ask}, {_parts(name, context)}")
 
 
 def _parts(name: str, context: Context) -> str:

@@ -1,7 +1,7 @@
-"""Nobody asks for two shares of a shared GPU.
+"""No container asks for more than one share of a shared GPU.
 
 Two replicas of a time-sliced GPU are not twice the GPU: they may even be two shares of the same one. An MPS daemon refuses
-the second at the node, where the pod fails and is made anew, and fails again.
+the second at the node: the pod fails, is made again, and fails again.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share in a container

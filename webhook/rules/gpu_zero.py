@@ -1,7 +1,7 @@
-"""A container that asks for 0 GPUs is kept from seeing all of them.
+"""No container has a limit of 0 GPUs: it may see all GPUs of the node.
 
 With `nvidia.com/gpu: 0` the device plugin is never asked, so nothing says which GPUs the container may see: where the
-container runtime listens to the environment of the image, that is every GPU of the node. The line only looks like none.
+container runtime reads the environment of the image, that is every GPU of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; env[NVIDIA_VISIBLE_DEVICES]
 Refused:       a GPU quantity of zero, and no GPU beside it
@@ -13,9 +13,10 @@ Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
+from webhook.framework.device_variables import NO_DEVICE, NVIDIA, hides_devices
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
 from webhook.kube.cel import Check
@@ -23,12 +24,9 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, is_zero
 from webhook.text import quoted
 
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-_HARMLESS = ("", "void", "none")
-
 
 class GpuZero(Rule):
-    """`nvidia.com/gpu: 0` is not «no GPU»: where the runtime listens to images, it is every GPU of the node."""
+    """No limit of 0 GPUs: where the container runtime reads the environment of images, it means every GPU of the node."""
 
     everywhere: ClassVar[bool] = True
 
@@ -40,27 +38,18 @@ class GpuZero(Rule):
                 continue
             zeros = [name for name in context.gpus.among(limits) if is_zero(limits[name])]
             if zeros:
-                closed = _is_closed(container.spec)
+                hidden = hides_devices(container.spec)
                 yield Finding(
                     path=context.field_of(container, zeros[0]),
                     seen=f"0 GPUs in container {quoted(container.name)}",
-                    wanted="at least 1, or no such line" + ("" if closed else ": with 0 nothing hides the node's GPUs"),
-                    fix="Remove the line" if closed else f"Ask for 1, or remove the line and set {_VISIBLE} to void",
-                    only_warn=closed,
+                    wanted="at least 1, or no such line" + ("" if hidden else ": with 0 nothing hides the node's GPUs"),
+                    fix="Remove the line" if hidden else f"Ask for 1, or remove the line and set {NVIDIA} to void",
+                    only_warn=hidden,
                 )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         zero = f'{cel.limits("c")}.exists(k, {cel.is_gpu("k", gpus)} && c.resources.limits[k] == "0")'
-        closed = cel.env('e.name == "NVIDIA_VISIBLE_DEVICES" && ' + cel.harmless(("", "void", "none")))
+        hidden = cel.env(f"e.name == {cel.literal(NVIDIA)} && {NO_DEVICE}")
         wanted = "at least 1 GPU, or no such limit"
-        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{closed}"]), wanted)
-        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", closed]), wanted, only_warn=True)
-
-
-def _is_closed(container: Mapping[str, Any]) -> bool:
-    """Whether the last value of the variable takes no device: of several, the last one wins."""
-    closed = False
-    for entry in container.get("env") or ():
-        if entry.get("name") == _VISIBLE:
-            closed = not entry.get("valueFrom") and (entry.get("value") or "") in _HARMLESS
-    return closed
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", f"!{hidden}"]), wanted)
+        yield Check("container", cel.all_of([zero, f"!{cel.ASKS}", hidden]), wanted, only_warn=True)

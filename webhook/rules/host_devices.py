@@ -1,4 +1,4 @@
-"""No volume brings in more of the node than folders of data.
+"""Host paths are folders of data, and nothing else of the node.
 
 A host path may lead to devices, to the sockets that hand them out, and to what root programs of the node read. There are more
 of these than anybody can list (`/run/nri`, `/sys/bus/pci`, `/etc/containerd`, `/var/snap/microk8s`), so the rule lists what

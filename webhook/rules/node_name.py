@@ -30,7 +30,7 @@ class NodeName(Rule):
     everywhere: ClassVar[bool] = True
 
     groups: tuple[str, ...] = ("system:nodes",)
-    """Who may."""
+    """Groups of users that may."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("nodeName")

@@ -1,6 +1,6 @@
 """Critical workloads are covered by a PodDisruptionBudget: without one a drain of nodes may take all replicas at once.
 
-Told where a template comes or changes, from the budgets that the cluster has then; where these are not known, nothing.
+Judged is a template that comes or changes, by the budgets that the cluster has then; where these are not known, nothing is said.
 
 Fields read:   metadata.labels of a template; the replicas, class and controller of its workload; the HorizontalPodAutoscaler
                that scales it, if that is known
@@ -20,7 +20,7 @@ from webhook.framework.replicas import many_replicas
 from webhook.kube.pod import Pod, labels_of
 
 _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers of the pods; a Deployment's are of its ReplicaSet."""
+"""Controllers of the pods; for a Deployment it is its ReplicaSet."""
 
 
 class PdbMissing(Rule):

@@ -1,14 +1,13 @@
 """The priority class exists, and this namespace may use it.
 
-A high priority preempts the pods of others, so it is not the tenant's to take. Kubernetes itself lets every tenant use
+A high priority preempts the pods of others, so not every namespace may use every class. Kubernetes itself lets every tenant use
 `system-node-critical`.
 
 Fields read:   spec.priorityClassName, spec.priority
-Allowed:       none; a class that exists and that neither an entry of `reserved` nor `classes` of the policy keeps from this
-               namespace: a PriorityClass that the injector gives to a class of workload is for the namespaces that are
-               entitled to that class, whoever writes its name. It exists where the API
-               server has its number in the pod: class and pod may come with one `kubectl apply`, and our watch of classes
-               hears of the first a moment later than it is asked about the second
+Allowed:       none; a class that exists and that is not kept for other namespaces, by `reserved` or by `classes` of the policy:
+               a PriorityClass that the injector gives to a class of workload is for the namespaces that are entitled to
+               that class. A class also exists if the API server has written its priority into the pod: class and pod may
+               come with one `kubectl apply`, and the watch may show the class a moment later
 Refused:       a class that the cluster does not have; `system-*` (anywhere: kube-system does not ask this webhook); a
                class that `reserved` or `classes` gives to other namespaces
 Not seen:      a PriorityClass of high value that neither of them names. Only administrators make them.
@@ -37,8 +36,9 @@ class PriorityClassAllowed(Rule):
     named in the namespaces that `classes` entitles to that class, and nowhere else."""
 
     reserved: dict[str, tuple[str, ...]] = Field(default={"system-*": ()})
-    """Others, and exceptions. Priority class: the namespaces that may use it (name patterns both). The first entry that fits
-    decides; a class that none fits, and no class of workload has, is free for all. kube-system is never asked about."""
+    """Priority class: the namespaces that may use it (name patterns both). The first entry that fits decides, also for
+    the classes of `classes`; a class that no entry fits, and no class of workload has, is for all. kube-system is never
+    asked about."""
 
     def completed(self, profile: ProfileView) -> Self:
         """The same rule, with what `classes` of the policy says about namespaces. A PriorityClass of which every namespace is

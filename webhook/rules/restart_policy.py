@@ -1,10 +1,10 @@
 """Training that has finished is not started again.
 
-With restartPolicy Always a training that ends well begins anew, and holds its GPUs for ever.
+With restartPolicy Always a training that ends well starts again, and holds its GPUs for ever.
 
 Fields read:   spec.restartPolicy; the class of workload and the owner
 Allowed:       OnFailure and Never; Always in other classes, and where a controller of the training kind owns the pod (Job,
-               PyTorchJob, RayCluster: they know what they do)
+               PyTorchJob, RayCluster)
 Warned about:  Always, or none, in a training pod by itself or of a Deployment or StatefulSet
 DRA:           the same.
 """

@@ -1,12 +1,12 @@
-"""Many replicas do not all run on one node.
+"""The replicas of a workload are spread over nodes.
 
 Rules judge pods as the injectors leave them: where `topologySpread` is on it adds what is missing, and nothing is found. So
-this speaks where that injector is off, or does not act: on pods whose GPUs come by DRA.
+something is found only where that injector is off, or does not act: on pods whose GPUs come by DRA.
 
-A workload that a HorizontalPodAutoscaler scales has as many replicas as that may make. Often it is applied after the workload:
-then a template is judged by it when it next comes or changes, and each new pod in the meantime. A pod is never refused for
-it: its workload ran well before somebody scaled it. Such a warning goes to a controller, so it is read in logs and metrics.
-Whoever applies the autoscaler is not told: whether the pods of its workload are spread is not kept.
+A workload that a HorizontalPodAutoscaler scales has as many replicas as that may make. Where it is applied after the
+workload, the template is judged by it when it next changes, and each new pod in the meantime. A pod is never refused for
+it, since its workload was there before the autoscaler. A warning about a pod goes to its controller: it is read in logs and
+metrics. Whoever applies the autoscaler is told nothing, since whether the pods of a workload are spread is not kept.
 
 Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the workload of a template; the
                HorizontalPodAutoscaler of the workload, found by the pod's controller and its label pod-template-hash
@@ -27,7 +27,7 @@ from webhook.framework.replicas import many_replicas
 from webhook.kube.pod import Pod
 
 _KINDS = ("ReplicaSet", "StatefulSet")
-"""Controllers of the pods; a Deployment's are of its ReplicaSet."""
+"""Controllers of the pods; for a Deployment it is its ReplicaSet."""
 
 
 class SpreadMissing(Rule):

@@ -23,7 +23,7 @@ from webhook.server.listener import Listener
 from webhook.server.settings import ServeSettings
 from webhook.telemetry import logs
 from webhook.telemetry.decision_log import fields
-from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.metrics import Metrics, program_version
 from webhook.tls.serve import LiveContext
 
 STOP_SECONDS: Final = 2.0
@@ -113,6 +113,9 @@ class Process:
         metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)
         left = "Seconds until the certificate that is served ends."
         metrics.gauge("certificate_seconds_left", left, lambda: self.live.seconds_left(datetime.now(UTC)))
+        metrics.gauges("build_info", "The version of the program.", "version", lambda: {program_version(): 1})
+        served = "The certificate that is served, by its SHA-256."
+        metrics.gauges("certificate_info", served, "sha256", lambda: {self.live.fingerprint: 1})
         metrics.gauge("connections", "Open connections of API servers.", lambda: self.listener.connections)
 
     async def listen(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from prometheus_client import (
@@ -60,6 +61,7 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         )
+        self._reviews_of: dict[tuple[str, str], Histogram] = {}
         # Not `Counter`: a decision counts ten things, and each would take a microsecond or two.
         self._injections = self._counts("injections", "What injectors did.", "injector", "result")
         self._findings = self._counts("findings", "Violations found, by rule and action.", "rule", "action")
@@ -79,7 +81,9 @@ class Metrics:
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:
         """Everything that one decision counts. `hook`: `mutate` or `validate`."""
-        self._reviews.labels(hook, decision.result).observe(seconds)
+        key = hook, decision.result
+        reviews = self._reviews_of.get(key) or self._reviews_of.setdefault(key, self._reviews.labels(*key))
+        reviews.observe(seconds)
         for injector, outcome in decision.outcomes.items():
             self._injections[injector, outcome.result] += 1
         for rule, action, _ in decision.findings:
@@ -110,3 +114,8 @@ class Metrics:
         counts: collections.Counter[tuple[str, ...]] = collections.Counter()
         self.registry.register(_Readings(CounterMetricFamily, name, help_, labels, lambda: counts))
         return counts
+
+
+def program_version() -> str:
+    """Of this program, as it was installed."""
+    return version("gpu-admission")

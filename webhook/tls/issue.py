@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -28,6 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from webhook.errors import CertificateError
 from webhook.text import listed
+from webhook.tls.read import certificates, names_in, readable, signed_by
 
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=30)
@@ -99,14 +100,12 @@ def check_issued(pair: Pair, ca: bytes, names: Iterable[str], now: datetime) -> 
     A leaf judged by its dates alone outlives a CA that was replaced, and then nobody can call us any more.
     """
     end = check(pair, now)
-    leaf, issuer = _certificates(pair.certificate)[0], _certificates(ca)[0]
-    try:
-        leaf.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):
-        raise CertificateError("the certificate is not signed by the current CA: issue a new one") from None
+    leaf, issuer = certificates(pair.certificate)[0], certificates(ca)[0]
+    if not signed_by(leaf, issuer):
+        raise CertificateError("the certificate is not signed by the current CA: issue a new one")
     if not issuer.not_valid_before_utc <= now < issuer.not_valid_after_utc:
         raise CertificateError(f"the CA ended at {_minute(issuer.not_valid_after_utc)}: make a new one")
-    valid_for = _alternatives(leaf)
+    valid_for = names_in(leaf)
     if missing := [name for name in names if name not in valid_for]:
         raise CertificateError(
             f"the certificate is not for {listed(missing)}, only for {listed(valid_for)}: issue a new one"
@@ -118,7 +117,7 @@ def check_ca(ca: Pair, now: datetime) -> None:
     """Raises CertificateError where `ca` is no CA that may sign now."""
     check(ca, now)
     try:
-        is_ca = _certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        is_ca = certificates(ca.certificate)[0].extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
         is_ca = False
     if not is_ca:
@@ -130,25 +129,25 @@ def bundled(ca: Pair, others: Iterable[bytes], now: datetime) -> Pair:
 
     At most MAX_AUTHORITIES, each once, the first ones. Of `others` what is no certificate is left out.
     """
-    bundle = _certificates(ca.certificate)[:1]
-    bundle += [c for pem in others for c in _readable(pem) if now < c.not_valid_after_utc]
+    bundle = certificates(ca.certificate)[:1]
+    bundle += [c for pem in others for c in readable(pem) if now < c.not_valid_after_utc]
     bundle = list(dict.fromkeys(bundle))[:MAX_AUTHORITIES]
     return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in bundle), ca.key)
 
 
 def authorities(pem: bytes) -> list[bytes]:
     """Each certificate of a bundle by itself; none where it cannot be read."""
-    return [c.public_bytes(Encoding.PEM) for c in _readable(pem)]
+    return [c.public_bytes(Encoding.PEM) for c in readable(pem)]
 
 
 def made(certificate: bytes) -> datetime:
     """When we made it."""
-    return _certificates(certificate)[0].not_valid_before_utc + SKEW
+    return certificates(certificate)[0].not_valid_before_utc + SKEW
 
 
 def renewal(certificate: bytes) -> datetime:
     """When to renew: after two thirds of its life, so that a third is left to notice that renewing fails."""
-    begins, ends = _certificates(certificate)[0].not_valid_before_utc, _certificates(certificate)[0].not_valid_after_utc
+    begins, ends = certificates(certificate)[0].not_valid_before_utc, certificates(certificate)[0].not_valid_after_utc
     return begins + (ends - begins) * 2 / 3
 
 
@@ -194,36 +193,13 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _alternatives(certificate: x509.Certificate) -> list[str]:
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
-
-
 def _load(pair: Pair) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
     try:
         key = load_pem_private_key(pair.key, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # what they say may quote the key: it is not passed on
         seen = f"{len(pair.key)} bytes that are no PEM private key, or an encrypted one"
         raise CertificateError(f"saw {seen}: give a private key without a password") from None
-    return _certificates(pair.certificate), key
-
-
-def _certificates(pem: bytes) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(pem)
-    except ValueError:
-        seen = f"{len(pem)} bytes with no whole PEM certificate"
-        raise CertificateError(f"saw {seen}: give BEGIN CERTIFICATE … END CERTIFICATE") from None
-
-
-def _readable(pem: bytes) -> list[x509.Certificate]:
-    try:
-        return _certificates(pem)
-    except CertificateError:
-        return []
+    return certificates(pair.certificate), key
 
 
 def _public(key: PublicKeyTypes) -> bytes:

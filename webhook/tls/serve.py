@@ -17,6 +17,7 @@ from datetime import datetime
 
 from webhook.errors import CertificateError
 from webhook.tls.issue import Pair, check
+from webhook.tls.read import fingerprint
 
 
 class LiveContext:
@@ -51,6 +52,11 @@ class LiveContext:
             raise CertificateError(f"OpenSSL does not take the certificate: {error.reason}: issue a new one") from None
         self._current, self._pair, self.ends = fresh, pair, ends
         return True
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the certificate that is served; "" while there is none."""
+        return fingerprint(self._pair.certificate) if self._pair else ""
 
     def seconds_left(self, now: datetime) -> float:
         """How long the certificate that is served is valid; negative after its end, 0 while there is none."""

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.feeds.fake_api import FakeApi, fake_api
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import KINDS
 from webhook.cli.cluster.load import load
 from webhook.cli.reading import namespace_of, snapshot_of
@@ -74,14 +75,29 @@ async def test_a_right_that_is_missing_is_named_and_the_rest_is_read(tmp_path: P
     assert found.of("PodGroup") == [], "what is not served is not there"
 
 
-async def test_with_rights_in_one_namespace_that_one_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ["team", None], ids=["it is asked about", "it is that of the context"])
+async def test_with_rights_in_one_namespace_that_one_is_read(tmp_path: Path, asked: str | None) -> None:
     async with fake_api() as fake:
         fill(fake)
         fake.refuse["list", PODS] = (403, "no")
         fake.put("/api/v1/namespaces/team/pods", "mine", metadata={"namespace": "team"})
-        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"), "team")
+        found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"), asked)
     assert [obj["metadata"]["name"] for obj in found.of("Pod")] == ["mine"]
-    assert found.missing == {"Pod": "no right to list pods of all namespaces; only those of team are known"}
+    assert found.missing == {"Pod": "no right to list pods of other namespaces than team"}
+
+
+async def test_what_is_asked_about_everywhere_needs_the_right_everywhere(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fake.refuse["list", PODS] = (403, "no")
+        with pytest.raises(BadInput, match=r"^no right to list pods, and nothing can be said without"):
+            await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"))
+
+
+async def test_a_user_who_is_not_known_is_told_so(tmp_path: Path) -> None:
+    async with fake_api() as fake:
+        fake.refuse["list", NODES] = (401, "Unauthorized")
+        with pytest.raises(BadInput, match=r"^the API server refuses the kubeconfig: .* wrong, or has expired \(401\)"):
+            await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
 
 
 async def test_without_what_is_needed_it_says_which_right_to_ask_for(tmp_path: Path) -> None:
@@ -129,15 +145,16 @@ async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Pat
 
 
 def test_a_file_may_have_every_kind_that_is_read() -> None:
-    assert set(KINDS) == set(file.KINDS) | file.UNUSED
+    assert {*KINDS, *QUESTIONS} == set(file.KINDS) | file.UNUSED
 
 
 async def test_rights_that_are_missing_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with fake_api() as fake:
         fill(fake)
-        for kind in ("Event", "Job"):
+        kinds = ("Node", "Pod", "Event", "Job", "CSINode", "StorageClass", "ConfigMap")
+        for kind in kinds[2:6]:
             fake.refuse["list", KINDS[kind].path()] = (403, "no")
-        await asyncio.to_thread(
-            snapshot_of, None, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod", "Event", "Job")
-        )
-    assert capsys.readouterr().err == "warning: no right to list events, jobs: what depends on them is not known\n"
+        fake.refuse["list", KINDS["ConfigMap"].path("gpu-admission")] = (403, "no")
+        await asyncio.to_thread(snapshot_of, None, kubeconfig(tmp_path, fake.url), None, kinds, "team")
+    said = "csinodes, storageclasses; configmaps of gpu-admission; events, jobs of other namespaces than team"
+    assert capsys.readouterr().err == f"warning: no right to list {said}: what depends on them is not known\n"

@@ -107,7 +107,6 @@ CASES = [
         [runs("one", "cache"), together()],
         later=[pod("cache", 4)],
         there=HALF,
-        not_yet="what a pod that waits says of others is not known",
     ),
     # --- required anti-affinity
     Case(

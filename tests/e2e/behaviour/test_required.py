@@ -109,7 +109,6 @@ CASES = [
         [pod("one")],
         [on("b")],
         there=[taken("a", 7, "lonely", affinity=affinity("one", anti=True))],
-        not_yet="a pod that is there keeps others away, and nobody looks",
     ),
     Case(
         "pods that fit no node wait, as without us",

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Final
 
+from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.kube.pod import DECISION
 
@@ -51,6 +52,8 @@ _OUT: Final = frozenset(
         *("podIP", "podIPs", "hostIP", "hostIPs"),
     ]
 )
+_NAMES: Final = "ServingCertificate"
+"""What is nothing but names."""
 _PUBLIC: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
 
 
@@ -60,8 +63,18 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
     for kind, objects in snapshot.objects.items():
         for obj in objects:
             hashed.learn(kind, obj)
-    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in snapshot.objects.items()}
-    return Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
+    known = {kind: objects for kind, objects in snapshot.objects.items() if kind != _NAMES}
+    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in known.items()}
+    made = Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
+    if found := snapshot.measured:
+        numbers: dict[tuple[str, str], str] = {}
+        gpus = [numbers.setdefault(sample[:2], f"gpu-{len(numbers)}") for sample in found.samples]
+        samples = [
+            sample._replace(node=hashed.without(sample.node), gpu=gpu)
+            for sample, gpu in zip(found.samples, gpus, strict=True)
+        ]
+        made.measured = Measured(found.source, samples)
+    return made
 
 
 class _Hashes:

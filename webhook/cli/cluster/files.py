@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
+from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import ENGINE, KINDS
+from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import BadInput
 from webhook.feeds.file import documents_in, objects_in
+from webhook.text import quoted
 
 _MARK: Final = "snapshot"
 _DROPPED: Final = ("managedFields", "selfLink")
@@ -22,17 +25,25 @@ def read_snapshot(path: Path) -> Snapshot:
     for document in documents_in(path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
         if isinstance(mark, dict):
-            found.taken = float(mark.get("taken") or 0)
+            taken = mark.get("taken") or 0
+            if not isinstance(taken, (int, float)):
+                raise BadInput(f"{path}: snapshot.taken: saw {quoted(taken)}, wanted seconds since 1970")
+            found.taken = float(taken)
             found.missing.update(mark.get("missing") or {})
             found.objects |= {kind: [] for kind in mark.get("kinds") or ()}
+            if (measured := mark.get("gpuMetrics")) is not None:
+                found.measured = Measured.read(measured, str(path))
         for kind, obj in objects_in(document, path):
             obj.setdefault("kind", kind)
-            if KINDS[kind].namespaced:
+            if kind in KINDS and KINDS[kind].namespaced:
                 obj["metadata"].setdefault("namespace", "default")
             found.objects.setdefault(kind, []).append(obj)
     for kind in KINDS:
         if kind not in found.objects and kind not in ENGINE:
             found.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
+    for name, question in QUESTIONS.items():
+        if name not in found.objects:
+            found.missing.setdefault(name, f"{path} has no {question.what}")
     return found
 
 
@@ -42,7 +53,9 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     for obj in items:
         for key in _DROPPED:
             obj["metadata"].pop(key, None)
-    mark = {"taken": snapshot.taken, "missing": snapshot.missing, "kinds": list(snapshot.objects)}
+    mark: dict[str, Any] = {"taken": snapshot.taken, "missing": snapshot.missing, "kinds": list(snapshot.objects)}
+    if snapshot.measured:
+        mark["gpuMetrics"] = snapshot.measured.document()
     text = orjson.dumps({"apiVersion": "v1", "kind": "List", _MARK: mark, "items": items})
     try:
         path.touch(mode=0o600)

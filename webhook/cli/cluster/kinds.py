@@ -51,6 +51,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "MutatingWebhookConfiguration": Kind(_ADMISSION, "mutatingwebhookconfigurations", namespaced=False),
     "ValidatingWebhookConfiguration": Kind(_ADMISSION, "validatingwebhookconfigurations", namespaced=False),
     "ValidatingAdmissionPolicyBinding": Kind(_ADMISSION, "validatingadmissionpolicybindings", namespaced=False),
+    "MutatingAdmissionPolicy": Kind(_ADMISSION, "mutatingadmissionpolicies", namespaced=False),
+    "MutatingAdmissionPolicyBinding": Kind(_ADMISSION, "mutatingadmissionpolicybindings", namespaced=False),
     "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
 }
 ENGINE: Final = (

@@ -13,6 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
+from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.cluster.kinds import KINDS, OWN, Kind
 from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
 from webhook.errors import ApiError, BadInput
@@ -21,13 +22,17 @@ from webhook.feeds.api import Api
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
+EVERYWHERE: Final = ""
 _ALL: Final = "all namespaces"
-_ABSENT, _FORBIDDEN = 404, 403
+_ABSENT, _FORBIDDEN, _UNKNOWN_USER = 404, 403, 401
 _FALLBACK: Final = ("gpu-admission", "kube-system")
 
 
-def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], namespace: str | None = None) -> Snapshot:
-    """List these kinds. `namespace`: the only one that is asked about, used where listing all of them is forbidden.
+def load(
+    kubeconfig: Path | None, context: str | None, kinds: Iterable[str], namespace: str | None = EVERYWHERE
+) -> Snapshot:
+    """List these kinds, and ask these questions (`cluster.answers`). `namespace`: the one that is asked about (None: that of the
+    context), read alone where listing all of them is forbidden. EVERYWHERE: then nothing can be said.
 
     Raises BadInput in one line where nothing can be read.
     """
@@ -40,7 +45,12 @@ def load(kubeconfig: Path | None, context: str | None, kinds: Iterable[str], nam
     else:
         raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
     found = Snapshot({}, taken=time.time(), namespace=default)
-    asyncio.run(_list_all(Api(access), found, list(kinds), namespace))
+
+    async def kept() -> Access:
+        found.access = await access()
+        return found.access
+
+    asyncio.run(_list_all(Api(kept), found, list(kinds), default if namespace is None else namespace))
     return found
 
 
@@ -59,7 +69,9 @@ def _namespace(paths: str, context: str | None) -> str:
     return str(found["context"].get("namespace") or "default")
 
 
-async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str | None) -> None:
+async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str) -> None:
+    questions = [name for name in kinds if name in QUESTIONS]
+    kinds = [name for name in kinds if name not in QUESTIONS]
     console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
 
     def progress(kind: str, count: int) -> None:
@@ -69,13 +81,14 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str |
     with console.status("reading the cluster") as status:  # on a terminal only
         async with api:
             answers = await asyncio.gather(*[_list(api, kind, namespace, into, progress) for kind in kinds])
-    for kind, objects in zip(kinds, answers, strict=True):
-        if objects is not None:
-            into.objects[kind] = objects
+            for kind, objects in zip(kinds, answers, strict=True):
+                if objects is not None:
+                    into.objects[kind] = objects
+            await ask_all(api, into, questions)
 
 
 async def _list(
-    api: Api, name: str, namespace: str | None, into: Snapshot, progress: Callable[[str, int], None]
+    api: Api, name: str, namespace: str, into: Snapshot, progress: Callable[[str, int], None]
 ) -> list[Object] | None:
     """None where it may not be read; the reason is then in `into.missing`."""
     kind = KINDS[name]
@@ -89,11 +102,11 @@ async def _list(
         if error.status == _FORBIDDEN and kind.namespaced and namespace and name not in OWN:
             try:
                 found = await _pages(api, name, kind.path(namespace), progress)
-                into.missing[name] = _forbidden(kind, f"all namespaces; only those of {namespace} are known")
+                into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
                 return found
             except ApiError as again:
                 error = again
-        if error.status in (_FORBIDDEN, 401) and not kind.needed:
+        if error.status in (_FORBIDDEN, _UNKNOWN_USER) and not kind.needed:
             into.missing[name] = _forbidden(kind, OUR_NAMESPACE if name in OWN else _ALL)
             return None
         raise BadInput(_why(error, kind)) from None
@@ -108,6 +121,9 @@ def _why(error: ApiError, kind: Kind) -> str:
         grant = "kubectl create clusterrole gpu-reader --verb=list --resource=nodes,pods,…"
         said = f"{_forbidden(kind, _ALL)}, and nothing can be said without"
         return f"{said}. Ask for it ({grant}), or give --cluster FILE"
+    if error.status == _UNKNOWN_USER:
+        said = "it does not know who asks: the token or certificate of the context is wrong, or has expired"
+        return f"the API server refuses the kubeconfig: {said} (401). Log in again, or give --context"
     said = re.sub(r" ssl:(<[^>]*>|\w+)", "", str(error).partition(": ")[2] or str(error))  # as aiohttp names a host
     return f"the API server cannot be asked: {said}. Is it the right --context, and does kubectl reach it?"
 

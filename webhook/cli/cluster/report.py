@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final
 
 import numpy as np
 import orjson
 
+from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cluster.pods import counted_demand
 from webhook.kube.gpus import MODEL_LABELS
@@ -44,6 +45,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     state = snapshot.state
     state.view(snapshot.taken)  # ends the reservations that have expired
     columns = state.nodes.columns
+    figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
     resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
     found = []
     for name in names:
@@ -57,7 +59,8 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 free = int(columns.free[resource][row])
                 reserved = total - allocated - free
                 gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
-        health = health_of(node, gpus, name in unhealthy)
+        offers = name in state.nodes.dra or any(each["total"] for each in gpus.values())
+        health = _health(node, offers=offers, unhealthy=name in unhealthy)
         found.append(
             {
                 "name": name,
@@ -67,22 +70,51 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 "health": health,
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
-                "pods": [pod for pod in pods if pod["gpus"]],
+                "pods": pods,
+                **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
     return found
 
 
+def pools(found: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Sums of each pool ("pool"), and of all (None) where there are several: "gpus" by resource with "nodes", and what is known
+    of "idle", "utilisation", "memory", "temperature" and "sick"."""
+    names = sorted({node["pool"] for node in found})
+    for pool in [*names, None] if len(names) > 1 else names:
+        members = [node for node in found if pool is None or node["pool"] == pool]
+        gpus = {}
+        for resource in sorted({resource for node in members for resource in node["gpus"]}):
+            of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
+            sums = {key: sum(each[key] for each in of) for key in ("total", "allocated", "promised", "free")}
+            gpus[resource] = {"nodes": len(of), **sums}
+        yield {"pool": pool, "gpus": gpus, **_together(members)}
+
+
+def _together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What is known by GPU metrics of several nodes."""
+    known = {key: [node[key] for node in nodes if key in node] for key in ("idle", "memory", "temperature", "sick")}
+    found = {key: sum(known[key]) for key in ("idle", "sick") if known[key]}
+    if measured := sum(node.get("measured", 0) for node in nodes):
+        total = sum(node["utilisation"] * node["measured"] for node in nodes if "measured" in node)
+        found["utilisation"] = round(total / measured)
+    if known["temperature"]:
+        found["temperature"] = max(known["temperature"])
+    memory = {key: sum(each[key] for each in known["memory"]) for key in ("used", "total")}
+    return found | ({"memory": memory} if known["memory"] else {})
+
+
 def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
-    """The names of the nodes that offer GPUs, or have some by their labels, sorted."""
+    """The names of the nodes that offer GPUs, by a device plugin or by DRA, or have some by their labels, sorted."""
     state = snapshot.state
     offered = [array for name, array in state.nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
     rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
     having = {state.nodes.columns.name[row] for row in rows}
+    having |= state.nodes.dra
     return sorted([name for name, node in snapshot.nodes.items() if name in having or has_gpu_labels(node)])
 
 
-def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
+def _health(node: Object, *, offers: bool, unhealthy: bool) -> str:
     """The worst that is to be said of it, as a constant word."""
     if not is_ready(node):
         return "notReady"
@@ -90,7 +122,7 @@ def health_of(node: Object, gpus: Mapping[str, Any], unhealthy: bool) -> str:
         return "unhealthy"
     if node["spec"].get("unschedulable"):
         return "cordoned"
-    if has_gpu_labels(node) and not any(each["total"] for each in gpus.values()):
+    if has_gpu_labels(node) and not offers:
         return "offersNoGpus"
     return "healthy"
 
@@ -153,12 +185,13 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
 
 
 def _pods(pods: Any, policy: Policy) -> Iterator[dict[str, Any]]:
+    """Those that have GPUs."""
     for pod in pods:
         metadata, gpus = pod["metadata"], gpus_of(pod, policy)
-        workload = ""
-        if gpus:
-            said = record_of(pod).get("class")
-            workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
+        if not gpus:
+            continue
+        said = record_of(pod).get("class")
+        workload = said if isinstance(said, str) else policy.classify(pod, owner(pod), metadata["namespace"]).name
         yield {"namespace": metadata["namespace"], "name": metadata["name"], "class": workload, "gpus": gpus}
 
 

@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhook.cli import offline
-from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
+from webhook.cli.cluster.measured import Measured
+from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
+from webhook.feeds.access import Access
 from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
@@ -31,6 +33,10 @@ class Snapshot:
     taken: float = 0.0
     namespace: str | None = None
     """That of the context; None: a file, which has none."""
+    measured: Measured | None = None
+    """What GPU metrics said then; None where they were not asked, or did not answer."""
+    access: Access | None = field(default=None, repr=False)
+    """How the API server is reached that it was read from; None: a file."""
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
@@ -72,17 +78,17 @@ class Snapshot:
         return state
 
     def _list(self, state: ClusterState, name: str, kind: ListKind) -> None:
-        listing = Listing(state, kind)
         objects = self.of(name)
-        if kind == "pods" and self.taken:
-            objects = sorted(objects, key=created)
-        for obj in objects:
+        timed = kind == "pods" and bool(self.taken)
+        for obj in sorted(objects, key=_birth) if timed else objects:
             try:
-                listing.add((obj,), created(obj) if kind == "pods" and self.taken else self.taken)
+                # A reservation is as old as its pod; one that is bound has none.
+                waits = timed and not obj["spec"].get("nodeName")
+                state.seen(kind, obj, created(obj) if waits else self.taken)
             except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
                 where = f"{name} {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
-        listing.done(self.taken)
+        state.news.complete(kind, self.taken)
 
     def without(self, pods: Collection[Pod]) -> Snapshot:
         """As if these pods were deleted. It takes over the state: this snapshot is not to be used afterwards."""
@@ -105,6 +111,11 @@ class Snapshot:
 def key_of(obj: Object) -> tuple[str, str]:
     metadata = obj["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
+
+
+def _birth(obj: Object) -> str:
+    """Sorts as time does: all of a cluster's timestamps have one form."""
+    return str(obj["metadata"].get("creationTimestamp") or "")
 
 
 def created(obj: Object) -> float:

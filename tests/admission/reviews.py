@@ -1,0 +1,73 @@
+"""A policy, a cluster and what is decided there about a pod, without bytes and without nodes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tests.builders import TWO_NODES, ClusterFacts, container, pod
+from webhook.admission.context import PROFILE_LABEL
+from webhook.admission.decision import Decision
+from webhook.admission.pods import mutate, validate
+from webhook.kube.pod import Pod
+from webhook.kube.review import Request
+from webhook.policy.model import Policy
+
+POLICY = Policy.load("""
+classes:
+  - {class: inference, labels: {workload-type: [inference]}, namespaces: [prod]}
+  - {class: development}
+profiles:
+  default:
+    rules:
+      gpuLimit: {perContainer: 4, perPod: 8}
+      hostNamespaces: {action: warn}
+      gpuFits: {action: off}
+    exempt:
+      - {namespaces: [ops], serviceAccounts: [exporter]}
+      - {namespaces: ["*"], groups: [admins]}
+  lenient: {rules: {gpuLimit: {action: warn}}}
+  quiet: {shadow: true}
+  silent: {rules: {gpuQuantity: {action: off}}}
+  nothing:
+    injectors: {gpuResources: {enabled: false}, tolerations: {enabled: false}, priorityClass: {enabled: false},
+                voidDevices: {enabled: false}, topologySpread: {enabled: false}, nodeAffinity: {enabled: false}}
+""")
+PROFILES = {name: {PROFILE_LABEL: name} for name in ("default", "lenient", "quiet", "silent", "nothing")}
+CLUSTER = ClusterFacts(
+    priority_classes=TWO_NODES.priority_classes,
+    offers=TWO_NODES.offers,
+    labels=TWO_NODES.labels,
+    taints=TWO_NODES.taints,
+    namespaces={
+        **PROFILES,
+        "plain": {},
+        "odd": {PROFILE_LABEL: "no such"},
+        "prod": {PROFILE_LABEL: ""},
+        "ops": {PROFILE_LABEL: ""},
+    },
+)
+
+
+def request(obj: Pod | None, namespace: str = "default", **tweaks: Any) -> Request:
+    asked = Request(
+        uid="u-1", kind="Pod", group="", resource="pods", subresource="", operation="CREATE", namespace=namespace,
+        name="", user="jane", groups=("dev",), dry_run=False, object=copy.deepcopy(obj), old=None,
+    )  # fmt: skip
+    return asked._replace(**tweaks)
+
+
+def mutated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
+    return mutate(request(obj, namespace, **tweaks), POLICY, cluster, None)
+
+
+def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts = CLUSTER, **tweaks: Any) -> Decision:
+    return validate(request(obj, namespace, **tweaks), POLICY, cluster, None)
+
+
+def told(decision: Decision) -> list[tuple[str, str, str]]:
+    return [(unit, action, finding.path) for unit, action, finding in decision.findings]
+
+
+GREEDY = pod(container(gpu=5))
+HOSTILE = pod(hostPID=True)

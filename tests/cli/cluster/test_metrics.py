@@ -1,0 +1,299 @@
+"""GPU metrics from where a command runs: which way is taken, and what is said where none leads there.
+
+Covers cli.cluster.heatmap, cli.page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from aiohttp import web
+
+from tests.cli.cluster.test_load import kubeconfig
+from tests.cli.objects import call, placed, write
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.feeds import prometheus_server
+from tests.feeds.prometheus_server import Exporter
+from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
+from webhook.cli.cluster.metrics import at, ways
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.errors import BadInput
+from webhook.feeds.access import Access
+
+DATA = Path(__file__).parents[2] / "feeds" / "data"
+BUSY, IDLE = ((DATA / f"dcgm-8-{kind}.txt").read_text() for kind in ("busy", "idle"))
+NODE = "gpu-a-0"
+"""The Hostname in those pages."""
+API = Access("https://api:6443", None, "Bearer t", None, 60.0)
+THROUGH = "https://api:6443/api/v1/namespaces"
+
+
+def prometheus(url: str) -> GpuMetricsSettings:
+    return GpuMetricsSettings(source="prometheus", url=url)
+
+
+@pytest.mark.parametrize(
+    ("url", "first"),
+    [
+        pytest.param(
+            "http://prometheus.monitoring:9090",
+            f"{THROUGH}/monitoring/services/http:prometheus:9090/proxy",
+            id="a Service",
+        ),
+        pytest.param(
+            "http://prometheus.monitoring.svc.cluster.local:9090/prefix/",
+            f"{THROUGH}/monitoring/services/http:prometheus:9090/proxy/prefix",
+            id="by its full name, with a prefix",
+        ),
+        pytest.param(
+            "https://thanos.monitoring.svc", f"{THROUGH}/monitoring/services/https:thanos:443/proxy", id="no port"
+        ),
+        pytest.param(
+            "http://prometheus:9090",
+            f"{THROUGH}/gpu-admission/services/http:prometheus:9090/proxy",
+            id="in the webhook's own namespace",
+        ),
+        pytest.param("https://metrics.eu.example.com", "https://metrics.eu.example.com", id="a host elsewhere"),
+        pytest.param("http://10.0.0.7:9090", "http://10.0.0.7:9090", id="an address"),
+        pytest.param("http://localhost:9090", "http://localhost:9090", id="this machine"),
+    ],
+)
+def test_a_service_is_asked_through_the_api_server_first(url: str, first: str) -> None:
+    found = ways(prometheus(url), API, in_pod=False)
+    assert found[0].settings.url == first
+    assert found[-1].settings.url == url, "its own address is tried last"
+
+
+def test_in_a_pod_the_address_itself_comes_first_and_of_a_file_there_is_nothing_else() -> None:
+    url = "http://prometheus.monitoring:9090"
+    assert ways(prometheus(url), API, in_pod=True)[0].settings.url == url
+    assert [way.settings.url for way in ways(prometheus(url), None, in_pod=False)] == [url]
+    assert [way.access for way in ways(GpuMetricsSettings(source="dcgm"), API, in_pod=False)] == [API, None]
+
+
+@pytest.mark.parametrize("url", ["", "localhost:9090", "ftp://x", "http://me:secret@x", "http://x?query=1"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(BadInput, match=r"^--metrics: saw .*, wanted the base of a Prometheus"):
+        at(url, GpuMetricsSettings())
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+class Api:
+    """An API server with one node, one pod and the policy; it passes requests on to the exporter's page, if it may."""
+
+    def __init__(self, **gpu_metrics: Any) -> None:
+        self.policy = {"gpuMetrics": gpu_metrics, "profiles": {"default": {}}}
+        self.proxied: list[tuple[str, str]] = []
+        self.answer: tuple[int, str] = 200, BUSY
+
+    async def handle(self, request: web.Request) -> web.Response:
+        path = request.path
+        if "/proxy" in path:
+            self.proxied.append((path, request.query.get("query", "")))
+            return web.Response(status=self.answer[0], text=self.answer[1])
+        items = {
+            "/api/v1/nodes": [node(NODE)],
+            "/api/v1/pods": [placed(pod("trainer", 8), NODE), self._exporter()],
+            "/api/v1/namespaces/gpu-admission/configmaps": [
+                {
+                    "metadata": {"name": "gpu-admission-policy", "namespace": "gpu-admission"},
+                    "data": {"policy.yaml": yaml.safe_dump(self.policy)},
+                }
+            ],
+        }
+        return web.json_response({"kind": "List", "metadata": {}, "items": items.get(path, [])})
+
+    @staticmethod
+    def _exporter() -> dict[str, Any]:
+        made = placed(pod("exporter", 0, labels={"app": "nvidia-dcgm-exporter"}), NODE, podIP="127.0.0.1")
+        made["metadata"]["namespace"] = "gpu-operator"
+        return made
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[str]:
+        app = web.Application()
+        app.router.add_get("/{tail:.*}", self.handle)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+
+async def shown(api: Api, folder: Path, *arguments: Any) -> tuple[Any, str]:
+    """The document and what stands on stderr."""
+    async with api.served() as url:
+        given = ["nodes", "--kubeconfig", kubeconfig(folder, url), "-o", "json", *arguments]
+        result = await asyncio.to_thread(call, *given)
+    assert result.exit_code == 0
+    return json.loads(result.stdout)[0], result.stderr
+
+
+async def test_exporters_are_asked_through_the_api_server(tmp_path: Path) -> None:
+    api = Api(source="dcgm")
+    found, said = await shown(api, tmp_path)
+    assert said == ""
+    assert (found["utilisation"], found["idle"], found["temperature"]) == (99, 0, 68)
+    assert found["memory"] == {"used": 8 * 73797, "total": 8 * 81011}
+    assert api.proxied == [("/api/v1/namespaces/gpu-operator/pods/http:exporter:9400/proxy/metrics", "")]
+
+
+FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" is forbidden'}).decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer", "said"),
+    [
+        pytest.param(
+            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            (403, FORBIDDEN),
+            "through the API server: no right to get services/proxy in namespace monitoring; "
+            "http://prometheus.monitoring:9090: Cannot connect to host prometheus.monitoring:9090 [",
+            id="no right to services/proxy, and the name is not known here",
+        ),
+        pytest.param(
+            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            (503, orjson.dumps({"kind": "Status", "message": "no endpoints available for service"}).decode()),
+            'answered 503 "no endpoints available for service"; wanted 200; http://prometheus',
+            id="a Service without endpoints",
+        ),
+        pytest.param(
+            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            (200, "<html>"),
+            "through the API server: an answer that is no JSON: ",
+            id="not a Prometheus",
+        ),
+        pytest.param(
+            {"source": "prometheus", "url": "http://prometheus.monitoring:9090"},
+            (
+                200,
+                '{"status":"success","data":{"resultType":"vector","result":['
+                '{"metric":{"node":"other","gpu":"0"},"value":[1,"5"]},{"metric":{"gpu":"0"},"value":[1,"5"]}]}}',
+            ),
+            "through the API server: no number of a node here (no node label: 6, of another node: 6); ",
+            id="a Prometheus of another cluster",
+        ),
+        pytest.param(
+            {"source": "dcgm", "dcgm": {"port": 1}},
+            (403, FORBIDDEN),
+            "through the API server: no right to get pods/proxy in namespace gpu-operator; the exporters: none of 1 ",
+            id="no right to pods/proxy",
+        ),
+        pytest.param(
+            {"source": "dcgm", "dcgm": {"namespace": "elsewhere"}},
+            (200, ""),
+            "no running pod with labels {'app': 'nvidia-dcgm-exporter'} in namespace elsewhere",
+            id="no exporter",
+        ),
+    ],
+)
+async def test_where_they_cannot_be_read_one_line_says_why_and_the_rest_is_shown(
+    tmp_path: Path, settings: dict[str, Any], answer: tuple[int, str], said: str
+) -> None:
+    api = Api(**settings)
+    api.answer = answer
+    found, stderr = await shown(api, tmp_path)
+    assert "utilisation" not in found
+    assert found["gpus"]["nvidia.com/gpu"]["allocated"] == 8
+    assert said in stderr
+    assert stderr.startswith("warning: GPU metrics cannot be read: ")
+    assert stderr.endswith("Give --metrics URL, or --metrics off\n")
+    assert stderr.count("\n") == 1
+
+
+async def test_off_asks_nobody(tmp_path: Path) -> None:
+    api = Api(source="dcgm")
+    found, said = await shown(api, tmp_path, "--metrics", "off")
+    assert ("utilisation" in found, said, api.proxied) == (False, "", [])
+
+
+# --- a real Prometheus ------------------------------------------------------------------------------------------------
+
+TABLE = """\
+NODE      POOL       MODEL                   HEALTH    RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED       IDLE   UTILISATION      MEMORY        HOTTEST
+gpu-a-0   training   NVIDIA-A100-SXM4-80GB   healthy   nvidia.com/gpu       8           6          0      2   ██████░░      0   ████████  99 %   577/633 GiB   68 °C
+gpu-b-0   training   NVIDIA-A100-SXM4-80GB   healthy   nvidia.com/gpu       8           8          0      0   ████████      8   ░░░░░░░░   0 %   0/633 GiB     32 °C
+
+POOL       NODES   RESOURCE         TOTAL   ALLOCATED   PROMISED   FREE   USED       IDLE   UTILISATION      MEMORY         HOTTEST
+training       2   nvidia.com/gpu      16          14          0      2   ███████░      8   ████░░░░  50 %   577/1266 GiB   68 °C
+"""
+
+
+@pytest.fixture
+def real(program: str) -> Iterator[prometheus_server.Prometheus]:  # noqa: F811
+    other = IDLE.replace(NODE, "gpu-b-0").replace("GPU-3b5f0c1e", "GPU-b")
+    with Exporter(BUSY + other) as exporter:
+        with prometheus_server.Prometheus(f"127.0.0.1:{exporter.server_address[1]}") as running:
+            yield running
+        exporter.shutdown()
+
+
+def cluster(folder: Path) -> Path:
+    labels = {"node-pool": "training"}
+    nodes = [node(name, labels=labels) for name in (NODE, "gpu-b-0")]
+    return write(folder, *nodes, placed(pod("trainer", 6), NODE), placed(pod("sleeper", 8), "gpu-b-0"))
+
+
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [name for name, _ in attrs if name in ("src", "href") or name.startswith("on")]
+
+
+async def test_a_real_prometheus_by_its_address(tmp_path: Path, real: prometheus_server.Prometheus) -> None:
+    await until(real, "DCGM_FI_DEV_GPU_TEMP", 16)
+    file, page = cluster(tmp_path), tmp_path / "nodes.html"
+    given = ["nodes", "--cluster", file, "--metrics", real.url]
+    result = await asyncio.to_thread(call, *given, "--html", page)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == TABLE
+    text = page.read_text()
+    assert len(re.findall('title="GPU-', text)) == 16, "a square for each GPU"
+    assert "GPU-3b5f0c1e-7a42-9d1c-6f20-5e8c1a2b4d00: 98 %, 72/79 GiB, 64 °C" in text
+    assert text.count('class="idle"') == 8 + 1, "and one in the legend"
+    assert Page(text).links == []
+
+
+def test_the_page_escapes_what_others_wrote(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    made = node(
+        evil, labels={"node-pool": "<img src=x>", "nvidia.com/gpu.product": "<b>"}, taints=["<u>=<s>:NoSchedule"]
+    )
+    file = write(tmp_path, made, placed(pod('"><i onclick=x>', 1), evil))
+    found = json.loads(file.read_text())
+    found["snapshot"]["gpuMetrics"] = {
+        "source": "dcgm",
+        "samples": [[evil, '"><svg onload=x>', "utilisation", 5.0, ""]],
+    }
+    file.write_text(json.dumps(found))
+    assert call("nodes", "--cluster", file, "--html", tmp_path / "p.html").exit_code == 0
+    page = Page((tmp_path / "p.html").read_text())
+    assert page.links == []
+    assert {"script", "b", "u", "s", "img", "link", "svg"}.isdisjoint(page.tags)
+
+
+def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    result = call("nodes", "--cluster", cluster(tmp_path), "--html", tmp_path / "no" / "p.html")
+    assert result.exit_code == 2
+    assert "p.html: cannot be written: No such file or directory" in result.stderr

@@ -1,0 +1,44 @@
+"""Samples of GPUs, one round after the other."""
+
+from __future__ import annotations
+
+from webhook.cluster.utilisation import (
+    GpuMetricsSettings,
+    Reading,
+    Sample,
+    Utilisation,
+)
+
+SETTINGS = GpuMetricsSettings(source="dcgm")
+"""Window 300 s, stale after 180 s, idle below 30 % and 50 %, hot from 85 °C."""
+NAN = float("nan")
+START = 1000.0
+
+
+def gpu(
+    node: str = "a",
+    name: str = "0",
+    *,
+    utilisation: float | None = 0.0,
+    memory: float | None = 0.0,
+    temperature: float | None = 40.0,
+    sick: float | None = None,
+    engine: float | None = None,
+    instance: str = "",
+) -> list[Sample]:
+    """What a source reads about one GPU; memory in percent of 80,000 MiB."""
+    readings = {
+        Reading.UTILISATION: utilisation,
+        Reading.ENGINE: engine,
+        Reading.MEMORY_USED: None if memory is None else 800.0 * memory,
+        Reading.MEMORY_FREE: None if memory is None else 800.0 * (100 - memory),
+        Reading.TEMPERATURE: temperature,
+        Reading.SICK: sick,
+    }
+    return [Sample(node, name, reading, value, instance) for reading, value in readings.items() if value is not None]
+
+
+def seen(*samples: list[Sample], settings: GpuMetricsSettings = SETTINGS, now: float = START) -> Utilisation:
+    utilisation = Utilisation(settings)
+    utilisation.observe([sample for one in samples for sample in one], now)
+    return utilisation

@@ -1,0 +1,158 @@
+"""When a GPU is idle, busy, or to be avoided."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cluster.samples import NAN, SETTINGS, START, gpu, seen
+from webhook.cluster.utilisation import (
+    GpuMetricsSettings,
+    NodeUse,
+    Utilisation,
+)
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "memory", "idle"),
+    [
+        pytest.param(30.0, 0.0, 0, id="utilisation at its limit"),
+        pytest.param(0.0, 50.0, 0, id="memory at its limit"),
+        pytest.param(95.0, 90.0, 0, id="both high"),
+        pytest.param(0.0, 95.0, 0, id="a loaded model that nobody asks"),
+        pytest.param(29.9, 49.9, 1, id="both just below"),
+        pytest.param(0.0, 0.0, 1, id="nothing at all"),
+        pytest.param(0.0, None, 1, id="memory not known: judged by utilisation"),
+    ],
+)
+def test_a_gpu_is_idle_below_both_limits(utilisation: float, memory: float | None, idle: int) -> None:
+    assert seen(gpu(utilisation=utilisation, memory=memory)).node("a").idle == idle
+
+
+def test_the_limits_are_those_of_the_policy() -> None:
+    settings = GpuMetricsSettings.model_validate({"source": "dcgm", "idle": {"utilisation": 5, "memory": 10}})
+    assert seen(gpu(utilisation=6.0), settings=settings).node("a").idle == 0
+    assert seen(gpu(utilisation=4.0, memory=9.0), settings=settings).node("a").idle == 1
+
+
+def test_a_pause_between_two_batches_does_not_look_idle() -> None:
+    utilisation = seen(gpu(utilisation=95.0))
+    for second in range(30, 301, 30):
+        utilisation.observe(gpu(utilisation=0.0), START + second)
+        assert utilisation.node("a").idle == 0, f"{second} s after it was busy"
+
+
+def test_a_gpu_that_stays_quiet_for_the_window_becomes_idle() -> None:
+    utilisation = seen(gpu(utilisation=95.0, memory=80.0))
+    for second in range(30, 391, 30):
+        utilisation.observe(gpu(utilisation=0.0), START + second)
+    assert utilisation.node("a").idle == 1
+
+
+def test_one_busy_sample_ends_the_idleness_at_once() -> None:
+    utilisation = seen(gpu())
+    utilisation.observe(gpu(utilisation=60.0), START + 30)
+    assert utilisation.node("a").idle == 0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 120.0), st.floats(0, 100)), min_size=1, max_size=60),
+)
+def test_idle_means_below_the_limit_at_every_sample_of_the_window(steps: list[tuple[float, float]]) -> None:
+    utilisation, now, history = Utilisation(SETTINGS), START, []
+    for pause, percent in steps:
+        now += pause
+        history.append((now, percent))
+        utilisation.observe(gpu(utilisation=percent), now)
+        idle = utilisation.node("a").idle
+        if any(at > now - 300 and p >= 30 for at, p in history):
+            assert idle == 0
+        if all(p < 30 for at, p in history if at > now - 320.001):  # the window and one stretch
+            assert idle == 1
+
+
+def test_the_mean_utilisation_leans_towards_what_was_seen_lately() -> None:
+    utilisation = seen(gpu(utilisation=100.0), gpu(name="1", utilisation=0.0))
+    assert utilisation.node("a").utilisation == 0.5
+    utilisation.observe([*gpu(utilisation=0.0), *gpu(name="1", utilisation=0.0)], START + 150)
+    assert utilisation.node("a").utilisation == pytest.approx(0.5 * math.exp(-0.5), abs=0.006)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=30))
+def test_the_mean_utilisation_lies_between_the_lowest_and_the_highest(percents: list[float]) -> None:
+    utilisation = Utilisation(SETTINGS)
+    for step, percent in enumerate(percents):
+        utilisation.observe(gpu(utilisation=percent), START + 30 * step)
+    assert min(percents) / 100 - 0.0051 <= utilisation.node("a").utilisation <= max(percents) / 100 + 0.0051
+
+
+def test_of_two_numbers_for_one_gpu_the_busier_counts_in_either_order() -> None:
+    """Time-slicing: the same GPU once per pod. Two replicas of a Prometheus: one lags behind."""
+    for order in (1, -1):
+        samples = [*gpu(utilisation=80.0, memory=70.0), *gpu(utilisation=10.0, memory=20.0)][::order]
+        utilisation = seen(samples, gpu("b"))
+        assert utilisation.node("a").idle == 0
+        assert utilisation.node("a").utilisation == 0.8
+        assert utilisation.ignored == {"duplicate": 4}
+
+
+# --- MIG --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_split_gpu_is_counted_as_its_instances() -> None:
+    use = seen(
+        gpu(utilisation=None, memory=None, temperature=88.0, engine=0.9),
+        gpu(instance="1", utilisation=0.0, temperature=None, engine=0.9),
+        gpu(instance="2", utilisation=0.0, temperature=None, engine=0.05),
+        gpu(name="1"),
+    ).node("a")
+    assert (use.measured, use.idle, use.hottest, use.hot) == (3, 2, 88.0, 2)
+
+
+def test_the_sickness_of_a_split_gpu_is_that_of_its_instances() -> None:
+    use = seen(gpu(utilisation=None, sick=1.0), gpu(instance="1", engine=0.0), gpu(instance="2", engine=0.0)).node("a")
+    assert (use.measured, use.sick, use.avoid) == (2, 2, 2)
+
+
+def test_a_split_gpu_inherits_nothing_from_a_gpu_that_had_its_row_before() -> None:
+    utilisation = seen(gpu("gone", temperature=99.0, sick=1.0))
+    utilisation.refresh(START + 181)
+    utilisation.observe(gpu("a", instance="1", engine=0.0, temperature=None), START + 200)
+    assert utilisation.node("a") == pytest.approx(NodeUse(1, 1, 0.0, NAN, 0, 0, 0, 0, 1), nan_ok=True)
+
+
+def test_a_gpu_without_utilisation_is_judged_by_its_engine() -> None:
+    use = seen(gpu(utilisation=None, engine=0.75)).node("a")
+    assert (use.measured, use.idle, use.utilisation) == (1, 0, 0.75)
+
+
+# --- Hot and sick -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("temperature", "sick", "avoided"),
+    [
+        pytest.param(84.0, None, 0, id="warm"),
+        pytest.param(None, None, 0, id="of unknown temperature"),
+        pytest.param(40.0, 0.0, 0, id="healthy"),
+        pytest.param(85.0, None, 1, id="hot"),
+        pytest.param(40.0, 1.0, 1, id="sick"),
+        pytest.param(99.0, 1.0, 1, id="hot and sick, once"),
+    ],
+)
+def test_hot_and_sick_gpus_are_to_be_avoided(temperature: float | None, sick: float | None, avoided: int) -> None:
+    assert seen(gpu(temperature=temperature, sick=sick)).node("a").avoid == avoided
+
+
+def test_a_lost_gpu_is_sick_although_nothing_more_is_measured_on_it() -> None:
+    use = seen(gpu(utilisation=None, memory=None, temperature=None, sick=1.0)).node("a")
+    assert (use.measured, use.idle, use.sick, use.avoid) == (0, 0, 1, 1)
+
+
+def test_what_the_policy_does_not_avoid_is_still_told() -> None:
+    limits = {"source": "dcgm", "hot": {"avoid": False}, "sick": {"avoid": False}}
+    use = seen(gpu(temperature=95.0, sick=1.0), settings=GpuMetricsSettings.model_validate(limits)).node("a")
+    assert (use.hot, use.sick, use.avoid, use.hottest) == (1, 1, 0, 95.0)

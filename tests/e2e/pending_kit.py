@@ -1,0 +1,204 @@
+"""What the cases of pending pods are made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
+from tests.controlplane.programs import MAIN
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+
+
+@dataclass
+class Kit:
+    """What a fix may use."""
+
+    api: Api
+    namespace: str
+    pod: Json
+
+    async def again(self, **change: Any) -> None:
+        """Delete the pod and create it with these changes of its spec; None removes a field."""
+        await self.api.delete("Pod", self.pod["metadata"]["name"], self.namespace, grace=0)
+
+        async def gone() -> bool:
+            return not [
+                p for p in await self.api.pods(self.namespace) if p["metadata"]["name"] == self.pod["metadata"]["name"]
+            ]
+
+        await wait_until(gone, 20, "the pod gone")
+        spec = {name: value for name, value in {**self.pod["spec"], **change}.items() if value is not None}
+        await self.api.create({**self.pod, "spec": spec}, self.namespace)
+
+    async def asks(self, **limits: str) -> None:
+        """As `again`, with other resources; `_` stands for `/`, `__` for `.`."""
+        await self.again(containers=[asking({key(name): amount for name, amount in limits.items()})])
+
+    async def patch(self, kind: str, name: str, change: Any, namespaced: bool = False, **more: Any) -> None:
+        await self.api.patch(kind, name, change, self.namespace if namespaced else None, **more)
+
+    async def end(self, *names: str) -> None:
+        for name in names:
+            await self.api.delete("Pod", name, self.namespace, grace=0)
+
+    async def end_who_keeps_away(self, name: str) -> None:
+        """The scheduler of 1.34 does not notice, and tries the pod again within five minutes (kubernetes/kubernetes#134393)."""
+        await self.end(name)
+        if os.environ.get("K8S", MAIN) == "1.34":
+            await self.again()
+
+
+Fix = Callable[[Kit], Awaitable[Any]]
+
+
+@dataclass
+class Case:
+    """`first`: the word of the first cause. `says`: a part of what the scheduler says; "" where it says nothing."""
+
+    id: str
+    first: str
+    text: str
+    nodes: Iterable[Json]
+    pod: Json
+    says: str
+    fix: Fix
+    before: list[Json] = field(default_factory=list)
+    """Created first; the pods among them are bound before the pod comes."""
+    about: str = ""
+    """The name that the answer has, where it is not the pod's."""
+
+
+def asking(limits: Json, **fields: Any) -> Json:
+    return {
+        "name": "main",
+        "image": "registry.example/app:1",
+        "resources": {"limits": limits, "requests": limits},
+        **fields,
+    }
+
+
+def key(name: str) -> str:
+    return {"gpu": GPU, "shared": "nvidia.com/gpu.shared", "storage": "ephemeral-storage"}.get(name, name)
+
+
+def one(**same: Any) -> list[Json]:
+    return [node("p-a", **same)]
+
+
+def two(**same: Any) -> list[Json]:
+    return [node("p-a", zone="zone-a", **same), node("p-b", zone="zone-b", **same)]
+
+
+def waits(gpus: int = 1, **spec: Any) -> Json:
+    return pod("waits", gpus, **spec)
+
+
+def cpu(limits: Json, name: str = "waits", **spec: Any) -> Json:
+    return {**pod(name, 0), "spec": {"containers": [asking(limits)], **spec}}
+
+
+def held(name: str, gpus: int, on: str = "p-a", **spec: Any) -> Json:
+    """A pod that holds GPUs of a node already."""
+    return pod(name, gpus, nodeSelector={HOSTNAME: on}, **spec)
+
+
+def affine(kind: str, app: str, key: str = HOSTNAME) -> Json:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def node_affinity(*expressions: Json) -> Json:
+    required = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def claim(name: str, **spec: Any) -> Json:
+    asked = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+        **spec,
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked}
+
+
+def volume(name: str, **spec: Any) -> Json:
+    asked = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "", **spec}
+    if "csi" not in asked:
+        asked["hostPath"] = {"path": "/x"}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": asked}
+
+
+def mounts(*claims: str) -> Json:
+    return {"volumes": [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": c}} for n, c in enumerate(claims)]}
+
+
+def in_zone(zone: str) -> Json:
+    expression = {"key": ZONE, "operator": "In", "values": [zone]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+def device_claim(name: str, count: int = 1) -> Json:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": count}}
+    spec = {"devices": {"requests": [request]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def device_slice(name: str, on: str, devices: int) -> Json:
+    pool = {"name": on, "generation": 1, "resourceSliceCount": 1}
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": on,
+        "pool": pool,
+        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
+    }
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+DEVICE_CLASS: Json = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu.example.com"},
+    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
+}
+CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+CSI = {"csi": {"driver": "csi.example.com", "volumeHandle": "h1"}, "claimRef": None}
+
+
+def priority(name: str, value: int, policy: str) -> Json:
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return {**head, "value": value, "preemptionPolicy": policy}
+
+
+def csi_node(name: str, count: int) -> Json:
+    driver = {"name": "csi.example.com", "nodeID": name, "allocatable": {"count": count}}
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": name}}
+    return {**head, "spec": {"drivers": [driver]}}
+
+
+def spread() -> Json:
+    selector = {"matchLabels": {"app": "waits"}}
+    return {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+
+
+def quota(gpus: str) -> Json:
+    hard = {"requests.nvidia.com/gpu": gpus}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "gpus"}, "spec": {"hard": hard}}
+
+
+A100, L4 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4"
+TOLERATION = {"key": "team", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
+LIMITS: Json = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small"},
+    "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]},
+}

@@ -1,0 +1,109 @@
+"""Two replicas that issue their own certificates, and clients that create pods all the time."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.installed import NAMESPACE, Installed
+from tests.manifests.files import HOOKS
+
+SECRET = "gpu-admission-tls"
+POLICY = "gpu-admission-policy"
+STANDS, TRUSTED, ROUND = 1.0, 2.5, 0.3
+"""Seconds. A replica waits for ten seconds, an hour and five seconds otherwise."""
+SOONER = (
+    "from datetime import timedelta; from webhook.feeds import certificates; from webhook.tls import material, rotate; "
+    f"rotate.PROPAGATION = timedelta(seconds={STANDS}); certificates.ROUND_SECONDS = {ROUND}; "
+    "import os; os.environ['GPU_ADMISSION_DRAIN_SECONDS'] = '1'; "
+    f"rotate.OVERLAP = material.OVERLAP = timedelta(seconds={TRUSTED})"
+)
+CREATORS = 4
+
+
+class NotTrusted(Exception):
+    """A client that trusts what API servers trust does not trust a replica."""
+
+
+@dataclass
+class Scene:
+    plane: ControlPlane
+    webhook: Installed
+    api: Api
+
+    async def bundles(self) -> set[str]:
+        """The caBundle of every webhook of both configurations."""
+        found = [await self.api.get(kind, "gpu-admission") for kind in HOOKS]
+        return {hook["clientConfig"].get("caBundle", "") for each in found for hook in each["webhooks"]}
+
+    async def authority(self) -> str:
+        """The bundle in the Secret."""
+        return str((await self.api.get("Secret", SECRET, NAMESPACE)).get("data", {}).get("ca.crt", ""))
+
+    async def rested(self) -> bool:
+        """Nothing is trusted but the CA of the Secret, and every replica serves a leaf of it."""
+        current = await self.authority()
+        assert b64decode(current).count(b"BEGIN") == 1, "the older one is trusted still"
+        assert await self.bundles() == {current}
+        await self.handshakes(current)
+        return True
+
+    async def write(self, **data: bytes) -> None:
+        text = {key.replace("_", "."): b64encode(value).decode() for key, value in data.items()}
+        await self.api.patch("Secret", SECRET, {"data": text}, NAMESPACE)
+
+    async def handshakes(self, bundle: str) -> None:
+        """A client that trusts `bundle` calls each replica."""
+        trust = ssl.create_default_context(cadata=b64decode(bundle).decode())
+        for port in self.webhook.ports:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
+            except ssl.SSLError as error:
+                trusted = b64decode(bundle).count(b"BEGIN")
+                raise NotTrusted(f"replica {port} is not trusted by who knows {trusted} authorities: {error}") from None
+            except OSError:
+                raise AssertionError(f"replica {port} does not serve yet") from None
+            writer.close()
+            await writer.wait_closed()
+
+    @asynccontextmanager
+    async def creating(self) -> AsyncIterator[Creations]:
+        """Some clients create pods, each one after another, until the block ends."""
+        count = Creations()
+        ended = False
+
+        async def create(number: int) -> None:
+            while not ended:
+                count.tried += 1
+                try:
+                    await self.api.create(pod(f"p-{number}"), "ours", dryRun="All")
+                except ApiError as error:
+                    count.failed.append((time.monotonic(), error.message))
+                await asyncio.sleep(0.01)
+
+        creators = [asyncio.create_task(create(number)) for number in range(CREATORS)]
+        try:
+            await asyncio.sleep(0.2)
+            yield count
+            await asyncio.sleep(0.2)
+        finally:
+            ended = True
+            await asyncio.gather(*creators)
+
+
+@dataclass
+class Creations:
+    tried: int = 0
+    failed: list[tuple[float, str]] = field(default_factory=list)
+
+    def none_failed(self) -> None:
+        assert not self.failed, f"{len(self.failed)} of {self.tried} failed: {self.failed[0][1]}"
+        assert self.tried > 10 * CREATORS

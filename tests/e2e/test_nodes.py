@@ -1,0 +1,109 @@
+"""`gpu-admission nodes` from outside a cluster: GPU metrics of a Prometheus that is a Service, through the real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.objects import call
+from tests.controlplane.api import Api, wait_until
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.nodes import node
+from tests.controlplane.plane import ControlPlane
+from tests.feeds.prometheus_server import Exporter, Prometheus
+from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+BUSY = (Path(__file__).parents[1] / "feeds" / "data" / "dcgm-8-busy.txt").read_text()
+NODE = "gpu-a-0"
+"""The Hostname in that page."""
+READER = ["nodes", "pods", "namespaces", "configmaps", "resourcequotas", "persistentvolumeclaims"]
+
+
+def own_address() -> str:
+    """One of this machine that is not its loopback: the API server takes no other as an endpoint. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+
+
+@pytest.fixture(scope="module")
+def prometheus(program: str) -> Iterator[Prometheus]:  # noqa: F811
+    with Exporter(BUSY) as exporter:
+        with Prometheus(f"127.0.0.1:{exporter.server_address[1]}", own_address()) as running:
+            yield running
+        exporter.shutdown()
+
+
+@pytest.fixture
+async def policy(api: Api, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
+    """One that names the Prometheus as a Service of the namespace."""
+    port = {"port": 9090, "targetPort": prometheus.port}
+    await api.create(
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "prometheus"}, "spec": {"ports": [port]}},
+        namespace,
+    )
+    subset = {"addresses": [{"ip": own_address()}], "ports": [{"port": prometheus.port}]}
+    await api.create(
+        {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "prometheus"}, "subsets": [subset]}, namespace
+    )
+    made = {"gpuMetrics": {"source": "prometheus", "url": f"http://prometheus.{namespace}.svc:9090"}}
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(made))
+    return file
+
+
+async def shown(kubeconfig: Path, policy: Path) -> tuple[Json, str]:
+    """The node in the document, and what stands on stderr."""
+    result = await asyncio.to_thread(call, "nodes", NODE, "--kubeconfig", kubeconfig, "--policy", policy, "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)[0], result.stderr
+
+
+async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
+    control_plane: ControlPlane, api: Api, nodes: MakeNodes, namespace: str, policy: Path
+) -> None:
+    await nodes([node(NODE)])
+
+    async def measured() -> Json | None:
+        found, _ = await shown(control_plane.kubeconfig, policy)
+        return found if "memory" in found else None
+
+    found = await wait_until(measured, 60, "numbers of the node")
+    assert (found["measured"], found["utilisation"], found["temperature"]) == (8, 99, 68)
+    assert found["idle"] == 0
+
+    await api.create({"kind": "ServiceAccount", "metadata": {"name": "reader"}}, namespace)
+    kubectl = control_plane.kubectl
+    account = f"--serviceaccount={namespace}:reader"
+    grant = ["create", "clusterrole", f"reader-{namespace}", "--verb=list", f"--resource={','.join(READER)}"]
+    await asyncio.to_thread(kubectl, *grant)
+    await asyncio.to_thread(
+        kubectl, "create", "clusterrolebinding", f"reader-{namespace}", f"--clusterrole=reader-{namespace}", account
+    )
+    reader = await asyncio.to_thread(control_plane.kubeconfig_for, namespace, "reader")
+    found, said = await shown(reader, policy)
+    assert "utilisation" not in found
+    assert f"through the API server: no right to get services/proxy in namespace {namespace}; " in said
+
+    await asyncio.to_thread(
+        kubectl, "-n", namespace, "create", "role", "proxy", "--verb=get", "--resource=services/proxy"
+    )
+    await asyncio.to_thread(kubectl, "-n", namespace, "create", "rolebinding", "proxy", "--role=proxy", account)
+
+    async def granted() -> Json | None:
+        found, _ = await shown(reader, policy)
+        return found if "utilisation" in found else None
+
+    assert (await wait_until(granted, 30, "the right"))["utilisation"] == 99
+    for kind in ("clusterrole", "clusterrolebinding"):
+        await asyncio.to_thread(kubectl, "delete", kind, f"reader-{namespace}")

@@ -1,0 +1,293 @@
+"""The ways to a GPU that nobody asked for: each with the rule that refuses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+IN_PODS = ("container", "init container", "sidecar")
+KINDS = (*IN_PODS, "ephemeral container")
+CREATE, DEBUG, APPLY, ANNOTATE = "create pod", "debug pod", "apply template", "annotate pod"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One way to a GPU. `rule` refuses it (a key of the policy), or `out` says why admission cannot (a key of SECURITY.md)."""
+
+    what: str
+    rule: str = ""
+    out: str = ""
+    container: Json = field(default_factory=dict)
+    pod: Json = field(default_factory=dict)
+    annotations: Json = field(default_factory=dict)
+    gpus: str | None = None
+    """What the limits of the container say; None: nothing."""
+    kinds: tuple[str, ...] = KINDS
+    claims: bool = False
+    """Whether the pod claims a device by DRA, of whatever kind."""
+    verbs: tuple[str, ...] = (CREATE, DEBUG, APPLY, ANNOTATE)
+    group: str = ""
+    """What SECURITY.md calls it, with others of its like; `what` if empty."""
+
+    @property
+    def of_pod(self) -> bool:
+        return bool(self.pod or self.annotations)
+
+
+def env(name: str, value: str = "all") -> Json:
+    return {"env": [{"name": name, "value": value}]}
+
+
+def reference(**source: Any) -> Json:
+    return {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}]}
+
+
+def mount(path: str) -> Json:
+    return {"volumeMounts": [{"name": "scratch", "mountPath": path}]}
+
+
+def volumes(source: Json) -> Json:
+    return {"volumes": [{"name": "other", **source}]}
+
+
+def host_path(path: str, kind: str = "") -> Json:
+    return volumes({"hostPath": {"path": path, "type": kind}})
+
+
+def security(**context: Any) -> Json:
+    return {"securityContext": context}
+
+
+HOST_PROCESS = security(windowsOptions={"hostProcess": True})
+FROM_MAP, FROM_SECRET = {"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "settings"}}
+NAMES = (
+    *("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
+    *("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH"),
+    *("DOCKER_RESOURCE_GPU", "ASCEND_RUNTIME_OPTIONS", "ASCEND_VNPU_SPECS", "MTHREADS_VISIBLE_DEVICES"),
+    *("CAMBRICON_VISIBLE_DEVICES", "ILUVATAR_COREX_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
+    "NOBODY_KNOWS_IT_VISIBLE_DEVICES",
+)
+BESIDE_GPUS = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
+HOST_PATHS = (
+    *("/", "/dev", "/dev/nvidia0", "/dev/nvidia-caps", "/dev/nvidia-uvm", "//dev/nvidia0", "/dev/dri", "/dev/kfd"),
+    *("/dev/accel0", "/dev/vfio", "/dev/char", "/proc", "/proc/driver/nvidia", "/run", "/var/run", "/run/nvidia"),
+    *("/run/nvidia/mps", "/var/run/cdi", "/etc/cdi", "/etc", "/var/lib/kubelet", "/var/lib/kubelet/device-plugins"),
+    *("/var/lib/kubelet/pod-resources", "/var/lib", "/var/run/containerd/containerd.sock", "/var/run/docker.sock"),
+    *("/var/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock", "/proc/1/root/dev", "/proc/self/root"),
+    *("/run/nri", "/var/run/nri/nri.sock", "/sys", "/sys/bus/pci/devices", "/proc/sys", "/dev/mem", "/dev/infiniband"),
+    *("/run/podman/podman.sock", "/run/user/1000/podman/podman.sock", "/var/snap/microk8s/common/run", "/run/k0s"),
+    *("/etc/containerd", "/etc/crio", "/opt/nri/plugins", "/opt/cni/bin", "/run/systemd", "/etc/systemd/system"),
+    *("/etc/kubernetes/manifests", "/usr", "/root", "/lib/modules", "/var/log", "/tmp", "/mnt\\..\\dev", "/mnt2"),
+    *("/mnt/stateful_partition/var", "/mnt/k8s-disks/0/kubelet", "/mnt/aks", "/home/kubernetes/bin/kubelet"),
+)
+ANNOTATIONS = (
+    *("cdi.k8s.io/a", "nvidia.cdi.k8s.io/container.thief", "devices.nri.io/container.thief", "devices.nri.io"),
+    *("cdi-devices.nri.io/pod", "cdi-devices.noderesource.dev/container.thief", "devices.noderesource.dev/pod"),
+    *(
+        "mounts.noderesource.dev/pod",
+        "mounts.nri.io/container.thief",
+        "netdevices.nri.containerd.io",
+        "Devices.NRI.io/pod",
+    ),
+    *(
+        "cgroups.noderesource.dev/writable",
+        "unheard-of.nri.io/pod",
+        "io.kubernetes.cri-o.Devices",
+        "devices.crio.io/thief",
+    ),
+    *("io.kubernetes.cri.untrusted-workload", "run.oci.handler", "org.systemd.property.DeviceAllow"),
+    *("io.katacontainers.config.hypervisor.path", "dev.gvisor.flag.nvproxy", "dev.gvisor.internal.tpuproxy"),
+    *("io.microsoft.virtualmachine.lcow.privileged", "com.github.containers.virtcontainers.config.KernelPath"),
+)
+CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
+PATHS = "A host path that is no folder of data, or is a device or a socket"
+MOUNTS = (
+    "/var/run/nvidia-container-devices/all",
+    "/run/nvidia-container-devices/GPU-1",
+    "/var/run//nvidia-container-devices/./0",
+    "/tmp/../var/run/nvidia-container-devices/all",
+)
+
+BESIDE = "A variable that names devices for storage, RDMA or copies, in a container without a GPU"
+ANNOTATION = "An annotation by which a container runtime, or a plugin of it, injects devices"
+WINDOWS = "A hostProcess of Windows, the pod or a container"
+RUNTIME = "The GPU runtime in a pod without a GPU, by name or by handler"
+BY_VALUE, BY_REFERENCE = "A variable that names devices, by value", "A variable that names devices, by reference"
+VISIBLE = NAMES[0]
+VECTORS = [
+    # The environment
+    *[Vector(name, "deviceEnv", container=env(name), group=BY_VALUE) for name in NAMES],
+    *[
+        Vector(f"{name} in a container without a GPU", "deviceEnv", container=env(name, "enabled"), group=BESIDE)
+        for name in BESIDE_GPUS
+    ],
+    *[
+        Vector(f"{name} beside a GPU", out="beside-gpu", container=env(name, "enabled"), gpus="1", kinds=IN_PODS)
+        for name in BESIDE_GPUS
+    ],
+    Vector(f"{VISIBLE} beside a GPU", "deviceEnv", container=env(VISIBLE), gpus="1", kinds=IN_PODS, group=BY_VALUE),
+    Vector(f"{VISIBLE} of one GPU", "deviceEnv", container=env(VISIBLE, "GPU-8f6d"), group=BY_VALUE),
+    Vector(f"{VISIBLE} made of other variables", "deviceEnv", container=env(VISIBLE, "$(A)"), group=BY_VALUE),
+    Vector(
+        f"{VISIBLE} after a harmless one",
+        "deviceEnv",
+        container={"env": [*env(VISIBLE, "void")["env"], *env(VISIBLE)["env"]]},
+        group=BY_VALUE,
+    ),
+    *[
+        Vector(f"{VISIBLE} from a {next(iter(source))}", "deviceEnv", container=reference(**source), group=BY_REFERENCE)
+        for source in (
+            {"configMapKeyRef": {"name": "settings", "key": "a"}},
+            {"secretKeyRef": {"name": "settings", "key": "a"}},
+            {"fieldRef": {"fieldPath": "metadata.labels['a']"}},
+        )
+    ],
+    Vector("CUDA_VERSION in a container without a GPU", "deviceEnv", container=env("CUDA_VERSION", "12.4")),
+    *[
+        Vector(
+            f"prefix {prefix}",
+            "deviceEnvFrom",
+            container={"envFrom": [{"prefix": prefix, **FROM_MAP}]},
+            group="A prefix of envFrom that completes the name of such a variable",
+        )
+        for prefix in ("NVIDIA_", "NVIDIA_GD", "NOBODY_KNOWS_IT_VISIBLE_")
+    ],
+    Vector("a ConfigMap of variables", out="unknown-env-from", container={"envFrom": [FROM_MAP]}),
+    Vector(
+        "a Secret of variables beside a GPU",
+        "",
+        "unknown-env-from",
+        {"envFrom": [FROM_SECRET]},
+        gpus="1",
+        kinds=IN_PODS,
+    ),
+    Vector("the environment of the image", out="image-environment"),
+    Vector("LD_PRELOAD", out="toolkit", container=env("LD_PRELOAD", "/tmp/a.so"), gpus="1", kinds=IN_PODS),
+    # Mounts
+    *[
+        Vector(f"a mount at {path}", "deviceMounts", container=mount(path), group="A mount that names devices")
+        for path in MOUNTS
+    ],
+    # The security context
+    Vector("A privileged container", "privileged", container=security(privileged=True)),
+    *[
+        Vector(
+            f"capability {name}",
+            "capabilities",
+            container=security(capabilities={"add": [name]}),
+            group="A capability that opens devices",
+        )
+        for name in (
+            *("ALL", "SYS_ADMIN", "CAP_SYS_ADMIN", "sys_module", "SYS_RAWIO", "CAP_DAC_READ_SEARCH", "SYS_BOOT", "BPF"),
+            "PERFMON",
+        )
+    ],
+    *[
+        Vector(f"{what} that is a hostProcess", "privileged", container=container, pod=pod, group=WINDOWS)
+        for what, container, pod in (
+            ("a pod", {}, HOST_PROCESS | {"hostNetwork": True}),
+            ("a container", HOST_PROCESS, {"hostNetwork": True}),  # the API server wants all containers to be
+        )
+    ],
+    *[
+        Vector(f"{next(iter(context))} that confines nothing", out="unconfined", container=security(**context))
+        for context in (
+            {"seccompProfile": {"type": "Unconfined"}},
+            {"appArmorProfile": {"type": "Unconfined"}},
+            {"seLinuxOptions": {"type": "spc_t"}},
+        )
+    ],
+    # Limits
+    Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
+    # The pod
+    *[
+        Vector(
+            f"host path {path}",
+            "hostDevices",
+            pod=host_path(path),
+            group=PATHS,
+        )
+        for path in HOST_PATHS
+    ],
+    *[
+        Vector(f"{kind} in a folder of data", "hostDevices", pod=host_path("/mnt/x", kind), group=PATHS)
+        for kind in ("CharDevice", "BlockDevice", "Socket")
+    ],
+    Vector("host path /mnt/link", out="other-host-paths", pod=host_path("/mnt/link")),
+    Vector("host path /mnt", out="other-host-paths", pod=host_path("/mnt")),
+    Vector(
+        "A repository that git clones on the node, as root (gitRepo)",
+        "hostDevices",
+        pod=volumes({"gitRepo": {"repository": "https://example.com/x"}}),
+    ),
+    *[
+        Vector(f"a volume of another kind: {next(iter(volume))}", out="other-volumes", pod=volumes(volume))
+        for volume in (
+            {"persistentVolumeClaim": {"claimName": "a"}},
+            {"csi": {"driver": "any.example"}},
+            {"flexVolume": {"driver": "any.example/any"}},
+        )
+    ],
+    Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
+    Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
+    *[
+        Vector(f"{what} and {asks}", rule, pod=pod | more, gpus=gpus, container=container, group=group)
+        for what, rule, pod, group in (
+            ("hostIPC", "hostNamespaces", {"hostIPC": True}, "hostIPC in a pod without a GPU"),
+            ("The GPU runtime", "runtimeClass", {"runtimeClassName": "nvidia"}, RUNTIME),
+            ("The GPU runtime under another name", "runtimeClass", {"runtimeClassName": "fast"}, RUNTIME),
+        )
+        for asks, more, gpus, container in (
+            ("nothing", {}, None, {}),
+            ("0 GPUs", {}, "0", {}),
+            ("0 of a GPU that nobody knows", {}, None, {"resources": {"limits": {"x.io/gpu": "0"}}}),
+            ("a claim", CLAIM, None, {"resources": {"claims": [{"name": "any"}]}}),
+        )
+    ],
+    Vector("A node's name, past scheduler and taints", "nodeName", pod={"nodeName": "sides-a"}),
+    Vector(
+        "A system priority class, which preempts everybody",
+        "priorityClass",
+        pod={"priorityClassName": "system-node-critical"},
+    ),
+    Vector(
+        "The priority class of a class of workload that the namespace is not entitled to",
+        "priorityClass",
+        pod={"priorityClassName": "gpu-inference"},
+    ),
+    *[
+        Vector(
+            f"annotation {key}",
+            "deviceAnnotations",
+            annotations={key: "nvidia.com/gpu=all"},
+            group=ANNOTATION,
+        )
+        for key in ANNOTATIONS
+    ],
+    *[
+        Vector(
+            f"{what} {where}",
+            "" if gpus else "deviceAnnotations",
+            "beside-gpu" if gpus else "",
+            annotations={key: value},
+            gpus=gpus,
+            verbs=(CREATE, APPLY),
+            group="" if gpus else ANNOTATION,
+        )
+        for what, key, value in (
+            ("the annotation of GKE's fast networking", "devices.gke.io/container.thief", "- path: /dev/nvidia0"),
+            ("the annotation of GPUs in gVisor", "dev.gvisor.internal.nvproxy", "true"),
+        )
+        for where, gpus in (("without a GPU", None), ("beside a GPU", "1"))
+    ],
+    Vector(
+        "annotations of a scheduler", out="scheduler-annotations", annotations={"hami.io/vgpu-devices-to-allocate": "a"}
+    ),
+    Vector("a claim", out="claims", container={"resources": {"claims": [{"name": "any"}]}}, claims=True, kinds=IN_PODS),
+    Vector(
+        "a PriorityClass that the policy does not name",
+        out="other-priority-classes",
+        pod={"priorityClassName": "urgent"},
+    ),
+]

@@ -1,0 +1,63 @@
+"""Pods and nodes for what cpuPerGpu fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from tests.builders import GPU, GPUS, Case, case
+from tests.cluster import objects
+from webhook.cluster.state_view import StateView
+from webhook.framework.interface import Context, Outcome
+from webhook.framework.resources_per_gpu import CLASSES
+from webhook.injectors.cpu_per_gpu import CpuPerGpuRequests
+from webhook.kube.pod import Pod
+from webhook.placement.placer import Placer
+from webhook.placement.settings import PlacementSettings
+
+OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
+FILL = CpuPerGpuRequests(classes=CLASSES)
+NODE = objects.node("big", 8, cpu="128", memory="1000Gi")
+"""A share of 80 % is 12.8 CPUs and 100 GiB for each GPU."""
+SMALL = objects.node("small", 1, cpu="3920m", memory="15Gi")
+
+
+def asking(gpu: Any = 1, name: str = "main", **requests: str) -> dict[str, Any]:
+    """A container with this many GPUs, as the API server leaves it, and only these requests."""
+    return {"name": name, "resources": {"limits": {GPU: str(gpu)}, "requests": {GPU: str(gpu), **requests}}}
+
+
+class Known(NamedTuple):
+    cluster: StateView
+    placer: Placer
+
+
+def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fresh: bool = True) -> Known:
+    of = objects.state(map(dict, nodes or (NODE,)), map(dict, taken), max_age=60)
+    return Known(of.view(0 if fresh else 1000), Placer(of))
+
+
+def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
+    """A pod before that cluster, which also ranks nodes for it."""
+    found = case(made, workload=workload)
+    context: Context = found.context
+    context.cluster = of.cluster
+    settings = PlacementSettings()
+    context.place = partial(
+        of.placer.place, cluster=of.cluster, settings=settings, strategy=strategy, gpus=GPUS, workload=workload
+    )
+    return found
+
+
+def requests(made: Pod, kind: str = "containers", position: int = 0) -> dict[str, Any]:
+    """What a container requests besides GPUs."""
+    asked = made["spec"][kind][position]["resources"]["requests"]
+    return {name: asked[name] for name in asked if name != GPU}
+
+
+NONE = Outcome("none")
+LIMITED = {"name": "main", "resources": {"limits": {GPU: "1", "cpu": "1", "memory": "1Gi"}}}
+SLICE = {"name": "main", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}
+BOTH = (asking(name="a"), {"name": "b", "resources": {"limits": {"amd.com/gpu": "1"}}})
+BUSY = objects.pod("busy", 0, on="big", asks={"cpu": "124", "memory": "1Gi"})

@@ -1,0 +1,149 @@
+"""Which nodes can take a pod, and the reason for those that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.objects import admitted, node, pod, state
+from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
+from webhook.placement.settings import Health, PlacementSettings
+
+
+@pytest.mark.parametrize(
+    ("there", "made", "reason"),
+    [
+        pytest.param(node("n", conditions={"Ready": "False"}), pod("p"), "not ready", id="the kubelet is not ready"),
+        pytest.param(node("n", conditions={"Ready": "Unknown"}), pod("p"), "not ready", id="the kubelet is silent"),
+        pytest.param(node("n", cordoned=True), pod("p"), "cordoned", id="a cordoned node"),
+        pytest.param(node("n", taints=[TAINT]), pod("p"), "taint not tolerated", id="a taint without a toleration"),
+        pytest.param(
+            node("n", taints=[{**TAINT, "effect": "NoExecute"}]),
+            pod("p", tolerations=[{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}]),
+            "taint not tolerated",
+            id="a toleration of another effect",
+        ),
+        pytest.param(
+            node("n", taints=[TAINT]),
+            pod("p", tolerations=[{"key": KEY, "operator": "Gt", "value": "present"}]),
+            "taint not tolerated",
+            id="a toleration by an operator that we do not know",
+        ),
+        pytest.param(
+            node("n"), pod("p", nodeSelector={"zone": "a"}), "node selector does not match", id="a label it has not"
+        ),
+        pytest.param(
+            node("n"),
+            pod("p", affinity=affinity({})),
+            "node affinity does not match",
+            id="an empty term matches nothing",
+        ),
+        pytest.param(
+            node("n", labels={"zone": "a"}),
+            pod("p", affinity=affinity(expression("zone", "In"))),
+            "node affinity does not match",
+            id="a term that does not parse matches nothing",
+        ),
+        pytest.param(
+            node("n", labels={UPGRADE: "upgrade-failed"}),
+            pod("p"),
+            "GPUs are not healthy",
+            id="a failed driver upgrade",
+        ),
+        pytest.param(
+            node("n", conditions={"GpuUnhealthy": "True"}), pod("p"), "GPUs are not healthy", id="a bad condition"
+        ),
+        pytest.param(node("n", gpus=None), pod("p"), "no such GPU", id="a node without GPUs"),
+        pytest.param(node("n", gpus=0), pod("p"), "no such GPU", id="a node whose device plugin is gone"),
+        pytest.param(node("n", gpus=2), pod("p", 3), "too few free GPUs", id="more GPUs than it has"),
+        pytest.param(node("n", cpu="3"), pod("p"), "too little CPU", id="too little CPU"),
+        pytest.param(node("n", memory="1Gi"), pod("p"), "too little memory", id="too little memory"),
+        pytest.param(node("n", pods="0"), pod("p"), "too many pods", id="no room for another pod"),
+        pytest.param(
+            node("n"), pod("p", asks={"ephemeral-storage": "2Ti"}), "too little ephemeral storage", id="too little disk"
+        ),
+        pytest.param(
+            node("n"), pod("p", asks={"rdma/hca": "1"}), "too little of a resource", id="a resource that nobody has"
+        ),
+    ],
+)
+def test_a_node_that_cannot_take_the_pod_is_not_chosen_and_the_reason_is_given(
+    there: dict[str, Any], made: dict[str, Any], reason: str
+) -> None:
+    placement = placed(state([there]), made)
+    assert placement.reason == "no node fits"
+    assert placement.rejected == ((reason, 1),)
+    assert placement.total == 1
+
+
+@pytest.mark.parametrize(
+    ("there", "made"),
+    [
+        pytest.param(node("n"), pod("p", 8), id="it takes all that is free"),
+        pytest.param(
+            node("n", conditions={"MemoryPressure": "True"}),
+            pod("p"),
+            id="pressure alone is told by a taint, not by us",
+        ),
+        pytest.param(
+            node("n", taints=[{**TAINT, "effect": "PreferNoSchedule"}]), pod("p"), id="a taint that only advises"
+        ),
+        pytest.param(
+            node("n", taints=[TAINT]),
+            pod("p", tolerations=[{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}]),
+            id="a tolerated taint",
+        ),
+        pytest.param(node("n", taints=[TAINT]), pod("p", tolerations=[{"operator": "Exists"}]), id="all is tolerated"),
+        pytest.param(
+            node("n", cordoned=True),
+            pod("p", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]),
+            id="a tolerated cordon",
+        ),
+        pytest.param(node("n", labels={"zone": "a"}), pod("p", nodeSelector={"zone": "a"}), id="a label it has"),
+        pytest.param(
+            node("n"),
+            pod("p", affinity=affinity({}, expression("metadata.name", "In", "n", part="matchFields"))),
+            id="one of the terms matches",
+        ),
+        pytest.param(node("n", labels={UPGRADE: "upgrade-done"}), pod("p"), id="a driver upgrade that is done"),
+        pytest.param(node("n", labels={UPGRADE: "upgrade-required"}), pod("p"), id="an upgrade that has not begun"),
+    ],
+)
+def test_a_node_that_can_take_the_pod_is_chosen(there: dict[str, Any], made: dict[str, Any]) -> None:
+    assert names(placed(state([there]), made)) == ["n"]
+
+
+def test_the_health_of_nodes_is_what_the_policy_says() -> None:
+    policy = PlacementSettings(health=Health(labels={"sick": ("*",)}, conditions={"Xid": "True", "GpuSound": "False"}))
+    nodes = [
+        node("a", labels={"sick": "very"}),
+        node("b", conditions={"Xid": "True"}),
+        node("d", conditions={"GpuSound": "False"}),
+        node("c", labels={UPGRADE: "upgrade-failed"}),
+        node("e", conditions={"GpuSound": "Unknown", "Xid": "False"}),
+    ]
+    assert names(placed(state(nodes), pod("p"), settings=policy)) == ["c", "e"]
+
+
+def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:
+    of = state([node("a", gpus=None), node("b", gpus=None)])
+    slice_ = {"metadata": {"name": "s"}, "spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}
+    of.replace("resourceslices", [slice_], 0)
+    assert placed(of, pod("p")).rejected == (("GPUs only through DRA", 1), ("no such GPU", 1))
+    of.slices.gone("s")
+    assert placed(of, pod("p")).rejected == (("no such GPU", 2),)
+
+
+def test_the_reasons_are_counted_most_first() -> None:
+    nodes = [node("a", cordoned=True), node("b", gpus=None), node("c", gpus=None), node("d", cordoned=True, gpus=None)]
+    placement = placed(state(nodes), pod("p"))
+    assert placement.rejected == (("no such GPU", 3), ("cordoned", 1))
+    assert placement.total == 4
+
+
+def test_a_reservation_counts_as_used() -> None:
+    of = state([node("a", gpus=1)])
+    first = placed(of, pod("p"))
+    of.reserve_pod(admitted(pod("p")), first, 0)
+    assert placed(of, pod("q")).rejected == (("too few free GPUs", 1),)

@@ -1,0 +1,202 @@
+"""For any cluster and pods: the chosen nodes can take the pod, their order is kept, and the same input gives the same answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cluster.objects import GPU, node, placer, pod, state
+from tests.placement.oracle import feasible, matches
+from tests.placement.placed import UPGRADE, affinity, names, placed
+from webhook.cluster.state import ClusterState
+from webhook.framework.cluster_view import Placement
+from webhook.placement.settings import Health, PlacementSettings
+
+ROOT = Path(__file__).parents[2]
+_KEYS = ["zone", "size", UPGRADE]
+_VALUES = ["a", "b", "3", "upgrade-failed"]
+
+
+@st.composite
+def _expressions(draw: st.DrawFn) -> dict[str, Any]:
+    operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]))
+    key = draw(st.sampled_from(_KEYS))
+    if operator in ("In", "NotIn"):
+        return {"key": key, "operator": operator, "values": draw(st.lists(st.sampled_from(_VALUES), min_size=1))}
+    if operator in ("Gt", "Lt"):
+        return {"key": key, "operator": operator, "values": [str(draw(st.integers(0, 5)))]}
+    return {"key": key, "operator": operator}
+
+
+_FIELDS = st.builds(
+    lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
+    st.sampled_from(["In", "NotIn"]),
+    st.sampled_from(["n0", "n1", "n7"]),
+)
+_TERMS = st.fixed_dictionaries(
+    {},
+    optional={"matchExpressions": st.lists(_expressions(), max_size=2), "matchFields": st.lists(_FIELDS, max_size=2)},
+)
+_TAINTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "key": st.sampled_from(["k", "l"]),
+            "value": st.sampled_from(["", "x"]),
+            "effect": st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
+        }
+    ),
+    max_size=2,
+)
+_TOLERATIONS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "key": st.sampled_from(["k", "l", ""]),
+            "operator": st.sampled_from(["Equal", "Exists"]),
+            "value": st.sampled_from(["", "x"]),
+            "effect": st.sampled_from(["", "NoSchedule", "NoExecute"]),
+        },
+    ),
+    max_size=3,
+)
+
+
+@st.composite
+def _nodes(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    return node(
+        name,
+        draw(st.sampled_from([None, 0, 2, 8, 8, 8])),
+        cpu=draw(st.sampled_from(["3", "8", "96"])),
+        pods=draw(st.sampled_from(["1", "110", "110"])),
+        labels=draw(st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_VALUES))),
+        taints=draw(_TAINTS),
+        conditions=draw(st.dictionaries(st.sampled_from(["GpuUnhealthy"]), st.sampled_from(["True", "False"]))),
+        cordoned=draw(st.sampled_from([False, False, False, True])),
+    )
+
+
+@st.composite
+def _pods(draw: st.DrawFn) -> dict[str, Any]:
+    spec: dict[str, Any] = {}
+    if draw(st.booleans()):
+        spec["nodeSelector"] = draw(st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_VALUES), max_size=1))
+    preferred = draw(st.lists(st.tuples(st.integers(1, 3), _TERMS), max_size=2))
+    required = draw(st.lists(_TERMS, min_size=1, max_size=2)) if draw(st.booleans()) else []
+    if preferred or required:
+        spec["affinity"] = affinity(*required, preferred=preferred)
+    return pod(
+        "p",
+        draw(st.integers(1, 4)),
+        owner=draw(st.sampled_from([None, "o1", "o2"])),
+        tolerations=draw(_TOLERATIONS),
+        **spec,
+    )
+
+
+_POLICY = PlacementSettings(health=Health(labels={UPGRADE: ("upgrade-failed", "drain-required")}))
+
+
+@given(st.data(), st.sampled_from(["spread", "pack"]))
+@settings(max_examples=60, deadline=None)
+def test_the_chosen_nodes_are_those_that_fit_and_the_order_is_kept(data: st.DataObject, strategy: str) -> None:
+    of = state()
+    nodes: dict[str, dict[str, Any]] = {}
+    bound: dict[str, dict[str, Any]] = {}
+    for step in range(data.draw(st.integers(1, 12))):
+        what = data.draw(st.sampled_from(["node", "node", "gone", "bind", "unbind", "place"]))
+        name = f"n{data.draw(st.integers(0, 7))}"
+        if what == "node":
+            nodes[name] = data.draw(_nodes(name))
+            of.node_seen(nodes[name])
+        elif what == "gone" and name in nodes:
+            del nodes[name]
+            of.node_gone(name)
+        elif what == "bind":
+            made = pod(f"b{step}", data.draw(st.integers(0, 2)), on=name, owner="o1")
+            bound[made["metadata"]["name"]] = made
+            of.pod_seen(made, 0)
+        elif what == "unbind" and bound:
+            of.pod_gone(bound.pop(sorted(bound)[0]), 0)
+        made = data.draw(_pods())
+        placement = placed(of, made, strategy, _POLICY)
+        assert set(names(placement)) == feasible(made, nodes.values(), bound.values())
+        assert sum(count for _, count in placement.rejected) == (len(nodes) if not placement.nodes else 0)
+        fresh = state(nodes.values(), bound.values())
+        fresh.history = of.history
+        assert placement == _seeing_alike(fresh, of, made, strategy)
+        _in_order(placement, made, nodes, bound, strategy)
+
+
+def _seeing_alike(fresh: ClusterState, of: ClusterState, made: dict[str, Any], strategy: str) -> Placement:
+    """Placed in `fresh` with the view that `of` has: prices are as old as their view."""
+    placement = placed(fresh, made, strategy, _POLICY)
+    if not placement.nodes:
+        return placement
+    mine, other = (next(iter(placer(cluster)._rankers.values())) for cluster in (fresh, of))
+    mine._view = other._view
+    mine._scores.clear()
+    return placed(fresh, made, strategy, _POLICY)
+
+
+def _in_order(
+    placement: Placement, made: dict[str, Any], nodes: dict[str, Any], bound: dict[str, Any], strategy: str
+) -> None:
+    wishes = ((made["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ) or []
+    owner = made["metadata"].get("ownerReferences")
+    keys = []
+    for ranked in placement.nodes:
+        wish = sum(t["weight"] for t in wishes if matches(nodes[ranked.node], t["preference"]))
+        peers = [
+            b for b in bound.values()
+            if owner and b["spec"]["nodeName"] == ranked.node and b["metadata"]["ownerReferences"] == owner
+            and GPU in b["spec"]["containers"][0]["resources"]["limits"]
+        ]  # fmt: skip
+        assert ranked.peers == len(peers)
+        keys.append((-wish, len(peers) if strategy == "spread" else 0, -ranked.score, ranked.node))
+    assert keys == sorted(keys)
+
+
+_SCRIPT = """
+from tests.cluster.objects import node, pod, state
+from tests.placement.placed import placed
+of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])
+for i in range(60):
+    made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
+    placement = placed(of, made, "spread" if i % 2 else "pack")
+    of.reserve_pod(made, placement, 0)
+    print(placement)
+"""
+
+
+def test_the_answer_does_not_depend_on_the_hash_seed() -> None:
+    outputs = set()
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, "-c", _SCRIPT], env=env, cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize(
+    "replicas", [5, 60, 700], ids=["a few", "more than fit elsewhere", "more than it pays to skip"]
+)
+def test_spread_passes_over_the_nodes_of_any_number_of_peers(replicas: int) -> None:
+    of = state([node(f"gpu-{i:04}") for i in range(replicas + 3)])
+    for i in range(replicas):
+        of.pod_seen(pod(f"p{i}", on=f"gpu-{i:04}", owner="o"), 0)
+    free_of_peers = [f"gpu-{i:04}" for i in range(replicas, replicas + 3)]
+    placement = placed(of, pod("p", owner="o"), "spread")
+    assert names(placement)[:3] == free_of_peers
+    assert [ranked.peers for ranked in placement.nodes[:5]] == [0, 0, 0, 1, 1]
+    assert names(placement)[3:5] == ["gpu-0000", "gpu-0001"]

@@ -1,0 +1,16 @@
+"""Fixtures of the tests of the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from tests.edge import https
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    async with https() as session:
+        yield session

@@ -1,0 +1,103 @@
+"""The whole process, started as a user starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+import aiohttp
+import orjson
+
+from webhook.tls.issue import make_ca
+
+CLUSTER = str(files("webhook.defaults").joinpath("cluster.yaml"))
+NOW = datetime.now(UTC)
+CA = make_ca(NOW)
+ANYONE = ssl.create_default_context()
+ANYONE.check_hostname, ANYONE.verify_mode = False, ssl.CERT_NONE
+REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@dataclass
+class Server:
+    process: Process
+    port: int
+    ops: int
+    http: aiohttp.ClientSession
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with self.http.get(f"http://127.0.0.1:{self.ops}{path}") as answer:
+            return answer.status, await answer.text()
+
+    async def ask(self, hook: str, trust: ssl.SSLContext = ANYONE) -> tuple[dict[str, Any], str | None]:
+        """The response to a review of a GPU pod, and the answer's Connection header."""
+        pod = {
+            "metadata": {"name": "p", "namespace": "ml"},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+        }
+        request = {
+            "uid": "u-1",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "operation": "CREATE",
+            "namespace": "ml",
+            "object": pod,
+        }
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        async with self.http.post(f"https://localhost:{self.port}/{hook}", json=review, ssl=trust) as answer:
+            assert answer.status == 200, await answer.text()
+            return (await answer.json())["response"], answer.headers.get("Connection")
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, bytes, list[Any]]:
+        """Exit status, what else it printed, and its log."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        out, log = await self.process.communicate()
+        assert self.process.returncode is not None
+        assert all(line.startswith(b"{") for line in log.splitlines()), log.decode()
+        return self.process.returncode, out, [orjson.loads(line) for line in log.splitlines()]
+
+
+async def start(*arguments: str, **environment: str) -> Process:
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-W",
+        "ignore::ResourceWarning",
+        "-m",
+        "webhook",
+        "serve",
+        "--host",
+        "127.0.0.1",
+        *arguments,
+    ]
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**os.environ, **environment})
+
+
+@asynccontextmanager
+async def serving(*arguments: str, **environment: str) -> AsyncIterator[Server]:
+    process = await start("--port", "0", "--ops-port", "0", *arguments, **environment)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        line = await process.stdout.readline()
+        assert line, (await process.stderr.read()).decode()
+        ready = orjson.loads(line)
+        assert set(ready) == {"port", "opsPort"}
+        async with aiohttp.ClientSession() as http:
+            yield Server(process, ready["port"], ready["opsPort"], http)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()

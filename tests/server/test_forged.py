@@ -1,0 +1,94 @@
+"""Reviews that a stranger makes up: they change little for others, and end no reservation."""
+
+from __future__ import annotations
+
+import copy
+
+import orjson
+import pytest
+
+from tests.builders import GPU, pod
+from tests.cluster.objects import free
+from tests.edge import asked, dial, running, streams
+from tests.served import NOW as NOW_SERVED
+from tests.served import Server, after, plain_pod, review
+from webhook.cluster.ledger import Counts
+from webhook.cluster.reservation_limit import FIRST
+from webhook.kube.pod import DECISION, Pod
+
+
+def forged(number: int) -> bytes:
+    """A pod that nobody will store, of an owner that there is not."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": f"u-{number}", "controller": True}
+    obj = plain_pod()
+    obj["metadata"] = {"generateName": f"x-{number}-", "namespace": "default", "ownerReferences": [owner]}
+    return review(obj, uid=f"u-{number}")
+
+
+async def test_reservations_in_any_name_change_little_for_others_and_end() -> None:
+    served = Server()
+    async with running(served.handlers.mutate) as it, streams() as opened:
+        opened.append(stranger := await dial(it, "127.0.7.2"))
+        for number in range(200):
+            assert await asked(stranger, forged(number)) == 200
+    assert served.state.ledger.counts == Counts(FIRST, 0)
+    assert served.state.ledger.limit.declined == 200 - FIRST
+    assert served.state.history.popular({}) == (), "what nobody stores is no demand to keep nodes free for"
+    served.state.expire(NOW_SERVED + 11)
+    assert served.state.ledger.counts == Counts(0, 0)
+
+
+async def test_a_forged_refusal_ends_no_reservation() -> None:
+    served = Server()
+    async with running(served.handlers.validate) as it, streams() as opened:
+        opened.append(stranger := await dial(it, "127.0.7.2"))
+        honest = plain_pod(owned_by="web")
+        honest["metadata"]["namespace"] = "default"  # the review's
+        patched = after(served.mutate(honest), honest)
+        assert served.state.ledger.counts == Counts(1, 0)
+        for _ in range(3):
+            stolen = copy.deepcopy(patched)
+            stolen["spec"]["hostPID"] = True
+            assert await asked(stranger, review(stolen)) == 200
+        assert served.state.ledger.counts == Counts(1, 0)
+        stored = {**patched, "metadata": {**patched["metadata"], "name": "web-1", "uid": "abc"}}
+        served.state.pod_seen(stored, NOW_SERVED)
+        assert served.state.ledger.counts == Counts(0, 1)
+
+
+def in_default(name: str, gpus: int) -> Pod:
+    """A pod in the namespace of the review."""
+    asks = {"limits": {GPU: gpus}}
+    made = pod({"name": "main", "image": "i", "resources": asks}, name=name, namespace="default", owned_by="Job")
+    made["metadata"]["ownerReferences"][0]["uid"] = name
+    return made
+
+
+def first_node(found: Pod) -> str:
+    node: str = orjson.loads(found["metadata"]["annotations"][DECISION])["nodes"][0][0]
+    return node
+
+
+@pytest.mark.parametrize("gpus", [5, 8, 64], ids=["a little more", "as much as a node has", "more than any node has"])
+async def test_a_forged_second_call_ends_no_reservation(gpus: int) -> None:
+    """Another hook may make a pod larger, and then it is ranked anew. Here nobody did, but a stranger says so."""
+    served, alone = Server(), Server()
+    async with running(served.handlers.mutate) as it, streams() as opened:
+        opened.append(stranger := await dial(it, "127.0.7.2"))
+        honest = in_default("honest", 4)
+        patched = after(served.mutate(honest), honest)
+        assert first_node(patched) == first_node(after(alone.mutate(honest), honest)) == "gpu-b1"
+        for _ in range(3):
+            forged = copy.deepcopy(patched)
+            forged["spec"]["containers"][0]["resources"] = {"limits": {GPU: gpus}, "requests": {GPU: gpus}}
+            assert await asked(stranger, review(forged)) == 200
+        assert free(served.state, "gpu-b1") == 0
+        third = in_default("third", 4)
+        assert first_node(after(served.mutate(third), third)) != "gpu-b1", "it is promised"
+        assert served.state.ledger.counts.reserved <= 2 + 3, "a forged call holds no more than any forged review"
+        stored = {**patched, "metadata": {**patched["metadata"], "name": "honest-1", "uid": "abc"}}
+        for each in (served, alone):
+            each.state.pod_seen(stored, NOW_SERVED)
+    alone.mutate(third)
+    nodes = ("gpu-a1", "gpu-a2", "gpu-b1")
+    assert [sum(free(each.state, name) for name in nodes) for each in (served, alone)] == [12, 12], "nothing is left"

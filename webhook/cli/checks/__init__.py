@@ -1,0 +1,56 @@
+"""The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. One is a function, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cli.checks import certificate, configurations, guards, nodes, policy_words, replicas, sources
+from webhook.cli.checks.result import Check, Result
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.policy.model import Policy
+
+CHECKS: Final = (
+    Check("webhooks", configurations.KINDS, configurations.webhooks),
+    Check("failurePolicies", configurations.KINDS, configurations.failure_policies),
+    Check("matchConditions", configurations.KINDS, configurations.match_conditions),
+    Check("templates", configurations.KINDS, configurations.templates),
+    Check("caBundle", configurations.KINDS, certificate.ca_bundles),
+    Check("certificate", (*configurations.KINDS, "ServingCertificate"), certificate.served),
+    Check("endpoints", ("EndpointSlice",), replicas.endpoints),
+    Check("versions", (), replicas.versions),
+    Check("replicas", ("ReplicaMetrics",), replicas.answering),
+    Check("policyLoaded", (), replicas.policy_loaded),
+    Check("gpuMetrics", (), sources.gpu_metrics),
+    Check("apiServer", ("ApiServerVersion",), sources.api_server),
+    Check("failOpen", ("ApiServerMetrics",), sources.fail_open),
+    Check("otherWebhooks", configurations.KINDS[:1], configurations.other_webhooks),
+    Check(
+        "mutatingPolicies",
+        ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+        configurations.mutating_policies,
+    ),
+    Check("guards", ("ValidatingAdmissionPolicyBinding",), guards.guards),
+    Check("networkPolicy", ("NetworkPolicy",), guards.network_policy),
+    Check("namespaces", ("Namespace",), policy_words.namespaces),
+    Check("classes", ("Namespace",), policy_words.classes),
+    Check("priorityClasses", ("PriorityClass",), policy_words.priorities),
+    Check("policyTaints", (), policy_words.taints),
+    Check("policyLabels", (), policy_words.labels),
+    Check("nodes", (), nodes.health),
+    Check("taints", (), nodes.guests),
+    Check("timeSlicing", (), nodes.time_slicing),
+    Check("decisions", ("Namespace",), nodes.decisions),
+)
+"""In the order of the page."""
+_GRANT: Final = "ask for it; docs/cli.md has a ClusterRole with all that doctor reads"
+
+
+def checked(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """What all checks find; one that may not read what it needs is unknown."""
+    for check in CHECKS:
+        if missing := next((kind for kind in check.reads if kind in snapshot.missing), None):
+            why = snapshot.missing[missing]
+            yield Result(check.name, "unknown", why, _GRANT if why.startswith("no right to") else "")
+        else:
+            yield from check.find(snapshot, policy)

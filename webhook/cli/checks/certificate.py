@@ -1,0 +1,99 @@
+"""The certificate that replicas serve, and the authorities that the API server trusts."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from cryptography import x509
+
+from webhook.cli.checks.configurations import KINDS, hooks_of
+from webhook.cli.checks.replicas import metric
+from webhook.cli.checks.result import NAME, RESTART, Result
+from webhook.cli.cluster.answers import OUR_SECRET
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.errors import CertificateError
+from webhook.policy.model import Policy
+from webhook.text import listed, plural
+from webhook.tls.read import certificates, fingerprint, is_trusted, names_in
+
+_SOON: Final = timedelta(days=7)
+_LATE: Final = 6
+"""A certificate that lives shortly: a sixth of its life before its end nobody has renewed it."""
+_LOGS: Final = f"kubectl -n {OUR_NAMESPACE} logs deployment/{NAME}"
+_ISSUE: Final = f"see certs/README.md, and {_LOGS}"
+
+
+def ca_bundles(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """Every webhook has a caBundle, of authorities that are valid."""
+    hooks = [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values()]
+    empty = [hook["name"] for hook in hooks if not _bundle(hook)]
+    ends: list[x509.Certificate] = []
+    for hook in hooks:
+        try:
+            ends += certificates(_bundle(hook)) if _bundle(hook) else []
+        except CertificateError:
+            text = f"{hook['name']}: caBundle is no certificate: the API server cannot call it"
+            yield Result("caBundle", "broken", text, "remove it: the webhook writes it again")
+            return
+    if empty:
+        text = f"none in {listed(empty)}: the API server trusts nobody there"
+        yield Result("caBundle", "broken", text, _ISSUE)
+    elif ends:
+        yield _life("caBundle", "its authority", max(ends, key=lambda each: each.not_valid_after_utc))
+
+
+def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """What the Secret holds, which replicas serve: trusted by caBundle, for the name that is called, and valid."""
+    stored = next(iter(snapshot.of("ServingCertificate")), None)
+    pem = (stored or {"status": {}})["status"].get("certificate", "").encode()
+    try:
+        prints, leaf = fingerprint(pem), certificates(pem)[0]
+    except CertificateError as error:
+        what = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
+        yield Result("certificate", "broken", what, _ISSUE)
+        return
+    hooks = [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values() if _bundle(hook)]
+    distrusted = [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]
+    if distrusted:
+        text = f"the one in Secret {OUR_SECRET} is of an authority that caBundle lacks in {listed(distrusted)}"
+        yield Result("certificate", "broken", f"{text}: the API server hangs up", _ISSUE)
+    called = {_host(hook["clientConfig"]) for hook in hooks}
+    if lacking := sorted(name for name in called if name not in names_in(leaf)):
+        text = f"not for {listed(lacking)}, by which the API server calls, only for {listed(names_in(leaf))}"
+        yield Result("certificate", "broken", text, _ISSUE)
+    other = [pod for pod, labels in metric(snapshot, "certificate_info") if labels.get("sha256") != prints]
+    if other:
+        text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
+        yield Result("certificate", "warn", text, f"it should pass in a minute; else {RESTART}")
+    if not distrusted and not lacking and not other:
+        told = "the one that is served is" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET} is"
+        yield _life("certificate", f"caBundle trusts it; {told}", leaf)
+
+
+def _life(check: str, what: str, certificate: x509.Certificate) -> Result:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    left = ends - datetime.now(UTC)
+    if left < timedelta():
+        return Result(check, "broken", f"{what} valid no more since {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
+    soon = left < min(_SOON, (ends - begins) / _LATE)
+    span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
+    text = f"{what} valid for {span}{', and should have been renewed' if soon else ''}"
+    return Result(check, "warn" if soon else "ok", text, _ISSUE if soon else "")
+
+
+def _bundle(hook: Mapping[str, Any]) -> bytes:
+    try:
+        return b64decode((hook.get("clientConfig") or {}).get("caBundle") or "", validate=True)
+    except ValueError:
+        return b"?"
+
+
+def _host(client: Mapping[str, Any]) -> str:
+    """The name that the API server asks for (k8s.io/apiserver pkg/util/webhook/client.go)."""
+    if service := client.get("service"):
+        return f"{service['name']}.{service['namespace']}.svc"
+    return urlsplit(client.get("url") or "").hostname or ""

@@ -1,0 +1,55 @@
+"""What keeps the webhook from being turned off, taken over, or reached by strangers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.cli.checks.result import NAME, Result
+from webhook.cli.cluster.answers import replica_pods
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.policy.model import Policy
+from webhook.text import listed
+
+_GUARDS = {
+    "gpu-admission-own-configuration": "whoever takes over a replica may widen its webhooks",
+    "gpu-admission-profile-label": "whoever may label a namespace opts it out, or chooses its profile",
+}
+
+
+def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """The two policies of manifests/70-guards.yaml are bound."""
+    bound = {
+        each["spec"].get("policyName")
+        for each in snapshot.of("ValidatingAdmissionPolicyBinding")
+        if "Deny" in (each["spec"].get("validationActions") or ())
+    }
+    missing = {name: risk for name, risk in _GUARDS.items() if name not in bound}
+    for name, risk in missing.items():
+        yield Result("guards", "warn", f"{name} does not guard: {risk}", "install it: manifests/70-guards.yaml")
+    if not missing:
+        yield Result("guards", "ok", listed(sorted(_GUARDS)))
+
+
+def network_policy(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """Something keeps pods from the webhook's port.."""
+    ours = [
+        each["metadata"]["name"]
+        for each in snapshot.of("NetworkPolicy")
+        if each["metadata"].get("namespace") == OUR_NAMESPACE
+    ]
+    clients = _wants_client_certificates(snapshot)
+    if ours or clients:
+        yield Result("networkPolicy", "ok", listed(ours) or "none; clients show a certificate (--client-ca)")
+    else:
+        step = "install manifests/components/client-certificate, or manifests/optional/network-policy.yaml"
+        yield Result("networkPolicy", "warn", "none: every pod may reach the webhook", step)
+
+
+def _wants_client_certificates(snapshot: Snapshot) -> bool:
+    arguments = [
+        [str(each) for each in container.get("args") or ()]
+        for pod in replica_pods(snapshot)
+        for container in pod["spec"].get("containers") or ()
+        if container.get("name") == NAME
+    ]
+    return bool(arguments) and all(any(each.startswith("--client-ca") for each in found) for found in arguments)

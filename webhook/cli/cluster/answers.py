@@ -1,0 +1,134 @@
+"""What the API server and the webhook's replicas say of themselves: no objects, and read as such all the same.
+
+Everything comes through the API server, with the rights of the kubeconfig. Of the Secret with the certificate only what every
+client of the webhook sees is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from webhook.cli.cluster.snapshot import FINISHED, OUR_NAMESPACE, Object, Snapshot
+from webhook.cluster.replicas import LABEL
+from webhook.errors import ApiError
+from webhook.feeds.api import Api
+from webhook.kube.pod import Pod, labels_of
+
+OUR_SECRET: Final = "gpu-admission-tls"  # noqa: S105  its name
+_HOOKS, _OURS = "gpu-admission.io", "gpu_admission_"
+_OPS_PORT: Final = 8080
+_SECONDS: Final = 5.0
+"""For the answer of one replica."""
+_NO_ANSWER: Final = (401, 403)
+
+
+class Question(NamedTuple):
+    """`what`: in words, where a file has no answer to it. `right`: that it needs, as RBAC names it."""
+
+    what: str
+    right: str
+    ask: Callable[[Api, Snapshot], Awaitable[list[Object]]]
+
+
+def replica_pods(snapshot: Snapshot) -> list[Pod]:
+    """The pods that the replicas run in, by name."""
+    found = [
+        pod
+        for pod in snapshot.of("Pod")
+        if pod["metadata"].get("namespace") == OUR_NAMESPACE
+        and labels_of(pod).get(LABEL[0]) == LABEL[1]
+        and pod["status"].get("phase") not in FINISHED
+    ]
+    return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+async def ask_all(api: Api, into: Snapshot, names: Iterable[str]) -> None:
+    """The answers go among the objects, by the name of the question; what there is none to, into `missing`."""
+    await asyncio.gather(*[_ask(api, into, name) for name in names])
+
+
+async def _ask(api: Api, into: Snapshot, name: str) -> None:
+    question = QUESTIONS[name]
+    try:
+        found = await question.ask(api, into)
+    except ApiError as error:
+        into.missing[name] = _why(error, question)
+    else:
+        into.objects[name] = [{"kind": name, "spec": {}, **each} for each in found]
+
+
+def _why(error: ApiError, question: Question) -> str:
+    if error.status in _NO_ANSWER:
+        return f"no right to get {question.right}"
+    return f"no {question.what}: {error}"
+
+
+async def _version(api: Api, _: Snapshot) -> list[Object]:
+    return [{"metadata": {"name": "kube-apiserver"}, "status": await api.get("/version")}]
+
+
+async def _api_server(api: Api, _: Snapshot) -> list[Object]:
+    lines = await api.lines("/metrics", _HOOKS)
+    return [{"metadata": {"name": "kube-apiserver"}, "status": {"samples": list(samples(lines))}}]
+
+
+async def _certificate(api: Api, _: Snapshot) -> list[Object]:
+    try:
+        data = (await api.get(f"/api/v1/namespaces/{OUR_NAMESPACE}/secrets/{OUR_SECRET}")).get("data") or {}
+    except ApiError as error:
+        if error.status == 404:
+            return []
+        raise
+    try:
+        text = b64decode(data.get("tls.crt") or "").decode("ascii")
+    except ValueError:
+        text = ""
+    return [{"metadata": {"name": OUR_SECRET, "namespace": OUR_NAMESPACE}, "status": {"certificate": text}}]
+
+
+async def _replicas(api: Api, snapshot: Snapshot) -> list[Object]:
+    """Raises ApiError where none may be asked; one that gives no answer has an `error`."""
+    return list(await asyncio.gather(*[_replica(api, pod) for pod in replica_pods(snapshot)]))
+
+
+async def _replica(api: Api, pod: Pod) -> Object:
+    name = pod["metadata"]["name"]
+    path = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods/{name}:{_ops_port(pod)}/proxy/metrics"
+    status: dict[str, Any] = {}
+    try:
+        status["samples"] = list(samples(await api.lines(path, _OURS, _SECONDS)))
+    except ApiError as error:
+        if error.status in _NO_ANSWER and "pods/proxy" in str(error):
+            raise
+        status["error"] = str(error).partition("/proxy/metrics: ")[2] or str(error)
+    return {"metadata": {"name": name, "namespace": OUR_NAMESPACE}, "status": status}
+
+
+def _ops_port(pod: Pod) -> int:
+    ports = [port for container in pod["spec"].get("containers") or () for port in container.get("ports") or ()]
+    return next((int(port["containerPort"]) for port in ports if port.get("name") == "ops"), _OPS_PORT)
+
+
+def samples(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, str], float | None]]:
+    """Name, labels and value of lines in the Prometheus text format; None is NaN. Of histograms nothing."""
+    kept = [line for line in lines if not line.startswith("#") and "_bucket{" not in line]
+    try:
+        for family in text_string_to_metric_families("\n".join(kept) + "\n"):
+            for sample in family.samples:
+                yield sample.name, dict(sample.labels), None if sample.value != sample.value else sample.value
+    except (ValueError, IndexError):  # not in the format: what came before it counts
+        return
+
+
+QUESTIONS: Final[Mapping[str, Question]] = {
+    "ApiServerVersion": Question("version of the API server", "/version", _version),
+    "ApiServerMetrics": Question("metrics of the API server", "/metrics", _api_server),
+    "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {OUR_NAMESPACE}", _certificate),
+    "ReplicaMetrics": Question("metrics of the replicas", f"pods/proxy of {OUR_NAMESPACE}", _replicas),
+}
+"""By the kind that an answer has in a snapshot."""

@@ -1,0 +1,106 @@
+"""The GPUs of each node as one HTML page, by pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from webhook.cli.cluster.measured import Figures, Gpu
+from webhook.cli.page import Html, cell, heat, html, page, row, shade, squares, table
+from webhook.cluster.utilisation import Reading
+from webhook.text import listed, plural
+
+_BLUE, _VIOLET, _ORANGE = 212, 270, 24
+"""Hues of utilisation, memory and temperature."""
+_COOL, _HOT = 30, 90
+"""Degrees Celsius from which, and up to which, a temperature is coloured."""
+_AMOUNTS: Final = ("total", "allocated", "promised", "free")
+_NUMBERS: Final = ("idle", "utilisation", "memory", "temperature")
+_HEADS: Final = ("idle", "utilisation", "memory", "hottest")
+_LEGEND: Final = Html(
+    '<p><i class="old"></i> allocated <i class="idle"></i> allocated and idle <i class="new"></i> promised by the webhook '
+    '<i class="free"></i> free; a number stands for GPUs that are too many to draw. Darker is more.</p>'
+)
+
+
+def heatmap(
+    found: Sequence[Mapping[str, Any]], sums: Sequence[Mapping[str, Any]], figures: Figures | None, taken: float
+) -> str:
+    """The page. `found`: the document of `nodes`; `sums`: those of its pools."""
+    when = f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M:%S} UTC, " if taken else ""
+    titles = ["pool", "nodes", "resource", *_AMOUNTS, *_HEADS]
+    pools = sorted({node["pool"] for node in found})
+    return page(
+        "gpu-admission nodes",
+        "GPUs by node and pool",
+        html(f"{when}{plural(len(found), 'node')}"),
+        table(titles, [line for each in sums for line in _sum(each)]),
+        _LEGEND,
+        *[part for pool in pools for part in _pool(pool, [n for n in found if n["pool"] == pool], figures)],
+    )
+
+
+def _sum(each: Mapping[str, Any]) -> Iterator[Html]:
+    pool = "all" if each["pool"] is None else each["pool"] or "-"
+    for number, (resource, amounts) in enumerate(each["gpus"].items()):
+        numbers = _numbers(each) if not number else [""] * len(_NUMBERS)
+        yield row([pool, amounts["nodes"], resource, *[amounts[key] for key in _AMOUNTS], *numbers])
+
+
+def _pool(pool: str, nodes: Sequence[Mapping[str, Any]], figures: Figures | None) -> Iterator[Html]:
+    yield Html(f"<h2>{html(pool or 'no pool')}</h2>")
+    titles = ["node", "model", "health", "resource", "GPUs", "by GPU", *_HEADS, "taints", "pods"]
+    yield table(titles, [line for node in nodes for line in _node(node, figures)])
+
+
+def _node(node: Mapping[str, Any], figures: Figures | None) -> Iterator[Html]:
+    health = cell(node["health"], "" if node["health"] == "healthy" else "bad")
+    idle = node.get("idle", 0) if len(node["gpus"]) == 1 else 0
+    for number, (resource, amounts) in enumerate(list(node["gpus"].items()) or [("", dict.fromkeys(_AMOUNTS, 0))]):
+        counts = {"old": amounts["allocated"] - idle, "idle": idle, "new": amounts["promised"], "free": amounts["free"]}
+        drawn = squares(counts)
+        if number:
+            yield row(["", "", "", resource, drawn])
+            continue
+        by_gpu = Html("".join(map(_gpu, figures.gpus(node["name"])))) if figures else ""
+        more = [listed(node["taints"]), _pods(node["pods"])]
+        yield row([node["name"], node["model"], health, resource, drawn, by_gpu, *_numbers(node), *more])
+
+
+def _numbers(found: Mapping[str, Any]) -> list[object]:
+    """Cells of `_NUMBERS`, empty for what is not known."""
+    percent, memory, temperature = (found.get(key) for key in ("utilisation", "memory", "temperature"))
+    return [
+        found.get("idle", ""),
+        "" if percent is None else heat(f"{percent} %", percent / 100, _BLUE),
+        "" if memory is None else heat(gib(memory), memory["used"] / max(1, memory["total"]), _VIOLET),
+        "" if temperature is None else heat(f"{temperature} °C", _warmth(temperature), _ORANGE),
+    ]
+
+
+def gib(memory: Mapping[str, int]) -> str:
+    """Used of all: 312/640 GiB."""
+    return f"{memory['used'] / 1024:.0f}/{memory['total'] / 1024:.0f} GiB"
+
+
+def _warmth(temperature: float) -> float:
+    return (temperature - _COOL) / (_HOT - _COOL)
+
+
+def _gpu(gpu: Gpu) -> str:
+    """A square as dark as it is used; the numbers of it where the mouse stands."""
+    temperature, memory = gpu.readings.get(Reading.TEMPERATURE), gpu.memory
+    told = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
+    told += [gib({"used": round(memory[0]), "total": round(memory[1])})] if memory else []
+    told += [f"{temperature:.0f} °C"] if temperature is not None else []
+    title = html(f"{gpu.name}: {', '.join(told) or 'nothing known'}")
+    colour = shade((gpu.percent or 0) / 100, _BLUE)
+    return f'<i style="background:{colour}" title="{title}"></i>'
+
+
+def _pods(pods: Sequence[Mapping[str, Any]]) -> Html:
+    if not pods:
+        return Html("")
+    names = "<br>".join(html(f"{p['namespace']}/{p['name']} ({sum(p['gpus'].values())})") for p in pods)
+    return Html(f"<details><summary>{plural(len(pods), 'pod')}</summary>{names}</details>")

@@ -1,0 +1,127 @@
+"""Asks the source of GPU metrics once, from where the command runs.
+
+The address in the policy is one inside the cluster. From outside a Service is asked through the API server, with the right to
+get services/proxy; a DCGM exporter likewise, with the right to get pods/proxy. Where that fails, the address itself is tried: a
+VPN may lead there. Within a pod it is the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Container
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+import aiohttp
+from pydantic import ValidationError
+
+from webhook.cli.cluster.measured import Measured
+from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
+from webhook.cluster.utilisation import Reading, Sample
+from webhook.errors import BadInput, GpuAdmissionError
+from webhook.feeds.access import Access
+from webhook.feeds.exporters import Exporters
+from webhook.feeds.gpu_source import SourceFailed, Wiring, http_session, source_of
+from webhook.text import quoted
+
+_SERVICE: Final = re.compile(r"([a-z][a-z0-9-]*)(?:\.([a-z0-9-]+)(?:\.svc(?:\..+)?)?)?", re.ASCII)
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class Recorder:
+    """Keeps the numbers about nodes that there are: one Prometheus may know several clusters."""
+
+    def __init__(self, nodes: Container[str]) -> None:
+        self.samples: list[Sample] = []
+        self.ignored: Counter[str] = Counter()
+        self._nodes = nodes
+
+    def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None:
+        if node in self._nodes:
+            self.samples.append(Sample(node, gpu, reading, value, instance))
+        else:
+            self.ignored["of another node"] += 1
+
+
+class Way(NamedTuple):
+    """One way to a source. `access`: that of the API server in between; None: straight."""
+
+    settings: GpuMetricsSettings
+    access: Access | None = None
+    right: str = ""
+    """Without which the API server refuses."""
+
+    def __str__(self) -> str:
+        return "through the API server" if self.access else self.settings.url or "the exporters"
+
+
+def at(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
+    """The settings for a Prometheus at another address. Raises BadInput."""
+    try:
+        return GpuMetricsSettings.model_validate({**settings.model_dump(), "source": "prometheus", "url": url})
+    except ValidationError:
+        wanted = "the base of a Prometheus, as http://localhost:9090, without user and query; or `off`"
+        raise BadInput(f"--metrics: saw {quoted(url)}, wanted {wanted}") from None
+
+
+def ways(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> list[Way]:
+    """How the source can be reached, the likelier first."""
+    found = [Way(settings)]
+    if access is not None and settings.source == "dcgm":
+        found.append(Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}"))
+    elif access is not None and (service := _service(urlsplit(settings.url))):
+        namespace, path = service
+        url = f"{access.base}/api/v1/namespaces/{namespace}/services/{path}"
+        proxied = settings.model_copy(update={"url": url})
+        found.append(Way(proxied, access, f"services/proxy in namespace {namespace}"))
+    return found if in_pod else found[::-1]
+
+
+def _service(url: SplitResult) -> tuple[str, str] | None:
+    """Namespace, and the rest of the path, of the Service that a URL names; None for another host. One without a namespace is
+    one of ours: so the webhook would find it."""
+    found = _SERVICE.fullmatch(url.hostname or "")
+    if not found or found[1] == "localhost":
+        return None
+    name = f"{url.scheme}:{found[1]}:{url.port or _PORTS[url.scheme]}"
+    return found[2] or OUR_NAMESPACE, f"{name}/proxy{url.path.rstrip('/')}"
+
+
+async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:
+    """What the source says of the nodes of the snapshot. Raises SourceFailed, with what each way gave."""
+    exporters, failures = Exporters(settings.dcgm), []
+    for pod in snapshot.of("Pod"):
+        if pod["metadata"].get("namespace") == settings.dcgm.namespace:
+            exporters.in_list(pod)
+    exporters.list_ends()
+    for way in ways(settings, snapshot.access, in_pod):
+        try:
+            async with asyncio.timeout(settings.stale_after):
+                return await _asked(way, exporters, snapshot.nodes)
+        except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
+            failures.append(f"{way}: {_why(error, way)}")
+    raise SourceFailed("; ".join(failures))
+
+
+async def _asked(way: Way, exporters: Exporters, nodes: Container[str]) -> Measured:
+    recorder, access = Recorder(nodes), way.access
+    tls, authorization = (access.tls, access.authorization) if access else (None, None)
+    async with http_session(tls=tls, authorization=authorization) as http:
+        source = source_of(Wiring(way.settings, http, exporters, None, access.base if access else ""))
+        assert source is not None
+        await source.poll(recorder)
+    if not recorder.samples:
+        ignored = ", ".join(f"{why}: {count}" for why, count in sorted(recorder.ignored.items()))
+        raise SourceFailed(f"no number of a node here{f' ({ignored})' if ignored else ''}")
+    return Measured(way.settings.source, recorder.samples)
+
+
+def _why(error: Exception, way: Way) -> str:
+    if way.access and "answered 403" in str(error):
+        return f"no right to get {way.right}"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return re.sub(r" ssl:(<[^>]*>|\w+)", "", str(error)) or type(error).__name__  # as aiohttp names a host

@@ -1,0 +1,75 @@
+"""Parts of the HTML pages that commands write. A page is one file that loads nothing, and all text in it is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Final
+
+_DRAWN: Final = 16
+"""GPUs that are drawn one by one; of more there is a number."""
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE: Final = """
+body{font:14px/1.4 system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
+td,th{padding:2px 10px;text-align:left;vertical-align:middle}th{border-bottom:1px solid #999}
+i{display:inline-block;width:9px;height:12px;margin-right:1px;border-radius:1px}
+.old{background:#9aa5b1}.new{background:#2b7de9}.free{background:#e4e9ee}.idle{background:#f2b134}.whole td{background:#eefaf0}
+.bad{color:#b3261e}.good{color:#1b7a36}code{white-space:pre-wrap}
+"""
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def page(title: str, heading: str, *parts: str) -> str:
+    """The whole file."""
+    head = (
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>"
+    )
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{escape(heading)}</h1>{"".join(parts)}</body></html>\n'
+
+
+def table(titles: Iterable[str], rows: Iterable[Html]) -> Html:
+    heads = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    return Html(f"<table><tr>{heads}</tr>{''.join(rows)}</table>")
+
+
+def row(cells: Sequence[object], word: str = "") -> Html:
+    """`word`: its class."""
+    return Html(f"<tr{_class(word)}>{''.join(map(cell, cells))}</tr>")
+
+
+def cell(content: object, word: str = "") -> Html:
+    """One that is there already stays; all else becomes text."""
+    if isinstance(content, Html) and content.startswith("<td"):
+        return content
+    return Html(f"<td{_class(word)}>{html(content)}</td>")
+
+
+def html(content: object) -> Html:
+    return content if isinstance(content, Html) else Html(escape(str(content)))
+
+
+def heat(content: object, share: float, hue: int) -> Html:
+    """A cell that is the darker the larger the share."""
+    return Html(f'<td style="background:{shade(share, hue)}">{html(content)}</td>')
+
+
+def shade(share: float, hue: int) -> str:
+    """A colour of CSS. `share`: 0 to 1; more counts as 1."""
+    return f"hsl({hue} 80% {95 - 40 * min(1.0, max(0.0, share)):.0f}%)"
+
+
+def squares(counts: Mapping[str, int]) -> Html:
+    """A square for each GPU, by class: `old`, `new`, `free`, `idle`."""
+    drawn = sum(counts.values()) <= _DRAWN
+    each = [(f'<i class="{word}"></i>', max(0, count)) for word, count in counts.items()]
+    return Html("".join(square * count if drawn else f"{square}{count} " for square, count in each))
+
+
+def _class(word: str) -> str:
+    return f' class="{word}"' if word else ""

@@ -1,0 +1,60 @@
+"""Options on the command line of a container: `--tp 8` and `--tp=8`, also inside a script, as of `sh -c`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+_REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
+"""To a variable: of Kubernetes `$(N)`, of a shell `${N}` and `$N`."""
+
+
+class Option(NamedTuple):
+    """One option. `number` is None where its value is not known, or is no whole number above 0."""
+
+    written: str
+    number: int | None
+
+
+def arguments(spec: Mapping[str, Any]) -> list[str]:
+    """`command` and `args` of a container, in their order."""
+    return [each for part in ("command", "args") for each in spec.get(part) or ()]
+
+
+def variables(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of a container as it is written there: "" for a value from elsewhere."""
+    return {entry.get("name", ""): str(entry.get("value") or "") for entry in spec.get("env") or ()}
+
+
+def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Option]:
+    """The options of a container that have a meaning, by their meaning. `meanings`: by option, without dashes before it.
+
+    One that is given twice has no number: two programs run in the container.
+    """
+    written, found = arguments(spec), dict[str, Option]()
+    env = variables(spec) if any(["$" in each for each in written]) else {}
+    words = [word for each in written for word in (_without_comments(each) if " #" in each else each).split()]
+    for word, following in pairwise([*words, ""]):
+        if not word.startswith("-"):
+            continue
+        option, equals, value = word.partition("=")
+        meaning = meanings.get(option.lstrip("-").replace("_", "-"))
+        if meaning is not None:
+            value = value if equals else following
+            if "$" in value:
+                value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
+            value = value.strip("'\"")
+            known = None if meaning in found else number(value)
+            found[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", known)
+    return found
+
+
+def _without_comments(script: str) -> str:
+    return "\n".join([line.partition(" #")[0] for line in script.splitlines()])
+
+
+def number(text: str) -> int | None:
+    """A whole number above 0 of at most five digits."""
+    return int(text) or None if text.isascii() and text.isdigit() and len(text) < 6 else None

@@ -1,0 +1,54 @@
+"""The environment variables by which container runtimes hand out devices. Of two with one name the last one wins.
+
+Sources: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy), internal/modifier/cdi.go
+(gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX, Iluvatar, Enflame, Hygon, Kunlunxin,
+XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.kube import cel
+from webhook.text import bare, quoted
+
+NVIDIA = "NVIDIA_VISIBLE_DEVICES"
+DEVICES = (
+    *(NVIDIA, "NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS", "NVIDIA_NVSWITCH"),
+    *("DOCKER_RESOURCE_*", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
+    *("ASCEND_RUNTIME_*", "ASCEND_VNPU_SPECS", "ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES"),
+    *("CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES", "ILUVATAR_VISIBLE_DEVICES", "ILUVATAR_COREX_*"),
+    *("ENFLAME_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES", "DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
+    *("CXPU_VISIBLE_DEVICES", "XDXCT_VISIBLE_DEVICES"),
+)
+"""Name patterns."""
+PROGRAMS = (
+    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"),
+    *("NPU_VISIBLE_DEVICES", "MUSA_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "MACA_VISIBLE_DEVICES"),
+    *("XPU_VISIBLE_DEVICES", "HL_VISIBLE_DEVICES", "TOPS_VISIBLE_DEVICES", "TPU_VISIBLE_DEVICES"),
+    *("JAX_*", "RAY_*", "VLLM_*"),
+)
+"""Variables with such a name that only programs in the container read (name patterns)."""
+_NOTHING = ("", "void", "none")
+NO_DEVICE = f'(!has(e.valueFrom) && e.?value.orValue("") in {cel.literal(_NOTHING)})'
+"""`takes_no_device` in CEL, of variable `e`."""
+
+
+def takes_no_device(entry: Mapping[str, Any]) -> bool:
+    """Whether the value of a variable takes no device. What comes from elsewhere is not known."""
+    return not entry.get("valueFrom") and (entry.get("value") or "") in _NOTHING
+
+
+def hides_devices(container: Mapping[str, Any]) -> bool:
+    """Whether a container without a GPU gets none by its image either: its own variable of NVIDIA's takes no device."""
+    values = [entry for entry in container.get("env") or () if entry.get("name") == NVIDIA]
+    return bool(values) and takes_no_device(values[-1])
+
+
+def value_of(entry: Mapping[str, Any]) -> str:
+    """The value as a phrase; of a reference only what kind it is, since what it leads to may be a secret."""
+    source = entry.get("valueFrom")
+    if source:
+        return f"(from a {bare(next(iter(source), 'reference'))})" if isinstance(source, dict) else "(a reference)"
+    return quoted(entry.get("value") or "")

@@ -1,0 +1,108 @@
+"""Taints of GPU nodes: as a policy writes them, and the tolerations for them.
+
+Source: pkg/util/tolerations/tolerations.go (isSuperset: what covers what).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from webhook.framework.cluster_view import Taint
+from webhook.framework.interface import LabelKey, LabelValue, Settings
+from webhook.kube import cel
+from webhook.text import matches
+
+_OF_KUBERNETES = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
+Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class PolicyTaint(Settings):
+    """A taint that the policy knows without looking at nodes."""
+
+    key: LabelKey
+    value: LabelValue | None = None
+    """tolerate this value only; left out: any"""
+    effect: Effect = "NoSchedule"
+    """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
+    vendor: str | None = None
+    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
+
+    @field_validator("key", mode="before")
+    @classmethod
+    def _no_wildcard(cls, key: Any) -> Any:
+        if key == "" or (isinstance(key, str) and "*" in key):
+            raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
+        return _of_gpus(key)
+
+
+def _of_gpus(pattern: Any) -> Any:
+    """`pattern`, unless it matches a taint by which Kubernetes itself keeps pods away."""
+    if isinstance(pattern, str):
+        stem = pattern.removesuffix("*")
+        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _OF_KUBERNETES) or not stem:
+            raise ValueError("this would tolerate nodes that are not ready, or control planes: name GPU taints only")
+    return pattern
+
+
+class AllowedTaint(Settings):
+    """A taint that may be tolerated where nodes with GPUs carry it."""
+
+    key: str
+    """a name pattern"""
+    value: str | None = None
+    """only this value; left out: any"""
+
+    @field_validator("key", mode="before")
+    @classmethod
+    def _not_all(cls, key: Any) -> Any:
+        return _of_gpus(key)
+
+    def allows(self, taint: Taint) -> bool:
+        return matches(self.key, taint.key) and self.value in (None, taint.value)
+
+
+def toleration(key: str, value: str | None, effects: tuple[str, ...]) -> dict[str, Any]:
+    """Of several effects one for all effects."""
+    operator = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
+    return {"key": key, **operator} | ({"effect": effects[0]} if len(effects) == 1 else {})
+
+
+def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether toleration `one` tolerates everything that `other` does (isSuperset, its quirk of a missing operator included)."""
+    if one == other:
+        return True
+    key, operator, effect = one.get("key") or "", one.get("operator") or "", one.get("effect") or ""
+    if key != (other.get("key") or "") and not (key == "" and operator == "Exists"):
+        return False
+    if effect not in ("", other.get("effect") or ""):
+        return False
+    if effect == "NoExecute" and (seconds := one.get("tolerationSeconds")) is not None:
+        wanted = other.get("tolerationSeconds")
+        if wanted is None or wanted > seconds:
+            return False
+    if operator in ("Equal", ""):
+        return other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
+    return operator == "Exists"
+
+
+def tolerated(taint: PolicyTaint) -> str:
+    """`covers` in CEL: whether the pod tolerates the taint already."""
+    key, effect = 't.?key.orValue("")', 't.?effect.orValue("")'
+    same = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
+    exists = 't.?operator.orValue("") == "Exists"'
+    fits = exists
+    if taint.value is not None:
+        fits = f'({exists} || t.?value.orValue("") == {cel.literal(taint.value)})'
+    everything = cel.all_of([f'{key} == ""', exists, same[1]])
+    return (
+        "object.spec.?tolerations.orValue([]).exists(t, "
+        f"!has(t.tolerationSeconds) && ({everything} || {cel.all_of([*same, fits])}))"
+    )

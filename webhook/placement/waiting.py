@@ -1,0 +1,224 @@
+"""Room for pods that can go to few nodes, and nodes whose pods will not have this one near them.
+
+Packing fills nodes one after the other, where the stock scheduler would leave some room on each: a pod that can go to one node
+only would find just that one full. So a pod that can go to more nodes first takes one where it leaves room, and of nodes that
+are else as good one that is less needed,
+
+- for pods that wait, have no reservation, and are tied to at most `_FEW` nodes by selector, affinity or volumes, and
+- for whoever comes for a disk of that node which is claimed, and which no pod uses: one GPU, as nobody knows how many.
+
+A pod that others wait for, since they must be with one like it, goes where there is room for these too. And nodes are left out
+where a pod has required anti-affinity to this one: the scheduler would not take them.
+
+Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,volumebinding}.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from webhook.cluster.node_table import LAST, Floats
+from webhook.cluster.other_pods import ANY, Tied
+from webhook.cluster.pods import HOSTNAME
+from webhook.cluster.state import ClusterState
+from webhook.placement.company import domains_of
+from webhook.placement.constraints import Mask
+from webhook.placement.filters import Filter
+from webhook.placement.gangs import room_for
+from webhook.placement.node_scores import NodeScores
+from webhook.placement.request import PlacementRequest
+from webhook.placement.volumes import Claims, Where, where
+
+_FEW: Final = 4
+_MOST: Final = 64
+"""Kinds of pods that wait which are looked at."""
+_MOST_TERMS: Final = 256
+"""About pods of one namespace, that are looked at."""
+_HOST_FIELDS: Final = (("matchExpressions", HOSTNAME), ("matchFields", "metadata.name"))
+Tier = NDArray[Any]
+FilterOf = Callable[[bytes, Where], Filter | None]
+
+
+class _Kind(NamedTuple):
+    """Equal pods that wait."""
+
+    tied: Tied
+    pods: int
+    passes: Mask
+    """By row, where they may go."""
+    few: tuple[int, ...]
+    """Those rows, where they are few."""
+
+
+class Waiting:
+    """Beside one cluster state. `filter_of`: makes the filter of what a pod states and of its volumes."""
+
+    def __init__(self, state: ClusterState, filter_of: FilterOf) -> None:
+        self._state = state
+        self._filter_of = filter_of
+        self._seen: tuple[int, ...] = ()
+        self._kinds: list[_Kind] = []
+        self._passes: dict[tuple[bytes, bytes], Mask | None] = {}
+        """By what is stated of nodes and of volumes. They save 0.3 ms for each kind at 65,000 nodes, until a node changes."""
+        self._disks: dict[int, float] = {}
+        """By row, the GPUs to be left for those who come for its disks."""
+
+    def tiers(self, request: PlacementRequest, rows: NDArray[np.intp], gpu: str | None) -> list[Tier]:
+        """For each of `rows`, what comes before what: nodes with room for pods that wait for this one, then those where room is
+        left for pods that can go to fewer nodes."""
+        self._refresh()
+        found = [self._beside(kind, request, rows) for kind in self._kinds if self._wants(kind.tied, request)]
+        needed = self._needed(rows, gpu)
+        if needed is not None and gpu is not None:
+            found.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
+        return found
+
+    def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
+        """What comes right before the score, among nodes that it does not put last: those that pods which wait need least of;
+        and for a pod that few nodes can take itself, those with most room. Often several such pods come, and a node that is
+        full to the last GPU is what the next of them waits for."""
+        columns, gpu = self._state.nodes.columns, scores.gpu
+        needed = self._needed(scores.rows, gpu)
+        found: list[Tier] = [] if needed is None else [needed]
+        if gpu in columns.free and (request.company.confines or scores.filter.volumes):
+            found.append(-columns.free[gpu][scores.rows])
+        return [scores.score < -LAST / 2, *found] if found else []
+
+    def _needed(self, rows: NDArray[np.intp], gpu: str | None) -> Floats | None:
+        """For each of `rows`, the GPUs that pods need there which can go to fewer nodes than these; None: 0 for all."""
+        columns = self._state.nodes.columns
+        if gpu not in columns.free or not (self._kinds or self._disks):
+            return None
+        needed = np.zeros(columns.size)
+        needed[list(self._disks)] = list(self._disks.values())
+        for tied, pods, _, few in self._kinds:
+            if gpu is not None and 0 < len(few) < len(rows):
+                needed[list(few)] += pods * tied.demand.amount(gpu) / len(few)
+        return needed[rows]
+
+    def unwanted(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
+        """Which of `rows` have a pod in their domain that keeps this one away; None: none has."""
+        away, nodes = self._state.other_pods.away, self._state.nodes
+        found: Mask | None = None
+        labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
+        for namespace in (request.namespace, ANY) if away else ():
+            terms = away.get(namespace, {})
+            for term in list(terms)[:_MOST_TERMS]:
+                if term.means(request.namespace, labels, of_namespace):
+                    domains = domains_of(nodes, term.key)
+                    there = {int(domains[nodes.row_of[name]]) for name in terms[term] if name in nodes.row_of} - {0}
+                    bad = np.isin(domains[rows], list(there))
+                    found = bad if found is None else found | bad
+        return found
+
+    def _labels_of(self, namespace: str) -> Any:
+        return self._state.namespaces.get(namespace) or {}
+
+    def _wants(self, tied: Tied, request: PlacementRequest) -> bool:
+        """Whether it waits for pods like this one: such a pod meets all of its terms."""
+        labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
+        return bool(tied.near) and all([term.means(request.namespace, labels, of_namespace) for term in tied.near])
+
+    def _beside(self, kind: _Kind, request: PlacementRequest, rows: NDArray[np.intp]) -> Tier:
+        """For how many of the pods that wait there is no room in the domain of each row, once this pod is there."""
+        nodes, tied = self._state.nodes, kind.tied
+        every = np.flatnonzero(kind.passes)
+        now, then = np.zeros(nodes.columns.size), np.zeros(nodes.columns.size)
+        now[every] = np.maximum(room_for(nodes, every, tied.demand), 0)
+        then[every] = np.maximum(room_for(nodes, every, tied.demand, beside=request.demand), 0)
+        room = np.full(len(rows), float(kind.pods))
+        for term in tied.near:
+            domains = domains_of(nodes, term.key)
+            in_all = np.bincount(domains, weights=now)
+            in_all[0] = 0
+            np.minimum(room, in_all[domains[rows]] - (now - then)[rows], out=room)
+        return -room
+
+    # --- what is known of those that wait -----------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        state = self._state
+        nodes = state.nodes.changes.position, state.nodes.columns.size
+        seen = *nodes, state.other_pods.version, state.claims.version, state.volumes.version
+        if seen == self._seen:
+            return
+        if nodes != self._seen[:2]:
+            self._passes.clear()
+        self._seen = seen
+        kinds = Counter(state.other_pods.waiting.values()).most_common(_MOST)
+        self._kinds = [kind for tied, pods in kinds if (kind := self._kind(tied, pods)) is not None]
+        self._disks = dict(self._awaited())
+
+    def _kind(self, tied: Tied, pods: int) -> _Kind | None:
+        """None where they are many, or nobody can tell."""
+        columns, volumes = self._state.nodes.columns, where(Claims(tied.claims), self._state)
+        stated = self._stated(tied.stated, volumes)
+        if stated is None:
+            return None
+        passes = stated.copy()
+        for resource, amount in tied.demand.requests:
+            if resource in columns.capacity:
+                passes &= columns.capacity[resource] >= amount
+        few = tuple(np.flatnonzero(passes).tolist()) if np.count_nonzero(passes) <= _FEW else ()
+        return _Kind(tied, pods, passes, few) if few or tied.near else None
+
+    def _stated(self, stated: bytes, volumes: Where) -> Mask | None:
+        key, nodes = (stated, volumes.key), self._state.nodes
+        if key not in self._passes:
+            if len(self._passes) >= 2 * _MOST:
+                self._passes.clear()
+            static = self._filter_of(stated, volumes)
+            self._passes[key] = None if static is None else static.mask(nodes, slice(0, nodes.columns.size))
+        return self._passes[key]
+
+    def _awaited(self) -> Iterator[tuple[int, float]]:
+        """The rows whose disks are claimed and not used, or may become so, and how many GPUs to leave there."""
+        state = self._state
+        hosts: dict[str, float] = {}
+        for host, pods in self._disks_by_host():
+            hosts[host] = hosts.get(host, 0.0) + pods
+        column = state.nodes.labels.column(HOSTNAME) if hosts else None
+        if column is not None:
+            wanted = {column.ids[host]: pods for host, pods in hosts.items() if host in column.ids}
+            codes = column.padded(state.nodes.columns.size)
+            for row in np.flatnonzero(np.isin(codes, list(wanted))).tolist():
+                yield row, wanted[codes.item(row)]
+
+    def _disks_by_host(self) -> Iterator[tuple[str, float]]:
+        """For each claim that no pod uses the host of its disk; the hosts of few disks that it may get, with a part each."""
+        state = self._state
+        unused = [found for name, found in state.claims.items() if name not in state.other_pods.used]
+        for each in unused:
+            if (found := state.volumes.get(each.volume)) and (host := _host(found.terms)):
+                yield host, 1.0
+        waits_for = Counter([each.waits_for for each in unused if each.waits_for])
+        offered: dict[str, list[str]] = {name: [] for name in waits_for}
+        for found in state.volumes.values() if offered else ():
+            if found.offered in offered:
+                offered[found.offered].append(_host(found.terms))
+        for name, hosts in offered.items():
+            if len(hosts) <= _FEW and all(hosts):
+                for host in hosts:
+                    yield host, min(1.0, waits_for[name] / len(hosts))
+
+
+@lru_cache(maxsize=4096)
+def _host(text: str) -> str:
+    """The one node on which a volume with these terms is, by its hostname; "" where there may be more."""
+    named = [
+        {value for field, key in _HOST_FIELDS for e in term.get(field) or () if _names(e, key) for value in e["values"]}
+        for term in orjson.loads(text or "[]")
+    ]
+    found: set[str] = set().union(*named)
+    return next(iter(found)) if len(found) == 1 and all(named) else ""
+
+
+def _names(expression: Any, key: str) -> bool:
+    return bool(expression.get("key") == key and expression.get("operator") == "In" and expression.get("values"))

@@ -1,0 +1,62 @@
+"""What certificates say: whom they are for, who signed them. Dates are for the caller."""
+
+from __future__ import annotations
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from webhook.errors import CertificateError
+
+
+def certificates(pem: bytes) -> list[x509.Certificate]:
+    """Of a file in PEM, in its order. Raises CertificateError where there is none."""
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        seen = f"{len(pem)} bytes with no whole PEM certificate"
+        raise CertificateError(f"saw {seen}: give BEGIN CERTIFICATE … END CERTIFICATE") from None
+
+
+def readable(pem: bytes) -> list[x509.Certificate]:
+    """As `certificates`; none where they cannot be read."""
+    try:
+        return certificates(pem)
+    except CertificateError:
+        return []
+
+
+def names_in(certificate: x509.Certificate) -> list[str]:
+    """DNS names and addresses that it is for."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
+
+
+def fingerprint(certificate: bytes) -> str:
+    """SHA-256 of the first certificate, in hexadecimal, as `openssl x509 -fingerprint -sha256` has it without its colons."""
+    return certificates(certificate)[0].fingerprint(SHA256()).hex()
+
+
+def is_trusted(chain: bytes, bundle: bytes) -> bool:
+    """Whether the first certificate of `chain` is signed by one of `bundle`, or by another of the chain that is, or is one
+    of it itself: as Go's verifier looks for a way. Dates are not compared."""
+    trusted, (leaf, *others) = readable(bundle), certificates(chain)
+    seen = []
+    while leaf not in seen:
+        if leaf in trusted or any(signed_by(leaf, each) for each in trusted):
+            return True
+        seen.append(leaf)
+        leaf = next((each for each in others if signed_by(leaf, each)), leaf)
+    return False
+
+
+def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether `issuer` signed it itself."""
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
