@@ -4,6 +4,7 @@ Small clusters and pods are drawn by lot (`tests/e2e/behaviour/drawn.py`): taint
 with affinity to others and to their own, spread constraints, volumes, ports of the host, gates. Each case is played on the real
 scheduler with us and without us side by side, and counted: pods that run, and how long after its creation each was bound.
 A case where fewer run with us is named by its seed, and played again alone: the scheduler draws lots too, among equal nodes.
+It counts as worse where fewer run with us in these further plays, on average: the first was picked for being so.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _fewer(played: Played) -> int:
 
 
 def main() -> int:
-    """Exit status 1 if a case was worse each time."""
+    """Exit status 1 if a case was worse again."""
     parser = argparse.ArgumentParser(prog="python -m bench.behaviour", description=__doc__)
     parser.add_argument("--pods", type=int, default=2000, help="so many pods on each side, at least")
     parser.add_argument("--seed", type=int, default=1000, help="of the first case")
@@ -87,7 +88,8 @@ def main() -> int:
             done += found.values()
             for case in batch:
                 if (fewer := _fewer(found[case.id])) > 0:
-                    console.print(f"{case.id}: {fewer} fewer run with us: {_told(found[case.id].ours)}")
+                    where = {side: _told(getattr(found[case.id], side)) for side in ("ours", "plain")}
+                    console.print(f"{case.id}: {fewer} fewer run with us: {where}")
                     worse[case.id] = [fewer]
                     for _ in range(_AGAIN):
                         again = asyncio.run(_played(plane, [case], Times()))
@@ -97,8 +99,8 @@ def main() -> int:
             if count >= given.pods:
                 break
     _print(console, done, times)
-    always = {case for case, fewer in worse.items() if statistics.mean(fewer) > 0}
-    console.print(f"worse on average of {1 + _AGAIN}: {sorted(always) or 'none'}")
+    always = {case for case, (_, *again) in worse.items() if statistics.mean(again) > 0}
+    console.print(f"worse on average of {_AGAIN} more: {sorted(always) or 'none'}")
     return bool(always)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import jsonpatch
 import orjson
 import typer
 from rich.text import Text
 
 from webhook.admission import words
 from webhook.admission.context import PROFILE_LABEL
-from webhook.admission.pods import mutate, validate
 from webhook.cli import offline, options
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
@@ -124,13 +122,8 @@ class _Judge:
         (read,) = offline.documents(orjson.dumps(as_new(pod)).decode(), pod["metadata"]["name"])
         if isinstance(read, BadInput):
             return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
-        first = mutate(read.request, self._policy, self._view, None)
-        request = read.request
-        if first.patch is not None:
-            request = request._replace(
-                object=jsonpatch.apply_patch(orjson.loads(read.original), orjson.loads(first.patch))
-            )
-        judged = first if first.message else validate(request, self._policy, self._view, self._placer)
+        first, second, _ = offline.ask(read.request, self._policy, self._view, self._placer, chooses=False)
+        judged = first if first.message else second
         changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in first.outcomes.items() if o.result in _CHANGES]
         findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in judged.findings]
         outcome = "refused" if judged.message else "warned" if findings else "changed" if changes else "unchanged"

@@ -46,13 +46,11 @@ Tier = NDArray[Any]
 FilterOf = Callable[[bytes, Where], Filter | None]
 
 
-class _Kind(NamedTuple):
-    """Equal pods that wait."""
+class _Place(NamedTuple):
+    """Where pods that wait may go, whatever is free there."""
 
-    tied: Tied
-    pods: int
     passes: Mask
-    """By row, where they may go."""
+    """By row."""
     few: tuple[int, ...]
     """Those rows, where they are few."""
 
@@ -64,9 +62,12 @@ class Waiting:
         self._state = state
         self._filter_of = filter_of
         self._seen: tuple[int, ...] = ()
-        self._kinds: list[_Kind] = []
-        self._passes: dict[tuple[bytes, bytes], Mask | None] = {}
-        """By what is stated of nodes and of volumes. They save 0.3 ms for each kind at 65,000 nodes, until a node changes."""
+        self._places: dict[tuple[Tied, bytes], _Place | None] = {}
+        """By what is stated, and the volumes. They save 0.2 ms for each kind at 20,000 nodes, until a node changes."""
+        self._seeking: list[tuple[Tied, int, Mask]] = []
+        """Pods that wait for others, how many, and where they may go."""
+        self._needs: dict[tuple[str, int], dict[int, float]] = {}
+        """By GPU resource and the number of nodes that pods are tied to: by row, what they need there."""
         self._disks: dict[int, float] = {}
         """By row, the GPUs to be left for those who come for its disks."""
 
@@ -74,7 +75,14 @@ class Waiting:
         """For each of `rows`, what comes before what: nodes with room for pods that wait for this one, then those where room is
         left for pods that can go to fewer nodes."""
         self._refresh()
-        found = [self._beside(kind, request, rows) for kind in self._kinds if self._wants(kind.tied, request)]
+        labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
+        found = [
+            self._beside(tied, pods, passes, request, rows)
+            for tied, pods, passes in self._seeking
+            if all(
+                [term.means(request.namespace, labels, of_namespace) for term in tied.near]
+            )  # a pod meets all or none
+        ]
         needed = self._needed(rows, gpu)
         if needed is not None and gpu is not None:
             found.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
@@ -94,13 +102,14 @@ class Waiting:
     def _needed(self, rows: NDArray[np.intp], gpu: str | None) -> Floats | None:
         """For each of `rows`, the GPUs that pods need there which can go to fewer nodes than these; None: 0 for all."""
         columns = self._state.nodes.columns
-        if gpu not in columns.free or not (self._kinds or self._disks):
+        if gpu is None or gpu not in columns.free:
+            return None
+        found = [self._needs[gpu, few] for few in range(1, min(_FEW + 1, len(rows))) if (gpu, few) in self._needs]
+        if not (found or self._disks):
             return None
         needed = np.zeros(columns.size)
-        needed[list(self._disks)] = list(self._disks.values())
-        for tied, pods, _, few in self._kinds:
-            if gpu is not None and 0 < len(few) < len(rows):
-                needed[list(few)] += pods * tied.demand.amount(gpu) / len(few)
+        for by_row in (self._disks, *found):
+            needed[list(by_row)] += list(by_row.values())
         return needed[rows]
 
     def unwanted(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
@@ -121,19 +130,14 @@ class Waiting:
     def _labels_of(self, namespace: str) -> Any:
         return self._state.namespaces.get(namespace) or {}
 
-    def _wants(self, tied: Tied, request: PlacementRequest) -> bool:
-        """Whether it waits for pods like this one: such a pod meets all of its terms."""
-        labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
-        return bool(tied.near) and all([term.means(request.namespace, labels, of_namespace) for term in tied.near])
-
-    def _beside(self, kind: _Kind, request: PlacementRequest, rows: NDArray[np.intp]) -> Tier:
+    def _beside(self, tied: Tied, pods: int, passes: Mask, request: PlacementRequest, rows: NDArray[np.intp]) -> Tier:
         """For how many of the pods that wait there is no room in the domain of each row, once this pod is there."""
-        nodes, tied = self._state.nodes, kind.tied
-        every = np.flatnonzero(kind.passes)
+        nodes = self._state.nodes
+        every = np.flatnonzero(passes)
         now, then = np.zeros(nodes.columns.size), np.zeros(nodes.columns.size)
         now[every] = np.maximum(room_for(nodes, every, tied.demand), 0)
         then[every] = np.maximum(room_for(nodes, every, tied.demand, beside=request.demand), 0)
-        room = np.full(len(rows), float(kind.pods))
+        room = np.full(len(rows), float(pods))
         for term in tied.near:
             domains = domains_of(nodes, term.key)
             in_all = np.bincount(domains, weights=now)
@@ -150,33 +154,39 @@ class Waiting:
         if seen == self._seen:
             return
         if nodes != self._seen[:2]:
-            self._passes.clear()
+            self._places.clear()
         self._seen = seen
-        kinds = Counter(state.other_pods.waiting.values()).most_common(_MOST)
-        self._kinds = [kind for tied, pods in kinds if (kind := self._kind(tied, pods)) is not None]
-        self._disks = dict(self._awaited())
+        self._seeking, self._needs, self._disks = [], {}, dict(self._awaited())
+        for tied, pods in Counter(state.other_pods.waiting.values()).most_common(_MOST):
+            place = self._place(tied)
+            if place is None:
+                continue
+            if tied.near:
+                self._seeking.append((tied, pods, place.passes))
+            for row in place.few:
+                for resource, amount in tied.demand.requests:
+                    by_row = self._needs.setdefault((resource, len(place.few)), {})
+                    by_row[row] = by_row.get(row, 0.0) + pods * amount / len(place.few)
 
-    def _kind(self, tied: Tied, pods: int) -> _Kind | None:
-        """None where they are many, or nobody can tell."""
-        columns, volumes = self._state.nodes.columns, where(Claims(tied.claims), self._state)
-        stated = self._stated(tied.stated, volumes)
-        if stated is None:
-            return None
-        passes = stated.copy()
+    def _place(self, tied: Tied) -> _Place | None:
+        """None where nobody can tell."""
+        volumes = where(Claims(tied.claims), self._state)
+        key = tied, volumes.key
+        if key not in self._places:
+            if len(self._places) >= 2 * _MOST:
+                self._places.clear()
+            static = self._filter_of(tied.stated, volumes)
+            self._places[key] = None if static is None else self._found(static, tied)
+        return self._places[key]
+
+    def _found(self, static: Filter, tied: Tied) -> _Place:
+        nodes = self._state.nodes
+        passes = static.mask(nodes, slice(0, nodes.columns.size))
         for resource, amount in tied.demand.requests:
-            if resource in columns.capacity:
-                passes &= columns.capacity[resource] >= amount
-        few = tuple(np.flatnonzero(passes).tolist()) if np.count_nonzero(passes) <= _FEW else ()
-        return _Kind(tied, pods, passes, few) if few or tied.near else None
-
-    def _stated(self, stated: bytes, volumes: Where) -> Mask | None:
-        key, nodes = (stated, volumes.key), self._state.nodes
-        if key not in self._passes:
-            if len(self._passes) >= 2 * _MOST:
-                self._passes.clear()
-            static = self._filter_of(stated, volumes)
-            self._passes[key] = None if static is None else static.mask(nodes, slice(0, nodes.columns.size))
-        return self._passes[key]
+            if resource in nodes.columns.capacity:
+                passes &= nodes.columns.capacity[resource] >= amount
+        few = np.count_nonzero(passes) <= _FEW
+        return _Place(passes, tuple(np.flatnonzero(passes).tolist()) if few else ())
 
     def _awaited(self) -> Iterator[tuple[int, float]]:
         """The rows whose disks are claimed and not used, or may become so, and how many GPUs to leave there."""
