@@ -137,9 +137,9 @@ class PlacementSettings(Settings):
 
     Room is left for pods that can go to few nodes, with every strategy, and a whole node broken for it: for pods that wait and
     are tied to at most four nodes by selector, affinity or volumes, and one GPU for whoever comes for a local disk that is
-    claimed and that no pod uses. Of used nodes, pods with a volume of a zone, required pod affinity, a hard spread or a port
-    of the host take those with most room. A pod that another waits for (required pod affinity) goes where both fit, and never
-    where a pod has required anti-affinity to it."""
+    claimed and that no pod uses. Of used nodes, pods with a volume of a zone, required pod affinity or anti-affinity, a hard
+    spread or a port of the host take those with most room. A pod that another waits for (required pod affinity) goes where
+    both fit, and none goes where a pod has required anti-affinity to it."""
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod, 1 to 10."""
     every_pod: bool = False

@@ -72,16 +72,14 @@ class Waiting:
         """By row, the GPUs to be left for those who come for its disks."""
 
     def tiers(self, request: PlacementRequest, rows: NDArray[np.intp], gpu: str | None) -> list[Tier]:
-        """For each of `rows`, what comes before what: nodes with room for pods that wait for this one, then those where room is
-        left for pods that can go to fewer nodes."""
+        """For each of `rows`, what comes before what: nodes with room for pods that wait for this one, which are those all of
+        whose terms mean it, then nodes where room is left for pods that can go to fewer nodes."""
         self._refresh()
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
         found = [
             self._beside(tied, pods, passes, request, rows)
             for tied, pods, passes in self._seeking
-            if all(
-                [term.means(request.namespace, labels, of_namespace) for term in tied.near]
-            )  # a pod meets all or none
+            if all([term.means(request.namespace, labels, of_namespace) for term in tied.near])
         ]
         needed = self._needed(rows, gpu)
         if needed is not None and gpu is not None:
