@@ -16,6 +16,7 @@ from tests.cli.objects import call
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
+from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
@@ -45,20 +46,18 @@ def prometheus(program: str) -> Iterator[Prometheus]:  # noqa: F811
 
 
 @pytest.fixture
-async def policy(control_plane: ControlPlane, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
-    """One that names the Prometheus as a Service of the namespace."""
-    ports = [{"port": 9090, "targetPort": prometheus.port}]
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "prometheus"}, "spec": {"ports": ports}}
-    endpoints = {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "prometheus", "labels": {"kubernetes.io/service-name": "prometheus"}},
-        "addressType": "IPv4",
-        "ports": [{"name": "", "port": prometheus.port, "protocol": "TCP"}],
-        "endpoints": [{"addresses": [own_address()], "conditions": {"ready": True}}],
-    }
-    text = yaml.safe_dump_all([service, endpoints])
-    await asyncio.to_thread(control_plane.kubectl, "-n", namespace, "apply", "-f", "-", input=text)
+async def policy(api: Api, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
+    """One that names the Prometheus as a Service of the namespace. The API server passes requests on to pods only
+    (pkg/registry/core/service/storage/storage.go, isValidAddress): one stands for it here."""
+    name, address = {"name": "prometheus"}, own_address()
+    await api.create(pod("prometheus", 0, nodeName="elsewhere"), namespace)
+    status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
+    await api.patch("Pod", "prometheus", {"status": status}, namespace, subresource="status")
+    service = {"kind": "Service", "metadata": name, "spec": {"ports": [{"port": 9090, "targetPort": prometheus.port}]}}
+    await api.create({"apiVersion": "v1", **service}, namespace)
+    target = {"kind": "Pod", "name": "prometheus", "namespace": namespace}
+    subset = {"addresses": [{"ip": address, "targetRef": target}], "ports": [{"port": prometheus.port}]}
+    await api.create({"apiVersion": "v1", "kind": "Endpoints", "metadata": name, "subsets": [subset]}, namespace)
     file = tmp_path / "policy.yaml"
     url = f"http://prometheus.{namespace}.svc:9090"
     file.write_text(yaml.safe_dump({"gpuMetrics": {"source": "prometheus", "url": url}}))
