@@ -7,7 +7,7 @@ COPY requirements.txt requirements-dev.txt ./
 RUN python -m venv /build && /build/bin/pip install --require-hashes --only-binary=:all: -r requirements-dev.txt
 RUN python -m venv /app && /app/bin/pip install --require-hashes --only-binary=:all: -r requirements.txt
 COPY pyproject.toml README.md LICENSE ./
-COPY manifests/policy.yaml manifests/
+COPY manifests/policy.yaml manifests/80-mutating.yaml manifests/90-validating.yaml manifests/
 COPY webhook webhook
 RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
  && /app/bin/pip install --no-deps --no-index /wheel/*.whl \

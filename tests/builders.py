@@ -131,10 +131,6 @@ class ClusterFacts:
         names = sorted({name for offered in self.offers.values() for name in offered})
         return {name: max(offered.get(name, 0) for offered in self.offers.values()) for name in names}
 
-    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
-        having = [(node, offered[resource]) for node, offered in self.offers.items() if offered.get(resource)]
-        return tuple(sorted(having, key=lambda pair: (-pair[1], pair[0]))[:count])
-
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         able = [offered for offered in self.offers.values() if offered.get(resource, 0) >= count > 0]
         if not able:

@@ -7,6 +7,7 @@ is applied as it is, the access rules above all.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import socket
@@ -52,8 +53,10 @@ class Installed:
         replicas: int = 1,
         before: str = "",
         settings: Mapping[str, str] | None = None,
+        reachable: bool = False,
     ) -> None:
         self.plane = plane
+        self._host = _address() if reachable else "127.0.0.1"
         self._settings = dict(settings or {})
         self._before = before
         self._policy = policy
@@ -140,15 +143,21 @@ class Installed:
         template = next(found["spec"]["template"] for found in deployments)
         for number in range(len(self.ports)):
             metadata = template["metadata"] | {"name": f"replica-{number}", "namespace": NAMESPACE}
-            spec = template["spec"] | {"schedulerName": "nobody"}
+            spec = copy.deepcopy(template["spec"]) | {"schedulerName": "nobody"}
+            for port in spec["containers"][0]["ports"]:
+                port["containerPort"] = {"https": self.ports, "ops": self.ops_ports}[port["name"]][number]
             self._apply([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}])
-            ready = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+            status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
+            if self._host != "127.0.0.1":
+                status |= {"podIP": self._host, "podIPs": [{"ip": self._host}]}
+            ready = json.dumps({"status": status})
             self.plane.kubectl("patch", "pod", metadata["name"], "-n", NAMESPACE, "--subresource=status", "-p", ready)
 
     def _program(self, number: int, kubeconfig: Path) -> Program:
         run = f"{self._before}; import runpy; runpy.run_module('webhook', run_name='__main__', alter_sys=True)"
+        listen = "127.0.0.1" if self._host == "127.0.0.1" else "0.0.0.0"
         program = ["-c", run] if self._before else ["-m", "webhook"]
-        command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"]
+        command = [sys.executable, *program, "serve", "--kubeconfig", str(kubeconfig), "--host", listen]
         command += ["--port", str(self.ports[number]), "--ops-port", str(self.ops_ports[number])]
         environment = _environment() | {"GPU_ADMISSION_REPLICA": f"replica-{number}" if len(self.ports) > 1 else ""}
         environment |= self._settings
@@ -187,6 +196,13 @@ def _ok(url: str) -> bool:
             return bool(answer.status == 200)
     except (URLError, OSError):
         return False
+
+
+def _address() -> str:
+    """Of this machine, as others see it: no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
 
 
 def _free_port() -> int:

@@ -40,7 +40,7 @@ def request(reference: Json | None = None, **changes: Any) -> Request:
 
 
 def denied(*findings: UnitFinding) -> Decision:
-    return Decision("denied", "default", "training", message="pod: bad", findings=findings or (BAD,))
+    return Decision("denied", "default", "training", "1f0c", message="pod: bad", findings=findings or (BAD,))
 
 
 NOT_TOLD = [
@@ -68,13 +68,15 @@ def test_a_refusal_is_told_on_the_controller_with_the_first_finding_that_refuses
     assert event is not None
     assert event.involved == Involved("apps/v1", "ReplicaSet", "team", "web-1", "u-1")
     assert (event.type, event.reason, event.repeats) == ("Warning", "PodRefused", True)
-    assert event.message == "its pods are refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero]"
+    assert event.message == "its pods are refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] (policy 1f0c)"
 
 
 def test_of_several_the_others_are_counted_and_where_to_read_them_is_said() -> None:
     event = refused(request(), denied(BAD, BAD, BAD))
     assert event is not None
-    assert event.message.endswith("[gpuZero] And 2 more problems: gpu-admission explain -f FILE shows all.")
+    assert event.message.endswith(
+        "[gpuZero] (policy 1f0c) and 2 more problems: gpu-admission explain -f FILE shows all"
+    )
 
 
 def test_a_message_is_one_line_and_bounded() -> None:

@@ -94,3 +94,15 @@ def test_one_namespace_or_all(tmp_path: Path) -> None:
         call("audit", "-n", "a", "-A", "--cluster", write(tmp_path)).stderr
         == "error: saw -n and -A, wanted one of them\n"
     )
+
+
+def test_without_the_right_to_list_namespaces_nobody_knows_which_have_opted_in(tmp_path: Path) -> None:
+    file = write(tmp_path, *CLUSTER)
+    content = json.loads(file.read_text())
+    content["snapshot"]["missing"] = {"Namespace": "no right to list namespaces"}
+    file.write_text(json.dumps(content))
+    result = call("audit", "--cluster", file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = "error: no right to list namespaces: which have opted in is not known. Ask for it, or give one with -n\n"
+    assert result.stderr == said
+    assert call("audit", "-n", "team", "--cluster", file).exit_code == 0

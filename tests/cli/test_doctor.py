@@ -25,7 +25,7 @@ from tests.controlplane.programs import KUBERNETES
 from webhook.cli.checks import CHECKS
 from webhook.cli.checks.sources import TESTED
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.kinds import KINDS
+from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.doctor import READ
 from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
@@ -228,6 +228,7 @@ FINE = [
     pytest.param("otherWebhooks", "before us: none", lambda o: (o.append(another_webhook("a")), o[-1]["webhooks"][0].update(namespaceSelector={"matchLabels": {"x": "y"}})), id="one for other namespaces"),
     pytest.param("mutatingPolicies", "others: theirs", lambda o: o.extend(mutating_policy("Object{metadata: …labels…}")), id="a policy that labels"),
     pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
+    pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
     pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip
@@ -328,6 +329,7 @@ def test_what_may_not_be_read_is_unknown(tmp_path: Path) -> None:
 
 UNKNOWN = [
     pytest.param("certificate", lambda o: o.remove(of(o, "ServingCertificate")), "has no serving certificate", id="no Secret"),
+    pytest.param("endpoints", lambda o: [o.remove(each) for each in o[:] if each["kind"] in ("EndpointSlice", "MutatingWebhookConfiguration")] and o.append({"kind": "EndpointSlice", "metadata": {"name": "another"}}), "whether it is called is not known", id="no endpoints, and no right to see who calls"),
     pytest.param("failOpen", lambda o: o.remove(of(o, "ApiServerMetrics")), "has no metrics of the API server", id="no metrics of the API server"),
     pytest.param("apiServer", lambda o: o.remove(of(o, "ApiServerVersion")), "has no version of the API server", id="no version"),
     pytest.param("replicas", lambda o: _unasked(o, []), "has no metrics of the replicas", id="no metrics of replicas"),
@@ -339,9 +341,17 @@ UNKNOWN = [
 def test_what_is_not_known_is_said_with_the_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
     objects = sound()
     leave_out(objects)
-    found = {each["check"]: each for each in checked(tmp_path, objects, [*KINDS, *{o["kind"] for o in objects}])}
+    found = {each["check"]: each for each in checked(tmp_path, objects, [*ENGINE, *{o["kind"] for o in objects}])}
     assert found[check]["state"] == "unknown"
     assert text in found[check]["text"]
+
+
+def test_of_an_anonymous_snapshot_what_it_leaves_out_is_unknown_and_all_else_is_as_it_was(tmp_path: Path) -> None:
+    file, hidden = write(tmp_path, *sound(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
+    assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0
+    found = json.loads(call("doctor", "--cluster", hidden, "-o", "json").stdout)
+    states = {each["check"]: each["state"] for each in found if each["state"] != "ok"}
+    assert states == {"policy": "unknown", "certificate": "unknown"}, found
 
 
 def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ team/chat
   class inference, profile default, policy 1f0c
   gpuResources: GPU requests were filled in from limits in 1 place(s)
   tolerations: it got tolerations of nvidia.com/gpu
-  strategy apart; bound to gpu-b, number 2 of the ranking, not to gpu-a: the scheduler's other scores weighed more
+  strategy apart; bound to gpu-b, number 2 of the ranking, not to gpu-a: the scheduler's other scores weighed more \
+(as the cluster is now)
   NODE    FREE   PEERS   SCORE
   gpu-a      8       0     1.0
   gpu-b      4       1     0.5   ← bound

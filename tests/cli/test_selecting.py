@@ -25,7 +25,7 @@ def test_as_kubectl_takes_them(text: str | None, matches: bool) -> None:
     assert selector(text)(LABELS) is matches
 
 
-@pytest.mark.parametrize("text", ["a b", "=x", "a in b", "a=b=c", "a in (b"])
+@pytest.mark.parametrize("text", ["a b", "a~b", "a=b~c", "=x", "a in b", "a=b=c", "a in (b"])
 def test_what_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match=r"^-l: saw .*, wanted labels as a=b"):
         selector(text)

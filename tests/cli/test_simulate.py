@@ -215,6 +215,24 @@ def test_the_picture_stands_alone_and_escapes_names(tmp_path: Path) -> None:
     assert 'class="new"' in text
 
 
+def test_nodes_are_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path) -> None:
+    """Somebody uses all GPUs of two nodes without having asked for them: they do not count as free."""
+    file = write(tmp_path, *NODES, OPTED_IN, PLAIN, *CLASSES)
+    found = json.loads(file.read_text())
+    numbers = [(name, 90.0 if name != "gpu-b" else 0.0) for name in ("gpu-a", "gpu-b", "gpu-c")]
+    samples = [[name, str(gpu), "utilisation", value, ""] for name, value in numbers for gpu in range(8)]
+    found["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}
+    file.write_text(json.dumps(found))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("gpuMetrics: {source: prometheus, url: http://prometheus.monitoring:9090}")
+    one = job("train", 1, container={"resources": WHOLE})
+    given = ["simulate", "-f", manifest(tmp_path, one), "-n", "team", "--cluster", file, "-o", "json"]
+    for more, node_of in (([], "gpu-b"), (["--metrics", "off"], "gpu-a")):
+        answer = json.loads(call(*given, "--policy", policy, *more).stdout)["workloads"][0]
+        assert answer["with"]["bound"] == {node_of: 1}
+    assert json.loads(call(*given).stdout)["workloads"][0]["with"]["bound"] == {"gpu-a": 1}, "a policy without metrics"
+
+
 # --- wrong input ------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,10 @@ def test_a_placement_without_nodes_reserves_nothing() -> None:
         pytest.param(pod("p", ranked=[A], prefers=[]), id="the spec prefers no node"),
         pytest.param(pod("p", ranked=[A], prefers=[B, A]), id="the spec prefers another node more"),
         pytest.param(pod("p", ranked=[A], prefers=[B]), id="the spec prefers another node only"),
+        pytest.param(pod("p", ranked=[A], schedulerName="mine"), id="no node is chosen for another scheduler's pod"),
+        pytest.param(
+            pod("p", ranked=[A], schedulingGates=[{"name": "g"}]), id="nor for one that is not to be scheduled"
+        ),
     ],
 )
 def test_an_annotation_that_the_spec_does_not_bear_out_holds_nothing(made: dict[str, Any]) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, state
 from webhook.cluster.state import ClusterState
@@ -46,7 +44,6 @@ def test_nothing_is_known_of_an_empty_cluster() -> None:
     assert seen.domains(ZONE, GPUS) == 0
     assert seen.label_values(ZONE, GPUS) == ()
     assert seen.resources() == {}
-    assert seen.largest(GPU, 3) == ()
     assert seen.namespace_labels("team-a") is None
 
 
@@ -69,18 +66,6 @@ def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> No
     assert pools().view(0).resources() == {"example.com/thing": 3, "nvidia.com/mig-1g.10gb": 7, GPU: 8}
 
 
-@pytest.mark.parametrize(
-    ("count", "found"),
-    [
-        pytest.param(1, (("gpu-a", 8),), id="ties by name"),
-        pytest.param(2, (("gpu-a", 8), ("gpu-c", 8)), id="most first"),
-        pytest.param(9, (("gpu-a", 8), ("gpu-c", 8), ("gpu-b", 4)), id="no more than there are"),
-    ],
-)
-def test_the_largest_nodes_are_those_that_can_allocate_most(count: int, found: tuple[tuple[str, int], ...]) -> None:
-    assert pools().view(0).largest(GPU, count) == found
-
-
 def test_answers_change_with_the_nodes() -> None:
     of = pools()
     before = _answers(of)
@@ -100,7 +85,6 @@ def _answers(of: ClusterState) -> dict[str, Any]:
         "domains": seen.domains(ZONE, GPUS),
         "values": seen.label_values(PRODUCT, GPUS),
         "resources": seen.resources(),
-        "largest": seen.largest(GPU, 1),
     }
 
 

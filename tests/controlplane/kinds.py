@@ -17,8 +17,8 @@ NAMESPACED = {
 }
 CLUSTER_WIDE = {
     CORE: "Namespace Node PersistentVolume",
-    ADMISSION: "MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
-    "ValidatingWebhookConfiguration",
+    ADMISSION: "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration "
+    "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
     RBAC: "ClusterRole ClusterRoleBinding",
     RESOURCE: "DeviceClass ResourceSlice",
     "/apis/apiextensions.k8s.io/v1": "CustomResourceDefinition",

@@ -23,12 +23,14 @@ USERS = {
     "system:kube-scheduler": "",
     "kwok": "system:masters",
 }
-# Only what tests read: each write of a pod itself, with the annotations that admission added to the event.
+# Only what tests read: each write of a pod itself, with the annotations that admission added to the event; what was created as it
+# is stored.
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
+        {"level": "RequestResponse", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods"]}]},
         {
             "level": "Request",
             "verbs": ["create", "update", "patch", "delete"],

@@ -19,6 +19,14 @@ from tests.installed import Installed, opt_in
 NODES = [node(f"sides-{letter}", 8, "NVIDIA-A100-SXM4-80GB", cpu="128", memory="1024Gi") for letter in "ab"]
 
 
+AT_THE_END = "test_every_decision.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is compared of all pods of a run is compared at its end."""
+    items.sort(key=lambda item: item.path.name == AT_THE_END)
+
+
 class Sides(NamedTuple):
     plain: str
     """A namespace that has not opted in."""

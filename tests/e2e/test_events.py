@@ -17,13 +17,17 @@ from tests.controlplane.objects import deployment, job, pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import Programs
 from tests.installed import ROOT, Installed, opt_in
+from webhook.cli.cluster.load import load
+from webhook.cli.explain import KINDS, existing
 from webhook.kube.pod import DECISION
+from webhook.policy.model import Policy
 
 pytestmark = pytest.mark.controlplane
 
 Json = dict[str, Any]
 COMPONENT = ROOT / "manifests" / "components" / "events"
 TEAM = "team"
+POLICY = Policy.load((ROOT / "manifests" / "policy.yaml").read_bytes())
 NODES = [node(f"ev-{letter}", 4, taints=[GPU_TAINT]) for letter in "abc"]
 
 
@@ -107,7 +111,7 @@ async def test_the_controller_of_refused_pods_has_one_event_with_the_first_findi
     event = await wait_until(repeated, 60, "an Event that is counted up")
     assert event["involvedObject"]["kind"] == kind
     assert event["message"].startswith("its pods are refused: spec.hostPID: saw true, wanted false")
-    assert event["message"].endswith("[hostNamespaces]")
+    assert event["message"].endswith(f"[hostNamespaces] (policy {POLICY.hash})")
     assert len(await ours(api, "PodRefused", name)) == 1
     described = events.plane.kubectl("describe", kind, event["involvedObject"]["name"], "-n", TEAM).stdout
     (line,) = [line for line in described.splitlines() if "PodRefused" in line]
@@ -126,7 +130,9 @@ async def test_of_many_findings_the_first_one_is_told_whole(api: Api, rights: No
 
     (event,) = await wait_until(told, 30, "the Event")
     assert f'saw "/dev/{"x" * 60}0", wanted one of the folders' in event["message"]
-    assert event["message"].endswith("[hostDevices] And 11 more problems: gpu-admission explain -f FILE shows all.")
+    assert event["message"].endswith(
+        f"[hostDevices] (policy {POLICY.hash}) and 11 more problems: gpu-admission explain -f FILE shows all"
+    )
     await api.delete("Deployment", "long", TEAM)
 
 
@@ -147,7 +153,7 @@ def waits_for_the_scheduler(events: Installed) -> Iterator[Callable[[], None]]:
 
 @pytest.mark.parametrize("why", ["cordoned", "full"])
 async def test_a_pod_that_is_bound_elsewhere_says_so_once(
-    why: str, api: Api, rights: None, waits_for_the_scheduler: Callable[[], None]
+    why: str, api: Api, rights: None, waits_for_the_scheduler: Callable[[], None], events: Installed
 ) -> None:
     name, made = f"late-{why}", pod(f"late-{why}", 4)
 
@@ -180,6 +186,8 @@ async def test_a_pod_that_is_bound_elsewhere_says_so_once(
     assert event["count"] == 1
     assert event["message"].startswith(f"bound to {bound['spec']['nodeName']}, ")
     assert event["message"].endswith(f" not to {first}: {reason}")
+    snapshot = await asyncio.to_thread(load, events.plane.kubeconfig, None, KINDS)
+    assert existing(snapshot, POLICY, TEAM, name)["text"] == event["message"], "explain says the same"
     for each in (name, "filler"):
         await api.delete("Pod", each, TEAM, missing_ok=True)
     await api.patch("Node", first, {"spec": {"unschedulable": None}})

@@ -45,20 +45,23 @@ def prometheus(program: str) -> Iterator[Prometheus]:  # noqa: F811
 
 
 @pytest.fixture
-async def policy(api: Api, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
+async def policy(control_plane: ControlPlane, namespace: str, prometheus: Prometheus, tmp_path: Path) -> Path:
     """One that names the Prometheus as a Service of the namespace."""
-    port = {"port": 9090, "targetPort": prometheus.port}
-    await api.create(
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "prometheus"}, "spec": {"ports": [port]}},
-        namespace,
-    )
-    subset = {"addresses": [{"ip": own_address()}], "ports": [{"port": prometheus.port}]}
-    await api.create(
-        {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "prometheus"}, "subsets": [subset]}, namespace
-    )
-    made = {"gpuMetrics": {"source": "prometheus", "url": f"http://prometheus.{namespace}.svc:9090"}}
+    ports = [{"port": 9090, "targetPort": prometheus.port}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "prometheus"}, "spec": {"ports": ports}}
+    endpoints = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "prometheus", "labels": {"kubernetes.io/service-name": "prometheus"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "", "port": prometheus.port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [own_address()], "conditions": {"ready": True}}],
+    }
+    text = yaml.safe_dump_all([service, endpoints])
+    await asyncio.to_thread(control_plane.kubectl, "-n", namespace, "apply", "-f", "-", input=text)
     file = tmp_path / "policy.yaml"
-    file.write_text(yaml.safe_dump(made))
+    url = f"http://prometheus.{namespace}.svc:9090"
+    file.write_text(yaml.safe_dump({"gpuMetrics": {"source": "prometheus", "url": url}}))
     return file
 
 
@@ -75,8 +78,9 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
     await nodes([node(NODE)])
 
     async def measured() -> Json | None:
-        found, _ = await shown(control_plane.kubeconfig, policy)
-        return found if "memory" in found else None
+        found, said = await shown(control_plane.kubeconfig, policy)
+        assert "memory" in found, said  # Prometheus has to scrape first
+        return found
 
     found = await wait_until(measured, 60, "numbers of the node")
     assert (found["measured"], found["utilisation"], found["temperature"]) == (8, 99, 68)

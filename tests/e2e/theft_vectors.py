@@ -79,6 +79,7 @@ HOST_PATHS = (
     *("/run/podman/podman.sock", "/run/user/1000/podman/podman.sock", "/var/snap/microk8s/common/run", "/run/k0s"),
     *("/etc/containerd", "/etc/crio", "/opt/nri/plugins", "/opt/cni/bin", "/run/systemd", "/etc/systemd/system"),
     *("/etc/kubernetes/manifests", "/usr", "/root", "/lib/modules", "/var/log", "/tmp", "/mnt\\..\\dev", "/mnt2"),
+    *("/mnt/stateful_partition/var", "/mnt/k8s-disks/0/kubelet", "/mnt/aks", "/home/kubernetes/bin/kubelet"),
 )
 ANNOTATIONS = (
     *("cdi.k8s.io/a", "nvidia.cdi.k8s.io/container.thief", "devices.nri.io/container.thief", "devices.nri.io"),
@@ -96,7 +97,8 @@ ANNOTATIONS = (
         "devices.crio.io/thief",
     ),
     *("io.kubernetes.cri.untrusted-workload", "run.oci.handler", "org.systemd.property.DeviceAllow"),
-    *("io.katacontainers.config.hypervisor.path", "dev.gvisor.flag.nvproxy"),
+    *("io.katacontainers.config.hypervisor.path", "dev.gvisor.flag.nvproxy", "dev.gvisor.internal.tpuproxy"),
+    *("io.microsoft.virtualmachine.lcow.privileged", "com.github.containers.virtcontainers.config.KernelPath"),
 )
 CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
 PATHS = "A host path that is no folder of data, or is a device or a socket"
@@ -142,11 +144,15 @@ VECTORS = [
         )
     ],
     Vector("CUDA_VERSION in a container without a GPU", "deviceEnv", container=env("CUDA_VERSION", "12.4")),
-    Vector(
-        "A prefix of envFrom that completes the name of such a variable",
-        "deviceEnvFrom",
-        container={"envFrom": [{"prefix": "NVIDIA_", **FROM_MAP}]},
-    ),
+    *[
+        Vector(
+            f"prefix {prefix}",
+            "deviceEnvFrom",
+            container={"envFrom": [{"prefix": prefix, **FROM_MAP}]},
+            group="A prefix of envFrom that completes the name of such a variable",
+        )
+        for prefix in ("NVIDIA_", "NVIDIA_GD", "NOBODY_KNOWS_IT_VISIBLE_")
+    ],
     Vector("a ConfigMap of variables", out="unknown-env-from", container={"envFrom": [FROM_MAP]}),
     Vector(
         "a Secret of variables beside a GPU",
@@ -184,6 +190,14 @@ VECTORS = [
             ("a container", HOST_PROCESS, {"hostNetwork": True}),  # the API server wants all containers to be
         )
     ],
+    *[
+        Vector(f"{next(iter(context))} that confines nothing", out="unconfined", container=security(**context))
+        for context in (
+            {"seccompProfile": {"type": "Unconfined"}},
+            {"appArmorProfile": {"type": "Unconfined"}},
+            {"seLinuxOptions": {"type": "spc_t"}},
+        )
+    ],
     # Limits
     Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
     # The pod
@@ -201,6 +215,12 @@ VECTORS = [
         for kind in ("CharDevice", "BlockDevice", "Socket")
     ],
     Vector("host path /mnt/link", out="other-host-paths", pod=host_path("/mnt/link")),
+    Vector("host path /mnt", out="other-host-paths", pod=host_path("/mnt")),
+    Vector(
+        "A repository that git clones on the node, as root (gitRepo)",
+        "hostDevices",
+        pod=volumes({"gitRepo": {"repository": "https://example.com/x"}}),
+    ),
     *[
         Vector(f"a volume of another kind: {next(iter(volume))}", out="other-volumes", pod=volumes(volume))
         for volume in (
@@ -245,20 +265,22 @@ VECTORS = [
         )
         for key in ANNOTATIONS
     ],
-    Vector(
-        "the annotation of GKE's fast networking without a GPU",
-        "deviceAnnotations",
-        annotations={"devices.gke.io/container.thief": "- path: /dev/nvidia0"},
-        verbs=(CREATE, APPLY),
-        group=ANNOTATION,
-    ),
-    Vector(
-        "the annotation of GKE's fast networking beside a GPU",
-        out="beside-gpu",
-        annotations={"devices.gke.io/container.thief": "- path: /dev/nvidia0"},
-        gpus="1",
-        verbs=(CREATE, APPLY),
-    ),
+    *[
+        Vector(
+            f"{what} {where}",
+            "" if gpus else "deviceAnnotations",
+            "beside-gpu" if gpus else "",
+            annotations={key: value},
+            gpus=gpus,
+            verbs=(CREATE, APPLY),
+            group="" if gpus else ANNOTATION,
+        )
+        for what, key, value in (
+            ("the annotation of GKE's fast networking", "devices.gke.io/container.thief", "- path: /dev/nvidia0"),
+            ("the annotation of GPUs in gVisor", "dev.gvisor.internal.nvproxy", "true"),
+        )
+        for where, gpus in (("without a GPU", None), ("beside a GPU", "1"))
+    ],
     Vector(
         "annotations of a scheduler", out="scheduler-annotations", annotations={"hami.io/vgpu-devices-to-allocate": "a"}
     ),

@@ -44,6 +44,8 @@ TAKEN: dict[str, Json] = {
         "p", 0, container={"env": [{"name": "CUDA_VERSION", "value": "12"}, {"name": VISIBLE, "value": "void"}]}
     ),
     "another prefix": pod("p", container={"envFrom": [{"prefix": "APP_", "configMapRef": {"name": "c"}}]}),
+    "drivers of GKE": pod("p", **host("/home/kubernetes/bin/nvidia/lib64")),
+    "an SELinux level": pod("p", container={"securityContext": {"seLinuxOptions": {"level": "s0:c1"}}}),
     "a host path of models": pod("p", **host("/mnt/models")),
     "a host path of data, written otherwise": pod("p", **host("//data1/./sets/", "Directory")),
     "shared memory of the host": pod("p", **host("/dev/shm")),
@@ -112,6 +114,24 @@ REFUSED: dict[str, tuple[str, Json]] = {
         "deviceAnnotations",
         pod("p", 0, annotations={"devices.gke.io/container.a": "x"}),
     ),
+    "a prefix of a vendor nobody knows": (
+        "deviceEnvFrom",
+        pod("p", 0, container={"envFrom": [{"prefix": "FOO_VISIBLE_", "secretRef": {"name": "s"}}]}),
+    ),
+    "an annotation for hcsshim": ("deviceAnnotations", pod("p", annotations={"io.microsoft.container.x": "x"})),
+    "GPUs in gVisor without a GPU": (
+        "deviceAnnotations",
+        pod("p", 0, annotations={"dev.gvisor.internal.nvproxy": "true"}),
+    ),
+    "a folder of data in which the kubelet keeps its state": (
+        "hostDevices",
+        pod("p", **host("//mnt/k8s-disks/./0/kubelet/device-plugins")),
+    ),
+    "a program of the node": ("hostDevices", pod("p", **host("/home/kubernetes/bin/kubelet"))),
+    "a repository": (
+        "hostDevices",
+        pod("p", volumes=[{"name": "v", "gitRepo": {"repository": "https://example.com/x"}}]),
+    ),
     "a socket in a folder of data": ("hostDevices", pod("p", **host("/mnt/x", "Socket"))),
     "a path that Windows reads otherwise": ("hostDevices", pod("p", **host("/mnt\\..\\dev"))),
     "a host path that only begins alike": ("hostDevices", pod("p", **host("/mnt2"))),
@@ -142,6 +162,14 @@ REFUSED: dict[str, tuple[str, Json]] = {
     "a node name": ("nodeName", pod("p", nodeName="a")),
 }
 WARNED: dict[str, tuple[str, Json]] = {
+    "a folder that holds one of the kubelet": ("hostDevices", pod("p", **host("/mnt/k8s-disks/0"))),
+    "GPUs in gVisor": ("deviceAnnotations", pod("p", annotations={"dev.gvisor.internal.nvproxy": "true"})),
+    "no seccomp": ("privileged", pod("p", container={"securityContext": {"seccompProfile": {"type": "Unconfined"}}})),
+    "no AppArmor, for the pod": ("privileged", pod("p", securityContext={"appArmorProfile": {"type": "Unconfined"}})),
+    "an SELinux type that confines nothing": (
+        "privileged",
+        pod("p", container={"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}),
+    ),
     "zero GPUs and void": ("gpuZero", pod("p", container=limits(nvidia_com__gpu=0) | env(VISIBLE, "void"))),
     "a hidden GPU": ("deviceEnv", pod("p", container=env(VISIBLE, "none"))),
     "RDMA beside a GPU": ("deviceEnv", pod("p", container=env("NVIDIA_MOFED", "enabled"))),

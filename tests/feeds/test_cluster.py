@@ -107,7 +107,7 @@ async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
         async with fed(fake) as (state, _):
             await until(lambda: state.fresh(time.monotonic()))
             view = state.view(time.monotonic())
-            assert view.largest("nvidia.com/gpu", 3) == (("a", 8),)
+            assert view.resources() == {"nvidia.com/gpu": 8}
             assert view.namespace_labels("team") == {"x": "y"}
             assert view.priority_classes["high"].value == 7
             node(fake, "b", 4)
@@ -115,7 +115,7 @@ async def test_all_required_kinds_reach_the_state_and_make_it_fresh() -> None:
             fake.delete(KINDS["priorityclasses"].path, "high")
             fake.delete(NODES, "a")
             await until(lambda: "high" not in state.priority_classes and "team" not in state.namespaces)
-            await until(lambda: state.view(0.0).largest("nvidia.com/gpu", 3) == (("b", 4),))
+            await until(lambda: state.view(0.0).resources() == {"nvidia.com/gpu": 4})
 
 
 async def test_a_pod_holds_its_gpus_until_it_is_gone() -> None:

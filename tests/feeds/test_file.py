@@ -45,7 +45,7 @@ def test_every_form_that_kubectl_prints_is_read(tmp_path: Path, text: bytes) -> 
     fill(state, tmp_path / "cluster", 0.0)
     view = state.view(1e9)
     assert view.fresh, "a file never gets old, also for kinds that it does not have"
-    assert view.largest("nvidia.com/gpu", 1) == (("a", 8),)
+    assert view.resources() == {"nvidia.com/gpu": 8}
     assert view.namespace_labels("team") == {}
     assert view.priority_classes["high"].value == 5
 

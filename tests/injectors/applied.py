@@ -12,7 +12,7 @@ import orjson
 from tests.builders import Case
 from webhook.framework.interface import Injector, Outcome
 from webhook.kube.json_patch import Edit
-from webhook.kube.pod import Pod
+from webhook.kube.pod import Pod, containers
 
 
 def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
@@ -26,7 +26,13 @@ def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
     again = Edit(copy.deepcopy(edit.object))
     injector.inject(again, case.context)
     assert again.patch() == b"[]", "applied twice it equals applied once"
+    if injector.needs_placement:
+        assert _resources(edit.object) == _resources(case.pod), "the node was chosen for what the pod asked for"
     return edit.object, outcome
+
+
+def _resources(pod: Pod) -> list[Any]:
+    return [container.spec.get("resources") for container in containers(pod)]
 
 
 def unchanged(injector: Injector, case: Case) -> Outcome:

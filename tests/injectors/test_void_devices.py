@@ -11,6 +11,7 @@ from tests.injectors.applied import applied, unchanged
 from webhook.framework.interface import Outcome
 from webhook.injectors.void_devices import VoidDevices
 from webhook.kube.pod import Pod
+from webhook.policy.model import Policy
 
 OWN = r"/spec/(containers|initContainers)/\d+/env(/-)?"
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
@@ -30,6 +31,18 @@ PLAIN = {"name": "main", "image": "cuda"}
 )
 def test_left_alone(before: Pod) -> None:
     assert unchanged(VoidDevices(), case(before)) == Outcome("none")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "outcome"),
+    [("kai-scheduler", Outcome("none")), ("default-scheduler", Outcome("added", 1)), (None, Outcome("added", 1))],
+)
+def test_only_a_scheduler_that_hands_out_parts_of_gpus_sets_the_variable_itself(
+    scheduler: str | None, outcome: Outcome
+) -> None:
+    unit = dict(Policy.load("{}").injectors("default"))["voidDevices"]
+    fraction = pod(container(gpu=None), annotations={"gpu-fraction": "0.5"}, schedulerName=scheduler)
+    assert applied(unit, case(fraction), own=OWN)[1] == outcome
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,25 @@ def test_an_entitled_namespace_has_the_critical_class_and_no_other_may_name_it()
         assert policy.profile("default")[1].rules.priority_class.reserved["gpu-inference-critical"] == namespaces
 
 
+def test_a_class_that_another_profile_gives_is_for_those_who_are_entitled_to_it_there() -> None:
+    """Else a namespace with a profile of its own could name the PriorityClass of every other."""
+    policy = Policy.load("""
+classes:
+  - {class: inference, labels: {workload-type: [inference]}, namespaces: [serving]}
+  - {class: development, namespaces: ['*']}
+profiles:
+  default: {}
+  fast: {injectors: {priorityClass: {classes: {inference: fast, development: gpu-inference}}}}
+  slow: {injectors: {priorityClass: {classes: {inference: slow}}}}
+""")
+    kept = {name: policy.profile(name)[1].rules.priority_class.reserved for name in ("default", "fast", "slow")}
+    assert kept == {
+        "default": {"system-*": (), "gpu-inference": ("serving",), "fast": ("serving",), "slow": ("serving",)},
+        "fast": {"system-*": (), "fast": ("serving",), "slow": ("serving",)},
+        "slow": {"system-*": (), "fast": ("serving",), "slow": ("serving",)},
+    }
+
+
 def test_the_tiers_are_four() -> None:
     assert len({each["value"] for each in PRIORITIES.values()}) == 4
     assert PRIORITIES.keys() == set(POLICY.profile("default")[1].injectors.priority_class.classes.values())

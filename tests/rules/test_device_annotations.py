@@ -10,10 +10,11 @@ from webhook.rules.device_annotations import DeviceAnnotations
 RULE = DeviceAnnotations()
 
 _GKE = {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/nvidia0"}
+_GVISOR = {"dev.gvisor.internal.nvproxy": "true"}
 _OTHERS = (
     *("team", "example.com/cdi.k8s.io", "cdi.k8s.ioX", "mycdi.k8s.io/a", "prefix-nri.io/devices", "crio.iox/a"),
     *("gke-gcsfuse/volumes", "k8s.v1.cni.cncf.io/networks", "nvidia.com/vgpu-mode", "hami.io/gpu-scheduler-policy"),
-    *("run.ocix", "io.kubernetes.crix", "networking.gke.io/interfaces"),
+    *("run.ocix", "io.kubernetes.crix", "networking.gke.io/interfaces", "dev.gvisor.spec.mount.v.type"),
 )
 _HARMLESS = (
     *("cpu-load-balancing.crio.io", "irq-load-balancing.crio.io", "cpu-quota.crio.io/main", "shm-size.crio.io"),
@@ -45,6 +46,8 @@ _KEYS = (
     *("seccomp-profile.kubernetes.cri-o.io/main", "io.kubernetes.cri.untrusted-workload", "org.criu.config"),
     *("io.katacontainers.config.hypervisor.kernel", "io.katacontainers.config_path", "run.oci.handler"),
     *("org.systemd.property.DeviceAllow", "io.containers.trace-syscall", "dev.gvisor.flag.nvproxy"),
+    *("dev.gvisor.internal.tpuproxy", "io.microsoft.virtualmachine.lcow.privileged"),
+    *("io.microsoft.container.wcow.deviceextensions", "com.github.containers.virtcontainers.config.KernelPath"),
 )
 _END = "wanted no such annotation: it hands out devices past the GPU limit. Remove it, and ask for GPUs in the limits of a container."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
@@ -52,12 +55,20 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(annotations={"team": "ml"} | dict.fromkeys(_KEYS, "nvidia.com/gpu=all"))),
         [f'metadata.annotations[{key}]: saw "nvidia.com/gpu=all", {_END}' for key in _KEYS],
     ),
+    "GPUs in gVisor without a GPU": (
+        case(pod(container(gpu=None), annotations=_GVISOR)),
+        [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_END}'],
+    ),
     "GKE's fast networking without a GPU": (
         case(pod(container(gpu=None), annotations=_GKE, resourceClaims=[{"name": "any"}])),
         [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],
     ),
 }
 WARNED: dict[str, tuple[Case, list[str]]] = {
+    "GPUs in gVisor": (
+        case(pod(annotations=_GVISOR)),
+        [f'metadata.annotations[{next(iter(_GVISOR))}]: saw "true", {_END}'],
+    ),
     "GKE's fast networking beside GPUs": (
         case(pod(annotations=_GKE)),
         [f'metadata.annotations[{next(iter(_GKE))}]: saw "- path: /dev/nvidia0", {_END}'],

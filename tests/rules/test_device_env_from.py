@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Case, case, container, pod
+from webhook.policy.model import Policy
 from webhook.rules.device_env_from import DeviceEnvFrom
 
 RULE = DeviceEnvFrom(names=("NVIDIA_VISIBLE_DEVICES", "ASCEND_RUNTIME_*"))
@@ -26,6 +27,7 @@ ALLOWED: dict[str, Case] = {
         pod(from_map(gpu=None) | {"resources": {"claims": [{"name": "gpu"}]}}, resourceClaims=[{"name": "gpu"}])
     ),
     "a prefix longer than the variable": case(pod(from_map("NVIDIA_VISIBLE_DEVICES_"))),
+    "a prefix that has part of it inside": case(pod(from_map("FOO_VISIBLE_NODES_"), from_map("IS_VISIBLE_TO_"))),
 }
 
 _WANTED = "wanted a prefix that cannot make NVIDIA_VISIBLE_DEVICES: it hands out devices past the GPU limit. Choose another prefix."
@@ -59,6 +61,16 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f"{_WANTED.replace('NVIDIA_VISIBLE_DEVICES', 'ASCEND_RUNTIME_*')}"
         ],
     ),
+    **{
+        f"the prefix {prefix} of a vendor nobody knows": (
+            case(pod(from_map(prefix, gpu=None))),
+            [
+                f'spec.containers[0].envFrom[0]: saw prefix "{prefix}" in container "main", '
+                f"{_WANTED.replace('NVIDIA_VISIBLE_DEVICES', 'FOO_VISIBLE_DEVICES')}"
+            ],
+        )
+        for prefix in ("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE")
+    },
     "unknown variables where the policy minds": (
         case(pod(from_map()), rule=DeviceEnvFrom(unknown="deny")),
         [
@@ -91,3 +103,10 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
 def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
     assert warned.messages(RULE) == messages
     assert all(finding.only_warn for finding in warned.findings(RULE))
+
+
+@pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_"])
+def test_a_prefix_makes_none_of_all_that_hand_out_devices_in_the_shipped_policy(prefix: str) -> None:
+    rule = dict(Policy.load("{}").rules("default"))["deviceEnvFrom"]
+    (finding,) = case(pod(from_map(prefix, gpu=None))).findings(rule)
+    assert not finding.only_warn

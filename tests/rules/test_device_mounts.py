@@ -19,7 +19,6 @@ def mounting(*paths: str, name: str = "main") -> dict[str, Any]:
 ALLOWED: dict[str, Case] = {
     "no mounts": case(pod()),
     "other folders": case(pod(mounting("/models", "/var/run/secrets/kubernetes.io/serviceaccount", "/var/run"))),
-    "a folder that only begins alike": case(pod(mounting("/var/run/nvidia-container-devices-2"))),
     "a folder of that name elsewhere": case(pod(mounting("/data/var/run/nvidia-container-devices"))),
     "a path that leads out of it again": case(pod(mounting("/var/run/nvidia-container-devices/../x"))),
 }
@@ -32,6 +31,7 @@ _PATHS = (
     "/var/run/nvidia-container-devices/all",
     "/var/run/nvidia-container-devices",
     "/run/nvidia-container-devices/0",
+    "/var/run/nvidia-container-devicesall",
     "//var//run/./nvidia-container-devices//all",
     "/x/..//var/run/nvidia-container-devices/all/",
     "../var/run/nvidia-container-devices/all",

@@ -24,11 +24,14 @@ ALLOWED: dict[str, Case] = {
     "a folder or a file by type": case(host("/mnt/models", type="DirectoryOrCreate")),
     "a type of nothing": case(host("/mnt/models", type="")),
     "a folder that the policy allows": case(host("/opt/models"), rule=HostDevices(allowed=("/opt",))),
-    "the whole node, where the policy allows it": case(host("/", "/dev"), rule=HostDevices(allowed=("/*",))),
+    "the whole node, where the policy allows it": case(host("/", "/dev"), rule=HostDevices(allowed=("/*",), denied=())),
+    "drivers of GKE": case(host("/home/kubernetes/bin/nvidia/lib64", "/home/kubernetes/bin/gib")),
+    "folders of data beside those of the node": case(host("/mnt/k8s-disks/0/models", "/mnt/k8s-disks/1", "/mnt/aks2")),
+    "a folder of the node, where the policy allows it": case(host("/mnt/aks/x"), rule=HostDevices(denied=())),
 }
 
 _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for."
-_MAY = "wanted one of the folders that may be mounted: /mnt, /data*, /models, /scratch, /home and 11 more."
+_MAY = "wanted one of the folders that may be mounted: /mnt, /data*, /models, /scratch, /home and 13 more."
 _DEVICES = (
     *("/dev", "/dev/", "/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap1", "/dev/dri/renderD128", "/dev/kfd", "/dev/mem"),
     *("/dev/vfio", "/dev/char", "/dev/infiniband", "/dev/shm2", "/dev/fuse", "/dev/davinci0", "/dev/accel/accel0"),
@@ -81,6 +84,11 @@ _PROGRAMS = (
     *("/lib/modules", "/boot", "/usr/local/nvidia", "/var/log", "/mnt/../etc", "/mnt/..", "/homes", "/mnt2", "/Mnt"),
     *("C:", "/run/desktop", "/private/var/run", "/var/db"),
 )
+_OF_NODES = (
+    *("/home/kubernetes", "/home/kubernetes/bin", "/home/kubernetes/bin/kubelet", "/home/kubernetes/bin/nvidia2"),
+    *("/home/kubernetes/bin/nvidia/../kubelet", "/mnt/stateful_partition", "/mnt//stateful_partition/var/lib/kubelet"),
+    *("/mnt/k8s-disks/0/kubelet/device-plugins", "/mnt/k8s-disks/./0/containerd", "/mnt/aks/kubelet"),
+)
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     **{
         f"{path or 'nothing'}, which is no folder of data": (
@@ -102,12 +110,28 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(host(r"/mnt\..\dev")),
         [f'spec.volumes[0].hostPath.path: saw "/mnt\\\\..\\\\dev", {_MAY} {_FIX}'],
     ),
+    **{
+        f"{path}, what the node runs from": (
+            case(host(path)),
+            [
+                f'spec.volumes[0].hostPath.path: saw "{path}", wanted another folder: in this one is what the node runs from. {_FIX}'
+            ],
+        )
+        for path in _OF_NODES
+    },
+    "a repository, which the node clones": (
+        case(pod(volumes=[{"name": "v", "gitRepo": {"repository": "https://example.com/x"}}])),
+        [
+            "spec.volumes[0].gitRepo: saw a repository, wanted no gitRepo volume: git runs on the node as root. "
+            "Clone it in an init container, into an emptyDir."
+        ],
+    ),
     "any, where the policy admits none": (
         case(host("/mnt"), rule=HostDevices(allowed=())),
         [f'spec.volumes[0].hostPath.path: saw "/mnt", wanted no host path. {_FIX}'],
     ),
     "the second of two": (
-        case(host("/mnt", "/dev/nvidia0")),
+        case(host("/mnt/x", "/dev/nvidia0")),
         [f'spec.volumes[1].hostPath.path: saw "/dev/nvidia0", {_MAY} {_FIX}'],
     ),
 }
@@ -122,3 +146,21 @@ def test_what_is_allowed(allowed: Case) -> None:
 def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
     assert not any(finding.only_warn for finding in refused.findings(RULE))
+
+
+@pytest.mark.parametrize(
+    ("path", "held"),
+    [
+        ("/home", "/home/kubernetes"),
+        ("/mnt", "/mnt/k8s-disks/0/pods"),
+        ("/mnt/k8s-disks/", "/mnt/k8s-disks/0/pods"),
+        ("//mnt/k8s-disks/0/.", "/mnt/k8s-disks/0/pods"),
+    ],
+)
+def test_who_mounts_a_folder_that_holds_one_of_the_node_is_told(path: str, held: str) -> None:
+    (finding,) = case(host(path)).findings(RULE)
+    assert finding.only_warn
+    assert finding.message == (
+        f'spec.volumes[0].hostPath.path: saw "{path}", wanted a folder below it: {held} in it is what the node runs from '
+        "on some clouds. Mount the folder of your data alone."
+    )

@@ -6,17 +6,12 @@ import pytest
 
 from tests.builders import UNKNOWN, Case, ClusterFacts, case, classes, pod
 from webhook.framework.interface import ProfileView
-from webhook.injectors.priority_class import PriorityClassName
 from webhook.rules.priority_class import PriorityClassAllowed
 
 RULE = PriorityClassAllowed(reserved={"system-*": (), "gpu-inference": ("serving", "team-b*")})
 
 ENTITLED = PriorityClassAllowed(reserved={"system-*": (), "gpu-top": ("team-a",)}).completed(
-    ProfileView(
-        injectors={"priorityClass": PriorityClassName(classes={"inference": "gpu-inference", "top": "gpu-top"})},
-        rules={},
-        entitled={"inference": ("serving", "team-b*"), "top": ("serving",)},
-    )
+    ProfileView(injectors={}, rules={}, entitled={"gpu-inference": ("serving", "team-b*"), "gpu-top": ("serving",)})
 )
 
 ALLOWED: dict[str, Case] = {

@@ -80,10 +80,30 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert not any(finding.only_warn for finding in refused.findings(RULE))
 
 
-def test_files_of_the_kernel_that_are_shown_are_only_warned_about() -> None:
-    warned = case(pod(container(securityContext={"procMount": "Unmasked"})))
+@pytest.mark.parametrize(
+    ("security", "field", "value"),
+    [
+        ({"procMount": "Unmasked"}, "procMount", "Unmasked"),
+        ({"seccompProfile": {"type": "Unconfined"}}, "seccompProfile.type", "Unconfined"),
+        ({"appArmorProfile": {"type": "Unconfined"}}, "appArmorProfile.type", "Unconfined"),
+        ({"seLinuxOptions": {"type": "spc_t", "level": "s0"}}, "seLinuxOptions.type", "spc_t"),
+    ],
+)
+def test_what_takes_away_a_part_of_what_confines_a_container_is_only_warned_about(
+    security: dict[str, Any], field: str, value: str
+) -> None:
+    of_pod = {} if field == "procMount" else {"securityContext": security}
+    warned = case(pod(container(securityContext=security), **of_pod))
+    end = "wanted another value: this one takes away a part of what confines a container. Remove it."
     assert warned.messages(RULE) == [
-        'spec.containers[0].securityContext.procMount: saw Unmasked in container "main", wanted Default: the other shows files '
-        "of the kernel that are hidden for good reasons. Remove it."
+        *([f'spec.securityContext.{field}: saw "{value}" in the pod, {end}'] if of_pod else []),
+        f'spec.containers[0].securityContext.{field}: saw "{value}" in container "main", {end}',
     ]
     assert all(finding.only_warn for finding in warned.findings(RULE))
+
+
+def test_what_confines_a_container_otherwise_is_its_authors_choice() -> None:
+    options = {"seLinuxOptions": {"type": "container_t", "level": "s0:c1,c2"}}
+    profiles = {"seccompProfile": {"type": "Localhost"}, "appArmorProfile": {"type": "RuntimeDefault"}}
+    assert case(pod(container(securityContext=options | profiles), securityContext=options)).messages(RULE) == []
+    assert case(pod(securityContext={"seLinuxOptions": {"level": "s0"}})).messages(RULE) == []

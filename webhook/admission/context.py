@@ -160,6 +160,7 @@ def refused(
         "shadow" if profile.settings.shadow else "denied",
         profile.name,
         workload,
+        policy.hash,
         message=f"{subject_of(request)}: {complaint}",
         findings=tuple(findings),
         unknown_profile=profile.unknown,

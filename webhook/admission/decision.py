@@ -33,6 +33,8 @@ class Decision:
     profile: str = ""
     workload: str = ""
     """The class of the pod's workload."""
+    policy: str = ""
+    """The hash of the policy that decided."""
     patch: bytes | None = None
     """A JSON Patch; None where the pod is left as it is."""
     message: str = ""

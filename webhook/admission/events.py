@@ -14,13 +14,15 @@ from typing import Any, Final, Literal, NamedTuple
 
 from webhook.admission.context import denials
 from webhook.admission.decision import Decision
-from webhook.cluster.pods import counted_demand, ranked_nodes
+from webhook.admission.words import choice, told, why_elsewhere
+from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
 from webhook.kube.review import Request
-from webhook.placement.constraints import compiled
-from webhook.text import amount_words, bare, plural, printable
+from webhook.text import plural, printable
 
+REFUSED: Final = "PodRefused"
+BOUND_ELSEWHERE: Final = "BoundElsewhere"
 MAX_MESSAGE: Final = 4096
 """Characters. A finding has some hundreds. The API server has no limit for Events of core/v1; those of events.k8s.io/v1 may have
 1,024 bytes (pkg/apis/core/validation/events.go), which is why ours are of core/v1."""
@@ -58,14 +60,13 @@ def refused(request: Request, decision: Decision) -> Event | None:
         return None
     reference = controller_reference(request.object)
     involved = reference and _involved(request.namespace, reference)
-    told = denials(decision.findings)
-    if not involved or not told:
+    denied = denials(decision.findings)
+    if not involved or not denied:
         return None
-    unit, _, finding = told[0]
-    message = f"its pods are refused: {finding.message} [{unit}]"
-    if more := len(told) - 1:
-        message += f" And {plural(more, 'more problem')}: gpu-admission explain -f FILE shows all."
-    return Event(involved, "Warning", "PodRefused", _bounded(message), repeats=True)
+    message = f"its pods are refused: {told(denied[0].unit, denied[0].finding)} (policy {decision.policy})"
+    if more := len(denied) - 1:
+        message += f" and {plural(more, 'more problem')}: gpu-admission explain -f FILE shows all"
+    return Event(involved, "Warning", REFUSED, _bounded(message), repeats=True)
 
 
 def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:
@@ -80,34 +81,8 @@ def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:
     involved = _involved(metadata.get("namespace", ""), {"apiVersion": "v1", "kind": "Pod", **metadata})
     if involved is None:
         return None
-    place = f"number {ranked.index(bound) + 1} of the ranking" if bound in ranked else "which is not in the ranking"
-    message = f"bound to {bare(bound)}, {place}, not to {bare(ranked[0])}: {_why(pod, ranked[0], state)}"
-    return Event(involved, "Normal", "BoundElsewhere", _bounded(message))
-
-
-def _why(pod: Pod, node: str, state: ClusterState) -> str:
-    """Why the scheduler did not take this node."""
-    nodes, columns = state.nodes, state.nodes.columns
-    row = nodes.row_of.get(node, -1)
-    if row < 0 or not columns.alive[row]:
-        return "that node is gone"
-    status = nodes.statuses[columns.status[row]]
-    if status.cordoned:
-        return "that node is cordoned (spec.unschedulable)"
-    if any(kind == "Ready" and value != "True" for kind, value in status.conditions):
-        return "that node is not ready"
-    if constraints := compiled(pod["spec"]):
-        for taint in status.taints:
-            if not constraints.tolerate(taint):
-                return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
-    reserved = [kind.demand for held, kind in state.ledger.holders() if held == row]
-    for resource, wanted in counted_demand(pod).requests:
-        free = int(columns.free[resource][row]) if resource in columns.free else 0
-        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
-        if free < wanted:
-            asked, left = amount_words(resource, wanted), amount_words(resource, max(0, free))
-            return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
-    return "the scheduler's other scores weighed more"
+    _, message = choice(ranked, bound, why_elsewhere(pod, ranked[0], state))
+    return Event(involved, "Normal", BOUND_ELSEWHERE, _bounded(message))
 
 
 def _involved(namespace: str, reference: Mapping[str, Any]) -> Involved | None:

@@ -129,6 +129,7 @@ def _decision(
         result,
         profile.name,
         workload.name,
+        policy.hash,
         patch=patch if result == "patched" else None,
         warnings=_without_none(*warnings),
         record=record,
@@ -188,7 +189,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     ):
         return IGNORED
     if exempt(request, pod, profile):
-        return Decision("allowed", profile.name)
+        return Decision("allowed", profile.name, policy=policy.hash)
     if past := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
         if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
             return refused(request, excessive(past), policy, profile)
@@ -205,6 +206,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         "allowed",
         profile.name,
         context.workload.name,
+        policy.hash,
         findings=tuple(findings),
         unknown_profile=profile.unknown,
         quiet=profile.settings.shadow,

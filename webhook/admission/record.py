@@ -21,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from webhook.admission.words import told
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
@@ -143,7 +144,7 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
     """What is wrong, as the user reads it: every finding at once, with the unit that yielded it."""
     every = list(findings)
-    lines = [f"{finding.message} [{unit}]" for unit, finding in every[:_MAX_FINDINGS]]
+    lines = [told(unit, finding) for unit, finding in every[:_MAX_FINDINGS]]
     if len(every) > _MAX_FINDINGS:
         lines.append(f"… and {len(every) - _MAX_FINDINGS} more")
     if len(lines) == 1:

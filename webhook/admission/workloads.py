@@ -81,7 +81,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
             return _judged(review, changed, early, deny=True)
     if not operations:
         return IGNORED
-    return Decision("patched", profile.name, patch=orjson.dumps(operations))
+    return Decision("patched", profile.name, policy=policy.hash, patch=orjson.dumps(operations))
 
 
 def _with_limits(template: Template, policy: Policy) -> Edit:
@@ -115,7 +115,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return IGNORED
     review = _Review(request, policy, cluster, placer, profile)
     if past and changed and all(review.exempts(template) for template in changed):
-        return Decision("allowed", profile.name)
+        return Decision("allowed", profile.name, policy=policy.hash)
     deny = profile.settings.templates.mode == "deny"
     decision = _judged(review, [] if past else changed, excessive(past), deny=deny)
     return decision if past else replace(decision, gang=_gang(request, changed, policy))
@@ -146,7 +146,9 @@ def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFindin
     else:
         if not deny:
             judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
-        decision = Decision("allowed", profile.name, workload, findings=tuple(judged), unknown_profile=profile.unknown)
+        decision = Decision(
+            "allowed", profile.name, workload, policy.hash, findings=tuple(judged), unknown_profile=profile.unknown
+        )
     warnings = (profile.warning, *(() if refusing else changes))
     said = tuple([warning for warning in warnings if warning])
     return replace(decision, warnings=said, quiet=profile.settings.shadow)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import jsonpatch
 import orjson
 import typer
 from rich.text import Text
 
+from webhook.admission import words
 from webhook.admission.context import PROFILE_LABEL
-from webhook.admission.pods import mutate, validate
-from webhook.cli import offline, options, words
+from webhook.cli import offline, options
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.options import Format
 from webhook.cli.printing import document, table
-from webhook.cli.reading import policy_of, snapshot_of
+from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.selecting import selector
 from webhook.cli.terminal import REFUSED, say
 from webhook.cli.waiting.situation import holder
@@ -48,11 +47,12 @@ def audit(
     surprises. With -A: of all as if they had. One line for each workload; `-o wide` shows every finding. Exit status 1 if one
     would be refused.
     """
-    if namespace and everywhere:
-        raise BadInput("saw -n and -A, wanted one of them")
+    matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
-    rules, matches = policy_of(policy, snapshot), selector(labels)
-    found = audited(snapshot, rules, namespace, everywhere=everywhere, matches=matches)
+    namespace_of(namespace, everywhere, snapshot)
+    if namespace is None and (why := snapshot.missing.get("Namespace")):
+        raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")
+    found = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
     if not document(found, output):
         _print(found, wide=output is Format.wide)
     if any(each["outcome"] == "refused" for each in found):
@@ -122,13 +122,8 @@ class _Judge:
         (read,) = offline.documents(orjson.dumps(as_new(pod)).decode(), pod["metadata"]["name"])
         if isinstance(read, BadInput):
             return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
-        first = mutate(read.request, self._policy, self._view, None)
-        request = read.request
-        if first.patch is not None:
-            request = request._replace(
-                object=jsonpatch.apply_patch(orjson.loads(read.original), orjson.loads(first.patch))
-            )
-        judged = first if first.message else validate(request, self._policy, self._view, self._placer)
+        first, second, _ = offline.ask(read.request, self._policy, self._view, self._placer, chooses=False)
+        judged = first if first.message else second
         changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in first.outcomes.items() if o.result in _CHANGES]
         findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in judged.findings]
         outcome = "refused" if judged.message else "warned" if findings else "changed" if changes else "unchanged"

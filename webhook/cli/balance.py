@@ -17,7 +17,7 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.options import Format
 from webhook.cli.printing import document, table
-from webhook.cli.reading import namespace_of, policy_of, snapshot_of
+from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.outcome import free_gpus, whole_nodes
 from webhook.cli.simulating.run import simulate
 from webhook.cli.terminal import no_such, say
@@ -36,6 +36,7 @@ def balance(
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
     output: options.Output = Format.table,
+    metrics: options.Metrics = None,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
@@ -53,6 +54,7 @@ def balance(
         kept = [each for each in found["workloads"] if each["of"] == workload]
         if not kept:
             raise no_such("GPU pods of", workload, [each["of"] for each in found["workloads"]])
+        measure_gpus(snapshot, rules, metrics)
         found["workloads"] = [each | {"recreated": _recreated(snapshot, rules, each)} for each in kept]
     if not document(found, output):
         _print(found, where)

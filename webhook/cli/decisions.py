@@ -9,6 +9,7 @@ import orjson
 import typer
 
 from webhook.admission.decision import IGNORED
+from webhook.admission.words import told
 from webhook.cli import offline
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, policy_named, read, say
 from webhook.errors import BadInput, GpuAdmissionError
@@ -77,8 +78,8 @@ def report(result: offline.Result) -> None:
         say(f"{where}: {verb}: {decision.message}", "red")
     for unit, action, finding in decision.findings:
         if action == "foretold":
-            say(f"{where}: its pods will be refused: {finding.message} [{unit}]", "red")
-    warned = [f"{finding.message} [{unit}]" for unit, action, finding in decision.findings if action == "warn"]
+            say(f"{where}: its pods will be refused: {told(unit, finding)}", "red")
+    warned = [told(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
     for warning in (*decision.warnings, *warned):
         say(f"{where}: warning: {warning}", "yellow")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import ssl
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
+from webhook.admission import words
+from webhook.cli.printing import diff
 from webhook.kube.pod import DECISION
 
 _DEFAULTS = files("webhook.defaults")
@@ -97,10 +98,8 @@ def _show(before: dict[str, Any], after: dict[str, Any], response: dict[str, Any
         del after["metadata"]["annotations"]
     if before == after:
         console.print("  unchanged", style="dim")
-    old, new = (yaml.safe_dump(p, sort_keys=False, width=110).splitlines() for p in (before, after))
-    for line in list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]:
-        style = {"+": "green", "-": "red", "@": "dim"}.get(line[0], "")
-        console.print(f"  {line}" if line[0] != "@" else "  ⋮", style=style, markup=False)
+    for line in diff(before, after, 2):
+        console.print(f"  {line}", style={"+": "green", "-": "red", "⋮": "dim"}.get(line[0], ""), markup=False)
     for warning in response.get("warnings", ()):
         console.print(f"  warning: {warning}", style="yellow", markup=False)
     if decision:
@@ -108,30 +107,19 @@ def _show(before: dict[str, Any], after: dict[str, Any], response: dict[str, Any
 
 
 def _why(record: dict[str, Any]) -> None:
-    units = "; ".join(f"{name}: {' '.join(map(_word, what))}" for name, what in record["units"].items())
+    units = "; ".join(sentence for _, sentence in words.units(record))
     console.print(f"  why: class {record['class']}; {units}", style="dim", markup=False)
     if nodes := record.get("nodes"):
         table = ", ".join(_node(*node) for node in nodes)
-        console.print(f"  nodes ({record['strategy']}{_by(*record.get('by', ()))}): {table}", style="dim", markup=False)
-    elif why := record.get("why"):
-        reasons = ", ".join(f"{count} {reason}" for reason, count in record.get("rejected", ()))
-        console.print(f"  no node chosen: {why}{': ' if reasons else ''}{reasons}", style="dim", markup=False)
+        console.print(f"  nodes ({record['strategy']}, {words.source(record)}): {table}", style="dim", markup=False)
+    elif why := words.why_none(record):
+        console.print(f"  no node chosen: {why}", style="dim", markup=False)
 
 
 def _node(name: str, free: int, peers: int, score: float, usable: int | None = None, load: int | None = None) -> str:
     fit = "" if usable is None else f", {usable} of them not busy, hot or sick"
     used = "" if load is None else f", used {load} %"
     return f"{name} ({free} GPUs free{fit}{used}, {peers} of its pods)"
-
-
-def _by(what: str = "", source: str = "", age: int | None = None) -> str:
-    if what == "metrics":
-        return f", by metrics from {source}, {age} s old"
-    return f", by allocation: {source}" if what else ""
-
-
-def _word(detail: Any) -> str:
-    return ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
 
 
 def _verdict(response: dict[str, Any]) -> None:

@@ -12,10 +12,10 @@ from webhook.cli import options
 from webhook.cli.checks import checked
 from webhook.cli.checks.result import Result
 from webhook.cli.cluster.answers import QUESTIONS
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.kinds import ENGINE, OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.cli.options import Format
-from webhook.cli.pending import KINDS
 from webhook.cli.printing import document, show
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.terminal import REFUSED
@@ -23,7 +23,7 @@ from webhook.errors import PolicyError
 from webhook.text import listed, plural
 
 READ: Final = (
-    *KINDS,
+    *ENGINE,
     *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"),
     *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "EndpointSlice", "NetworkPolicy"),
     *QUESTIONS,
@@ -45,9 +45,9 @@ def doctor(
     snapshot = snapshot_of(cluster, kubeconfig, context, READ)
     found = list(results(snapshot, policy))
     if not document([each._asdict() for each in found], output):
-        for each in found:
+        for each, after in zip(found, [*found[1:], None], strict=True):
             show(Text.assemble((f"{each.state:8}", _STYLES[each.state]), (each.check, "bold"), f": {each.text}"))
-            if each.next:
+            if each.next and (after is None or after.next != each.next):  # once for several that want the same
                 show(Text(f"        → {each.next}"))
     if any(each.state == "broken" for each in found):
         raise typer.Exit(REFUSED)

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from webhook.admission import words
 from webhook.admission.context import PROFILE_LABEL
-from webhook.cli import offline, options, words
+from webhook.admission.events import BOUND_ELSEWHERE
+from webhook.cli import offline, options
 from webhook.cli.cluster.report import record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
@@ -21,7 +23,6 @@ from webhook.cli.terminal import COULD_NOT, REFUSED, say
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
-from webhook.text import nearest, quoted
 
 _NUMBERS = ("name", "free", "peers", "score", "usable", "load")
 """Of a node in the record; the last two where GPU metrics were used."""
@@ -50,7 +51,7 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        found = existing(snapshot, rules, where or "default", pod.removeprefix("pod/"))
+        found = existing(snapshot, rules, where or "default", pod)
         if not document(found, output):
             _print_record(found)
         return
@@ -65,13 +66,11 @@ def explain(
 
 def existing(snapshot: Snapshot, policy: Policy, namespace: str, name: str) -> dict[str, Any]:
     """The document about a pod that exists. Raises BadInput where there is none."""
-    pods = snapshot.named("Pod")
-    pod = pods.get((namespace, name))
-    if pod is None:
-        near = nearest(name, [n for there, n in pods if there == namespace])
-        raise BadInput(f"no pod {quoted(name)} in namespace {namespace}{f'; did you mean {near}?' if near else ''}")
-    record, bound = record_of(pod), pod["spec"].get("nodeName")
+    pod = snapshot.pod(namespace, name)
+    record, bound, name = record_of(pod), pod["spec"].get("nodeName"), pod["metadata"]["name"]
     found = {"namespace": namespace, "name": name, **_of_record(record, bound)}
+    if found.get("choice") in ("ranked", "other"):
+        found["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])
     if not record:
         found["undecided"] = _undecided(snapshot, pod)
     if not bound and pod["status"].get("phase") not in FINISHED:
@@ -134,6 +133,17 @@ def _of_record(record: Mapping[str, Any], bound: str | None) -> dict[str, Any]:
         "choice": word,
         "text": sentence,
     }
+
+
+def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:
+    """Why it is not on the first node: what the webhook's Event says, which saw the cluster then; else as the cluster is now."""
+    _, head = words.choice(ranked, bound)
+    for event in snapshot.of("Event"):
+        about, said = event.get("involvedObject") or {}, str(event.get("message") or "")
+        ours = event.get("reason") == BOUND_ELSEWHERE and about.get("uid") == pod["metadata"].get("uid")
+        if ours and said.startswith(head) and said.isprintable():  # anybody may write an Event
+            return said
+    return f"{head}{words.why_elsewhere(pod, ranked[0], snapshot.state)} (as the cluster is now)"
 
 
 def _undecided(snapshot: Snapshot, pod: Pod) -> str:

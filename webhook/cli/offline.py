@@ -19,9 +19,11 @@ from webhook.admission.decision import IGNORED, Decision
 from webhook.admission.pods import mutate, validate
 from webhook.admission.response import encode
 from webhook.cluster.state import ClusterState
+from webhook.cluster.state_view import StateView
 from webhook.errors import BadInput, BadReview, PolicyError
 from webhook.feeds.file import fill
 from webhook.kube import review
+from webhook.kube.json_patch import apply
 from webhook.kube.pod_schema import check
 from webhook.kube.yaml import parse_documents
 from webhook.placement.placer import Placer
@@ -168,6 +170,27 @@ def _json(item: Any) -> bytes:
         raise BadReview(f"not JSON data: {error}") from None
 
 
+class Asked(NamedTuple):
+    """What both hooks say of a new pod, one after the other, as the API server asks them."""
+
+    first: Decision
+    second: Decision
+    """The same where the mutating hook refuses it."""
+    pod: dict[str, Any]
+    """As the mutating hook leaves it."""
+
+
+def ask(request: review.Request, policy: Policy, view: StateView, placer: Placer, *, chooses: bool = True) -> Asked:
+    """Nothing is reserved. `chooses`: a node. Raises BadReview."""
+    pod = request.object or {}
+    first = mutate(request, policy, view, placer if chooses else None)
+    if first.result == "denied":
+        return Asked(first, first, pod)
+    if first.patch is not None:
+        pod = apply(orjson.loads(first.patch), pod)
+    return Asked(first, validate(request._replace(object=pod), policy, view, placer), pod)
+
+
 DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
 
 
@@ -183,15 +206,9 @@ def decide_validate(document: Document, policy: Policy, state: ClusterState, now
         return early if early.result == "denied" else workloads.validate(request, policy, view, placer)
     if not document.plain:
         return validate(request, policy, view, placer)
-    first = mutate(request, policy, view, placer)
-    if first.result == "denied":
-        return first
-    if first.patch is not None:
-        request = request._replace(
-            object=jsonpatch.apply_patch(orjson.loads(document.original), orjson.loads(first.patch))
-        )
-    decision = validate(request, policy, view, placer)
-    return decision if decision is IGNORED else replace(decision, warnings=(*first.warnings, *decision.warnings))
+    first, second, _ = ask(request, policy, view, placer)
+    ours = second is not first and second is not IGNORED
+    return replace(second, warnings=(*first.warnings, *second.warnings)) if ours else second
 
 
 def run(document: Document, decide: DecideDocument, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:

@@ -15,7 +15,7 @@ from webhook.cli.options import Format
 from webhook.cli.printing import document, show
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.selecting import selector
-from webhook.cli.terminal import no_such, say
+from webhook.cli.terminal import say
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.diagnosis import Diagnosis, bound
 from webhook.cli.waiting.situation import Situation
@@ -91,11 +91,8 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
 
 
 def _one(situation: Situation, diagnosis: Diagnosis, namespace: str, name: str) -> Answer:
-    pods = situation.snapshot.named("Pod")
-    name = name.removeprefix("pod/")
-    pod = pods.get((namespace, name))
-    if pod is None:
-        raise no_such("pod", name, [n for there, n in pods if there == namespace], f" in namespace {namespace}")
+    pod = situation.snapshot.pod(namespace, name)
+    name = pod["metadata"]["name"]
     phase = pod["status"].get("phase")
     if phase in FINISHED or phase == "Running":
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")

@@ -13,9 +13,11 @@ from rich.console import Console
 from webhook.cli.cluster import metrics
 from webhook.cli.cluster.files import read_snapshot
 from webhook.cli.cluster.load import EVERYWHERE, FORBIDDEN, load
+from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
-from webhook.cli.terminal import policy_named, say
+from webhook.cli.terminal import no_such, policy_named, say
+from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.gpu_source import SourceFailed
 from webhook.policy.model import Policy
@@ -59,18 +61,23 @@ def _together(missing: Iterable[str]) -> str:
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
     """Ask GPU metrics, at `address` or where the policy says. Where they do not answer that is said on stderr: all else is known.
 
-    A file has what was known when it was written. Raises BadInput.
+    A file has what was known when it was written. Nodes are then ranked by them as the webhook does. Raises BadInput.
     """
+    settings = policy.file.gpu_metrics
     if address == "off":
         snapshot.measured = None
-        return
-    settings = policy.file.gpu_metrics
-    if address is not None:
-        settings = metrics.at(address, settings)
-    elif snapshot.access is None:
-        return
-    if settings.source == "off":
-        return
+    elif address is not None:
+        _ask(snapshot, metrics.at(address, settings))
+    elif snapshot.access is not None and settings.source != "off":
+        _ask(snapshot, settings)
+    if snapshot.measured and settings.source != "off":
+        use = Figures(snapshot.measured, settings, snapshot.taken).use
+        for name, now in use.changes():
+            snapshot.state.gpu_use_seen(name, now)
+        snapshot.state.gpu_metrics = use.status
+
+
+def _ask(snapshot: Snapshot, settings: GpuMetricsSettings) -> None:
     try:
         with Console(stderr=True).status("reading GPU metrics"):  # on a terminal only
             in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
@@ -93,4 +100,7 @@ def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) ->
         if namespace:
             raise BadInput("saw -n and -A, wanted one of them")
         return None
+    known = [name for _, name in snapshot.named("Namespace")]
+    if namespace and known and namespace not in known:
+        raise no_such("namespace", namespace, known)
     return namespace or snapshot.namespace

@@ -10,9 +10,9 @@ from webhook.errors import BadInput
 from webhook.text import quoted
 
 _PART: Final = re.compile(r"(?:[^,(]|\([^)]*\))+")
-_SET: Final = re.compile(r"([^\s!=,()]+)\s+(in|notin)\s+\(([^)]*)\)")
-_EQUAL: Final = re.compile(r"([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)")
-_EXISTS: Final = re.compile(r"(!?)\s*([^\s!=,()]+)")
+_SET: Final = re.compile(r"([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)")
+_EQUAL: Final = re.compile(r"([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)")
+_EXISTS: Final = re.compile(r"(!?)\s*([\w./-]+)")
 Labels = Mapping[str, str]
 
 

@@ -19,7 +19,7 @@ from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, cause_lines
 from webhook.cli.printing import document, show, table
-from webhook.cli.reading import namespace_of, policy_of, snapshot_of
+from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.outcome import Outcome, Side, Workload
 from webhook.cli.simulating.picture import picture
 from webhook.cli.simulating.run import readable
@@ -54,6 +54,7 @@ def simulate(
     ] = None,
     namespace: options.Namespace = None,
     output: options.Output = Format.table,
+    metrics: options.Metrics = None,
     policy: options.Policy = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
@@ -75,6 +76,7 @@ def simulate(
     for each in add_node or ():
         add_nodes(snapshot, each)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
+    measure_gpus(snapshot, rules, metrics)
     pods, listed_pods = manifests(file or [], rules, where), _trace(trace, snapshot, rules, where)
     found = run(snapshot, rules, _rounds(pods, listed_pods))
     if not any(workload.pods or workload.notes for workload in found.workloads):

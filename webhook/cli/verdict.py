@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import orjson
-
 from webhook.admission.decision import Decision, UnitFinding
-from webhook.admission.pods import mutate, validate
+from webhook.cli.offline import ask
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
 from webhook.framework.cluster_view import Placement
-from webhook.kube.json_patch import apply
 from webhook.kube.pod import DECISION, Pod
 from webhook.kube.pod_schema import check
 from webhook.kube.review import Request
@@ -52,11 +49,7 @@ def verdict(request: Request, where: str, policy: Policy, state: ClusterState, p
     view = state.view(now)
     try:
         pod = check(request.object)
-        first = mutate(request, policy, view, placer)
-        if first.result == "denied":
-            return _refused(pod, first)
-        after: Pod = apply(orjson.loads(first.patch), pod) if first.patch is not None else pod
-        second = validate(request._replace(object=after), policy, view, placer)
+        first, second, after = ask(request, policy, view, placer)
     except BadReview as error:
         raise BadInput(f"{where}: {error}") from None
     if second.result == "denied":

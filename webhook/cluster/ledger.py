@@ -117,7 +117,8 @@ class Ledger:
         self.limit.opened(pod)
 
     def earlier(self, pod: PodKey, node: str, asked: Demand) -> Reservation | None:
-        """What was reserved here for a pod that asked for this then and is ranked anew; rather for one that was not so far."""
+        """What was reserved here for a pod that asked for this then and is ranked anew. Of replicas, which nobody can tell apart,
+        one that was not so far."""
         alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.demand == asked]
         return min(alike, key=lambda call: len(call.calls), default=None)
 

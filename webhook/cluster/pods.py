@@ -10,7 +10,7 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, PREFERRED, Pod, annotations_of, labels_of, requests_of
+from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner, requests_of
 from webhook.kube.pod_requests import total_requests
 
 _MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
@@ -27,6 +27,8 @@ _LONGEST_STATED, _MOST_DEMANDS = 1024, 4096
 _demands: dict[tuple[Any, ...], Demand] = {}
 _ALONE = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
+KUEUE = "kueue.x-k8s.io/queue-name"
+SCHEDULER = "default-scheduler"
 
 
 class PodKey(NamedTuple):
@@ -157,13 +159,28 @@ def is_gpu_like(demand: Demand) -> bool:
     return any("/" in name for name, _ in demand.requests)
 
 
+def left_to_others(pod: Pod) -> str:
+    """Why it is not for us to say where this pod goes; "" where it is, unless it has a node."""
+    spec, controller = pod["spec"], owner(pod)
+    if controller is not None and controller.kind == "DaemonSet":
+        return "pod of a DaemonSet"
+    if MIRROR in annotations_of(pod) or (controller is not None and controller.kind == "Node"):
+        return "static pod"
+    if spec.get("schedulingGates"):
+        return "scheduling gates"
+    if KUEUE in labels_of(pod):
+        return "managed by Kueue"
+    return "another scheduler" if (spec.get("schedulerName") or SCHEDULER) != SCHEDULER else ""
+
+
 def ranked_nodes(pod: Pod) -> tuple[str, ...]:
     """The nodes that admission ranked for this pod, best first; () where there are none.
 
     Anybody can write the annotation. It counts only as far as the spec says the same: the first node must be the
-    spec's own first preference, or be required by it, and the others must be named there too.
+    spec's own first preference, or be required by it, and the others must be named there too. It does not for a pod that
+    admission ranks no nodes for: its author could have it wait for ever, and hold GPUs.
     """
-    names = _recorded(pod)
+    names = [] if left_to_others(pod) else _recorded(pod)
     preferred, required = named_nodes(pod["spec"])
     if not names or not ((preferred and preferred[0] == names[0]) or names[0] in required):
         return ()

@@ -124,22 +124,6 @@ class StateView:
 
         return self._kept(("resources",), answer)
 
-    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
-        columns = self._state.nodes.columns
-        if resource not in columns.capacity:
-            return ()
-
-        def answer() -> tuple[tuple[str, int], ...]:
-            capacity = self._devices(resource)
-            rows = np.nonzero(capacity > 0)[0]
-            if len(rows) > count:
-                least = np.partition(capacity[rows], -count)[-count]
-                rows = rows[capacity[rows] >= least]
-            ranked = sorted((-int(capacity[row]), columns.name[row]) for row in rows)[:count]
-            return tuple((name, -amount) for amount, name in ranked)
-
-        return self._kept(("largest", resource, count), answer)
-
     def _devices(self, resource: str) -> NDArray[np.int64]:
         """By row, how many there are. A slot of a shared GPU is none."""
         columns = self._state.nodes.columns

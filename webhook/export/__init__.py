@@ -1,6 +1,6 @@
 """The static part of a policy as admission policies of the API server itself: a backstop while the webhook is away.
 
-What can be told from a pod alone is said again in CEL: bans, limits, tolerations, the priority class by label and owner.
+What a pod alone decides is written in CEL too: bans, limits, tolerations, the priority class by label and owner.
 Each unit says it itself (`exported`), or why it stays with the webhook (`not_exported`): this is also the answer to «why not
 CEL».
 
@@ -205,7 +205,7 @@ def _not_exempt(exempt: tuple[Exemption, ...]) -> Iterator[Object]:
 
 
 def _title(profile: str) -> str:
-    """A name for the objects of a profile: what is not allowed there, or not free, is told apart by a hash."""
+    """A name for the objects of a profile; with a hash, where the name has characters that are not allowed there."""
     plain = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
     if plain == profile != EVERYWHERE:
         return f"gpu-admission.{plain}"

@@ -1,6 +1,6 @@
 """Writes Events on objects of tenants: few, each once, and never in the way of a review.
 
-What is to be told waits here, in bounded space, for a task of its own to write it. Replicas share nothing: an Event has the same
+Events wait here, in bounded space, for a task that writes them. Replicas share nothing: an Event has the same
 name whoever writes it, so one that exists is not made again (409), and one that repeats is counted up.
 """
 

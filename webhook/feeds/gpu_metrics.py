@@ -111,7 +111,7 @@ class GpuMetrics:
 class GpuMetricsFeed:
     """The loop over one source. `report_use` gets each node whose numbers changed, UNKNOWN for one that is gone or stale.
 
-    It does not know how GPUs are allocated. `utilisation.idle_gpus` puts the two together.
+    It does not know how GPUs are allocated: the node table has both.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ EVENT_SECONDS: Final = 1.0
 
 class CurrentPolicy:
     """`current` is what decides; None until a first one was seen. `error` is why the newest one is not in force, and
-    `shipped` whether the shipped one is in force instead, for want of one that was good."""
+    `shipped` whether the shipped one is in force because there was no good one."""
 
     def __init__(self, metrics: Metrics, log: Logger) -> None:
         self.current: Policy | None = None
@@ -36,7 +36,7 @@ class CurrentPolicy:
         self._log = log
         metrics.gauges("policy_info", "The policy in force.", "hash", self._info)
         metrics.gauge("policy_valid", "1 if the newest policy is in force.", lambda: float(self.error is None))
-        shipped = "1 if the shipped policy stands in for one that cannot be used."
+        shipped = "1 if the shipped policy is in force because no other can be used."
         metrics.gauge("policy_shipped", shipped, lambda: float(self.shipped))
 
     def load(self, text: str | bytes) -> bool:

@@ -98,9 +98,6 @@ class Cluster(Protocol):
         """Each extended resource that some node names, or named before, with the most that one node can allocate now:
         0 where all have lost it, as while a device plugin restarts."""
 
-    def largest(self, resource: str, count: int) -> tuple[tuple[str, int], ...]:
-        """The nodes that can allocate most of `resource` when empty: (name, amount), most first, ties by name."""
-
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
         """`cpu` (thousandths) and `memory` (bytes) for each GPU, where a node has least: of those that can allocate `count` of
         `resource`, a name of GPUs, when empty. None where no node can."""

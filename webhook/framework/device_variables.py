@@ -1,8 +1,8 @@
 """The environment variables by which container runtimes hand out devices. Of two with one name the last one wins.
 
 Sources: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy), internal/modifier/cdi.go
-(gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX, Iluvatar, Enflame, Hygon and AWS
-Neuron; the order of variables: kubelet GenerateRunContainerOptions.
+(gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX, Iluvatar, Enflame, Hygon, Kunlunxin,
+XDXCT and AWS Neuron; the order of variables: kubelet GenerateRunContainerOptions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ DEVICES = (
     *("ASCEND_RUNTIME_*", "ASCEND_VNPU_SPECS", "ASCEND_ALLOW_LINK", "MTHREADS_VISIBLE_DEVICES"),
     *("CAMBRICON_VISIBLE_DEVICES", "METAX_VISIBLE_DEVICES", "ILUVATAR_VISIBLE_DEVICES", "ILUVATAR_COREX_*"),
     *("ENFLAME_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES", "DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
+    *("CXPU_VISIBLE_DEVICES", "XDXCT_VISIBLE_DEVICES"),
 )
 """Name patterns."""
 PROGRAMS = (

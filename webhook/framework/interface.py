@@ -168,7 +168,8 @@ class ProfileView(NamedTuple):
     """By their names in the policy; so are the rules."""
     rules: Mapping[str, Any]
     entitled: Mapping[str, tuple[str, ...]]
-    """Class of workload to the namespaces that are entitled to it (name patterns)."""
+    """PriorityClass to the namespaces that are entitled to a class of workload which gets it (name patterns): in this profile,
+    else in others."""
 
 
 class Unit(Settings):
@@ -225,5 +226,5 @@ class Rule(Unit):
         """Every violation in `pod`, in field order."""
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        """The same in CEL, as far as it can be told from the pod alone."""
+        """The same in CEL, as far as the pod alone decides."""
         return ()

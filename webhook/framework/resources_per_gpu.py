@@ -1,4 +1,4 @@
-"""How much CPU and memory a GPU is fed by, by class of workload: written once, for the rule and the injector `cpuPerGpu`."""
+"""How much CPU and memory a GPU needs, by class of workload: for the rule and the injector `cpuPerGpu`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Quantity = Annotated[str, AfterValidator(_is_quantity)]
 
 
 class PerGpu(Settings):
-    """What one GPU is fed by: the least, and what is usual at most."""
+    """For one GPU: the least, and what is usual at most."""
 
     cpu: tuple[Quantity, Quantity]
     memory: tuple[Quantity, Quantity]

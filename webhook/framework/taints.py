@@ -6,9 +6,9 @@ Source: pkg/util/tolerations/tolerations.go (isSuperset: what covers what).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator
+from pydantic import BeforeValidator
 
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import LabelKey, LabelValue, Settings
@@ -24,25 +24,6 @@ _OF_KUBERNETES = (
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-class PolicyTaint(Settings):
-    """A taint that the policy knows without looking at nodes."""
-
-    key: LabelKey
-    value: LabelValue | None = None
-    """tolerate this value only; left out: any"""
-    effect: Effect = "NoSchedule"
-    """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
-    vendor: str | None = None
-    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
-
-    @field_validator("key", mode="before")
-    @classmethod
-    def _no_wildcard(cls, key: Any) -> Any:
-        if key == "" or (isinstance(key, str) and "*" in key):
-            raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
-        return _of_gpus(key)
-
-
 def _of_gpus(pattern: Any) -> Any:
     """`pattern`, unless it matches a taint by which Kubernetes itself keeps pods away."""
     if isinstance(pattern, str):
@@ -52,18 +33,31 @@ def _of_gpus(pattern: Any) -> Any:
     return pattern
 
 
+def _one_key(key: Any) -> Any:
+    if key == "" or (isinstance(key, str) and "*" in key):
+        raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
+    return _of_gpus(key)
+
+
+class PolicyTaint(Settings):
+    """A taint that the policy knows without looking at nodes."""
+
+    key: Annotated[LabelKey, BeforeValidator(_one_key)]
+    value: LabelValue | None = None
+    """tolerate this value only; left out: any"""
+    effect: Effect = "NoSchedule"
+    """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
+    vendor: str | None = None
+    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
+
+
 class AllowedTaint(Settings):
     """A taint that may be tolerated where nodes with GPUs carry it."""
 
-    key: str
+    key: Annotated[str, BeforeValidator(_of_gpus)]
     """a name pattern"""
     value: str | None = None
     """only this value; left out: any"""
-
-    @field_validator("key", mode="before")
-    @classmethod
-    def _not_all(cls, key: Any) -> Any:
-        return _of_gpus(key)
 
     def allows(self, taint: Taint) -> bool:
         return matches(self.key, taint.key) and self.value in (None, taint.value)

@@ -1,13 +1,14 @@
 """Containers with whole GPUs get the CPU and memory requests that they lack. Off by default.
 
-A GPU container without requests lands beside whatever is busy, and its GPU waits for data; the rule `cpuPerGpu` says so to
-its author, this does something about it. Filled in is the lower number of the class for each GPU, and never more than the
+A GPU container without requests may run on a busy node, and its GPU waits for data: the rule `cpuPerGpu` warns of it, this
+injector adds the requests. Filled in is the lower number of the class for each GPU, and never more than the
 GPUs' share of the node that has least per GPU, among the nodes with as many GPUs as the pod asks for:
 
     GPUs of the pod / GPUs of the node * allocatable * nodeShare, less what the pod requests already
 
-So every node that could take the pod when empty still can, and GPUs are not left over for want of CPU. Where the share is
-smaller than the number of the class, that is what the container gets (`filledLess`); where nothing is left of it, nothing.
+So every node that could take the pod when empty still can, and no GPUs are left over because the CPUs are used up. Where
+the share is smaller than the number of the class, that is what the container gets (`filledLess`); where nothing is left of
+it, nothing.
 
 Never done: a request or a limit that is there is not changed; a limit without a request is left to the API server, which makes
 the request equal (SetDefaults_Pod, pkg/apis/core/v1/defaults.go); no limits are added; a pod with resources of its own
@@ -57,7 +58,7 @@ class CpuPerGpuRequests(Injector):
     classes: dict[str, PerGpu] | None = None
     """null: the numbers of the rule cpuPerGpu, below; or others, in the same form."""
     node_share: int = Field(default=80, ge=1, le=100)
-    """Percent of its share of a node that a pod gets at most: pods of DaemonSets, and who asks for more, live there too."""
+    """Percent of its share of a node that a pod gets at most: pods of DaemonSets, and pods that ask for more, need the rest."""
 
     def completed(self, profile: ProfileView) -> Self:
         if self.classes is not None:

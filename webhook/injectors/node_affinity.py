@@ -6,12 +6,12 @@ than these. The scheduler may take another node; the pod never waits because of 
 
 `required`: the first node, added to every term of the required affinity that there is. Terms are ORed, so a term of our own
 beside them would widen the user's choice; an empty term matches nothing, and the pin would make it match, so it is left
-alone. A pod that the scheduler judges by more than we look at (pods on other nodes, volumes, host ports, claimed devices) is
-not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
-`["notPinned", [why, terms]]`. Nobody can see at admission which pods the scheduler will come to first: one may take the room,
-or forbid this pod's company by an anti-affinity of its own. Then the pod waits: its event says «didn't match Pod's node
-affinity/selector», its reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other
-pods may have what was reserved, and it runs once its node has room again. Who cannot wait uses `preferred`.
+alone. A pod that the scheduler judges by more than we look at (pods on other nodes, volumes, host ports, claimed devices)
+is not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
+`["notPinned", [why, terms]]`. Which pods are scheduled first is not known at admission: another one may take the room, or
+have an anti-affinity against this one. Then the pod waits: its event says «didn't match Pod's node affinity/selector», its
+reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have what
+was reserved, and it runs once its node has room again. Who cannot wait uses `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
 pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in

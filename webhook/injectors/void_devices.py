@@ -8,6 +8,9 @@ variable itself is left alone; the rule `deviceEnv` judges it.
 A container with a claim gets it too: a claim may be of any device, and is served by CDI, which does not ask this variable
 (NVIDIA's own CDI specifications set it to `void`). So does every container of a pod whose GPUs come by DRA alone.
 
+Where a pod of KAI or Run:ai asks for a part of a GPU by annotation, nothing is set: their scheduler writes the variable. With
+another scheduler the annotation says nothing.
+
 `everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these to us: the component
 `manifests/components/every-pod` changes that.
 
@@ -18,11 +21,11 @@ internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import Field
 
-from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.interface import Context, Injector, Outcome, ProfileView
 from webhook.kube import cel
 from webhook.kube.gpus import Gpus
 from webhook.kube.json_patch import Edit
@@ -42,13 +45,22 @@ class VoidDevices(Injector):
     """In pods without any GPU too. Wants the component manifests/components/every-pod: without it the API server does not ask
     about these pods."""
 
+    schedulers: tuple[str, ...] | None = None
+    """null: those of gpuFraction. Where a pod asks one of them for a part of a GPU by annotation, that one sets it."""
+
+    def completed(self, profile: ProfileView) -> Self:
+        if self.schedulers is not None:
+            return self
+        return self.model_copy(update={"schedulers": profile.rules["gpuFraction"].schedulers})
+
     @property
     def every_pod(self) -> bool:
         return self.all_pods
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        if not FRACTIONS.isdisjoint(annotations_of(edit.object)):
-            return Outcome("none")  # another scheduler writes the variable
+        scheduler = edit.object["spec"].get("schedulerName")
+        if scheduler in (self.schedulers or ()) and not FRACTIONS.isdisjoint(annotations_of(edit.object)):
+            return Outcome("none")
         count = 0
         for container in containers(edit.object):
             if container.kind == "ephemeralContainers" or gpu_counts(container.spec, context.gpus):

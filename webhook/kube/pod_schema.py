@@ -84,6 +84,12 @@ _POD_TERMS = {
     "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {"topologyKey": _STRING}}],
 }
 
+_CONFINED: dict[str, Schema] = {
+    "windowsOptions": {"hostProcess": _BOOLEAN},
+    "seccompProfile": {"type": _STRING},
+    "appArmorProfile": {"type": _STRING},
+    "seLinuxOptions": {"type": _STRING},
+}
 _CONTAINERS = [
     {
         "name": _STRING,
@@ -100,7 +106,7 @@ _CONTAINERS = [
             "privileged": _BOOLEAN,
             "procMount": _STRING,
             "capabilities": {"add": [_STRING], "drop": [_STRING]},
-            "windowsOptions": {"hostProcess": _BOOLEAN},
+            **_CONFINED,
         },
     }
 ]
@@ -121,7 +127,7 @@ _POD: Schema = {
         "topologySpreadConstraints": [{"topologyKey": _STRING, "labelSelector": {}}],
         "schedulingGates": [{}],
         "resourceClaims": [{"name": _STRING}],
-        "volumes": [{"name": _STRING, "hostPath": {"path": _STRING, "type": _STRING}}],
+        "volumes": [{"name": _STRING, "hostPath": {"path": _STRING, "type": _STRING}, "gitRepo": {}}],
         "nodeName": _STRING,
         "schedulerName": _STRING,
         "priorityClassName": _STRING,
@@ -135,7 +141,7 @@ _POD: Schema = {
         "nodeSelector": _STRINGS,
         "resources": _RESOURCES,
         "overhead": _QUANTITIES,
-        "securityContext": {"windowsOptions": {"hostProcess": _BOOLEAN}},
+        "securityContext": _CONFINED,
         "affinity": {
             "nodeAffinity": {
                 "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": _INTEGER, "preference": _TERM}],

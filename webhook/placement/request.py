@@ -10,12 +10,12 @@ import orjson
 
 from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, is_short, namespace_of, owner_key
+from webhook.cluster.pods import demand_of, is_short, left_to_others, namespace_of, owner_key
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus
-from webhook.kube.pod import MIRROR, Pod, annotations_of, claims_devices, labels_of, owner
+from webhook.kube.pod import Pod, claims_devices, labels_of, owner
 from webhook.placement.company import ALONE, Company, company_of
 from webhook.placement.gangs import gang_size
 from webhook.placement.preferences import Preferences, preferences_of
@@ -24,8 +24,6 @@ from webhook.placement.strategies import STRATEGIES
 from webhook.placement.volumes import NO_CLAIMS, Claims, claims_of
 
 Spec = Mapping[str, Any]
-KUEUE = "kueue.x-k8s.io/queue-name"
-_SCHEDULER = "default-scheduler"
 _LONGEST = 512
 
 
@@ -114,18 +112,4 @@ def placement_request(
 
 def ineligible(pod: Pod) -> str:
     """Why no node is to be chosen for this pod; "" where one may be."""
-    spec = pod["spec"]
-    controller = owner(pod)
-    if controller is not None and controller.kind == "DaemonSet":
-        return "pod of a DaemonSet"
-    if MIRROR in annotations_of(pod) or (controller is not None and controller.kind == "Node"):
-        return "static pod"
-    if spec.get("nodeName"):
-        return "nodeName is set"
-    if spec.get("schedulingGates"):
-        return "scheduling gates"
-    if KUEUE in labels_of(pod):
-        return "managed by Kueue"
-    if (spec.get("schedulerName") or _SCHEDULER) != _SCHEDULER:
-        return "another scheduler"
-    return ""
+    return left_to_others(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else "")

@@ -114,9 +114,9 @@ def _entries(annotation: Any) -> Iterator[str]:
     """What the fields of the entries of a list mean, one below the other."""
     models = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, Settings)]
     fields = models[0].model_fields.items() if models and Ellipsis in get_args(annotation) else ()
-    told = {info.alias or name: info.description for name, info in fields if info.description}
-    column = max(map(len, told), default=0) + 2
-    for key, text in told.items():
+    texts = {info.alias or name: info.description for name, info in fields if info.description}
+    column = max(map(len, texts), default=0) + 2
+    for key, text in texts.items():
         yield from _wrapped(f"{key}:".ljust(column) + " ".join(text.split()), hanging=column)
 
 

@@ -160,7 +160,7 @@ def _merged(base: Any, over: Any) -> Any:
 
 
 def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
-    """One line each. A mistake in `default` is told there, not again for every profile that inherits it."""
+    """One line each. A mistake in `default` is named once, not for every profile that inherits it."""
     found: dict[str, None] = {}
     for each in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
         line, location = _place(root, tuple(each["loc"]))

@@ -129,7 +129,7 @@ class Profile(Settings):
     placement: PlacementSettings = PlacementSettings()
     """Which nodes are chosen."""
     rules: Rules = Rules()
-    """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author is told) | off.
+    """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author gets a warning) | off.
 
     The order is the order of the findings."""
     exempt: tuple[Exemption, ...] = (Exemption(namespaces=OPERATORS),)
@@ -197,7 +197,8 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        profiles = {name: _completed(profile, entitled(file.classes)) for name, profile in file.profiles.items()}
+        kept = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
+        profiles = {name: _completed(profile, kept[name]) for name, profile in file.profiles.items()}
         rules = {n: tuple([each for each in named(p.rules) if each[1].action != "off"]) for n, p in profiles.items()}
         return cls(
             hash=digest[:12],

@@ -95,9 +95,9 @@ class Templates(Settings):
     """What is done about pod templates of workloads."""
 
     mode: Mode = "warn"
-    """off | warn (whoever applies one is told what would be refused or changed in its pods) | fix (warn, and a request for
-    GPUs gets the limit that is missing beside it, which tools that compare the template with a repository see as drift) |
-    deny
+    """off | warn (whoever applies one gets as warnings what would be refused or changed in its pods) | fix (warn, and a
+    request for GPUs gets the limit that is missing beside it, which tools that compare the template with a repository see
+    as drift) | deny
 
     A GPU quantity that the API server would refuse is refused and explained under every mode but off."""
     custom: tuple[CustomTemplate, ...] = CUSTOM
@@ -158,7 +158,7 @@ def is_workload(group: str, kind: str) -> bool:
 
 
 def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -> Iterator[Template]:
-    """Every pod template in `obj`, in a fixed order. Nothing for an object that a controller made: its maker was told."""
+    """Every pod template in `obj`, in a fixed order; none of an object that a controller made: its owner was judged."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or _controlled(metadata):
         return

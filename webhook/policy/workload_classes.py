@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from webhook.framework.cluster_view import Workload
@@ -32,8 +34,8 @@ class ClassRule(Settings):
     """and the object that made the pod is of one of these kinds; left out: any, or none"""
     namespaces: tuple[str, ...] = _EVERYWHERE
     """and its namespace is entitled to the class (name patterns; [] is none). A label is written by the pod's author: where
-    classes differ in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author is told.
-    The rule priorityClass keeps the PriorityClass of the class for these namespaces too."""
+    classes differ in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author
+    gets a warning. The rule priorityClass keeps the PriorityClass of the class for these namespaces too."""
 
 
 GPUS = (
@@ -92,9 +94,18 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
     return Workload("none", warning)
 
 
-def entitled(rules: tuple[ClassRule, ...]) -> dict[str, tuple[str, ...]]:
-    """Class of workload to the namespaces that are entitled to it."""
-    found: dict[str, tuple[str, ...]] = {}
+Entitled = dict[str, tuple[str, ...]]
+"""PriorityClass to the namespaces that are entitled to a class of workload which gets it."""
+
+
+def entitled(rules: tuple[ClassRule, ...], profiles: Mapping[str, Mapping[str, str]]) -> dict[str, Entitled]:
+    """By profile. A PriorityClass that a profile itself does not give is kept for whom it is given in others: else a namespace
+    with a profile of its own could name it. `profiles`: of each, class of workload to PriorityClass."""
+    own: dict[str, Entitled] = {profile: {} for profile in profiles}
+    every: Entitled = {}
     for rule in rules:
-        found[rule.name] = (*found.get(rule.name, ()), *rule.namespaces)
-    return found
+        for profile, priorities in profiles.items():
+            if priority := priorities.get(rule.name):
+                for found in (own[profile], every):
+                    found[priority] = (*found.get(priority, ()), *rule.namespaces)
+    return {profile: {**every, **found} for profile, found in own.items()}

@@ -1,6 +1,6 @@
-"""A container with GPUs asks for enough CPU and memory to feed them.
+"""A container with GPUs requests enough CPU and memory for them.
 
-The scheduler counts requests. A GPU container without CPU request lands on a node whose CPUs others have taken, and its
+The scheduler counts requests. A GPU container without a CPU request may run on a node whose CPUs others have taken, and its
 GPU waits for data. The injector of the same name fills in what is missing, where it is switched on.
 
 Fields read:   requests of CPU and memory of spec.containers[*] and sidecars with whole GPUs; spec.resources
@@ -25,13 +25,13 @@ _GI = 2**30
 
 
 class CpuPerGpu(Rule):
-    """Containers with GPUs request CPU and memory to feed them: [the least, what is usual at most] per GPU, by class."""
+    """Containers with GPUs request CPU and memory for them: [the least, what is usual at most] per GPU, by class."""
 
     not_exported: ClassVar[str] = "compares quantities by class of workload"
 
     action: Action = "warn"
     classes: dict[str, PerGpu] = CLASSES
-    """By class of workload; a class that is not here is not asked."""
+    """By class of workload; other classes are not judged."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name

@@ -12,8 +12,9 @@ Warned about:  those of `besideGpu` in a pod that does: they may name more devic
 DRA:           the same: claims use CDI without annotations.
 
 Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
-pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*), gVisor (dev.gvisor.flag.*),
-container-engine-accelerators nri_device_injector (devices.gke.io).
+pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.katacontainers.*, before 1.9 another), gVisor
+(dev.gvisor.flag.*, dev.gvisor.internal.*), hcsshim (io.microsoft.*), container-engine-accelerators nri_device_injector
+(devices.gke.io).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class DeviceAnnotations(Rule):
     """Domains whose annotations container runtimes and their plugins read, with all domains below them."""
     keys: tuple[str, ...] = (
         *("io.kubernetes.cri-o.*", "io.kubernetes.cri.*", "io.katacontainers.*", "run.oci.*"),
-        *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*"),
+        *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*", "dev.gvisor.internal.*"),
+        *("io.microsoft.*", "com.github.containers.virtcontainers.*"),
     )
     """Other annotations that they read (name patterns)."""
     harmless: tuple[str, ...] = (
@@ -52,8 +54,8 @@ class DeviceAnnotations(Rule):
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
     )
     """Annotations of these domains that give no device (name patterns)."""
-    beside_gpu: tuple[str, ...] = ("devices.gke.io*",)
-    """Refused in a pod without a GPU, warned about in one with (name patterns): GKE's fast networking needs this one."""
+    beside_gpu: tuple[str, ...] = ("devices.gke.io*", "dev.gvisor.internal.nvproxy")
+    """Refused in a pod without a GPU, warned about in one with (name patterns): for GKE's fast networking, and GPUs in gVisor."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():

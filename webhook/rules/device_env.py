@@ -3,7 +3,7 @@
 The vendors' container runtimes read environment variables to decide which devices a container gets. What a pod sets
 comes after what the device plugin sets, and the last one wins: `NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node,
 whatever the limits say. Every vendor has a variable of his own, and nearly all end in `_VISIBLE_DEVICES`: one that does is
-refused even where nobody has heard of it, unless it is among those that only programs in the container read.
+refused even if it is not known, unless it is among those that only programs in the container read.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
 Allowed:       none of these variables; or with a value that takes no device ("", void, none); CUDA_VISIBLE_DEVICES and the

@@ -6,7 +6,8 @@ a GPU is safe where the injector writes `void` there; one with a GPU is not.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
 Allowed:       a prefix that none of `names` begins with; any source in a container without GPU limit
-Refused:       a prefix that one of `names` begins with, or that begins as one of them that ends in `*`
+Refused:       a prefix that one of `names` begins with, or that begins as one of them that ends in `*`; one that ends as far into
+               `_VISIBLE_DEVICES` as `_VISIBLE`: every vendor has a variable of that name
 Warned about:  a source without a prefix in a container with a GPU limit (`unknown`: warn, deny or off)
 DRA:           a claim is no GPU limit: `void` is written beside it too.
 
@@ -24,7 +25,11 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.text import quoted
+from webhook.text import bare, quoted
+
+_SUFFIX = "_VISIBLE_DEVICES"
+_PARTS = tuple([_SUFFIX[:end] for end in range(len("_VISIBLE"), len(_SUFFIX))])
+"""How far a prefix may have come into it before no key of a ConfigMap is innocent any more."""
 
 
 class DeviceEnvFrom(Rule):
@@ -33,14 +38,15 @@ class DeviceEnvFrom(Rule):
     everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] | None = None
-    """null: those of deviceEnv; or others, in the same form."""
+    """null: those of deviceEnv, `names` and `besideGpu`; or others, in the form of `names`."""
     unknown: Action = "warn"
     """What is done about a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
 
     def completed(self, profile: ProfileView) -> Self:
         if self.names is not None:
             return self
-        return self.model_copy(update={"names": profile.rules["deviceEnv"].names})
+        env = profile.rules["deviceEnv"]
+        return self.model_copy(update={"names": (*env.names, *env.beside_gpu)})
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         names = self.names or DEVICES
@@ -48,7 +54,7 @@ class DeviceEnvFrom(Rule):
             for index, source in enumerate(container.spec.get("envFrom") or ()):
                 path, where = f"{container.field}.envFrom[{index}]", f"in container {quoted(container.name)}"
                 if prefix := source.get("prefix"):
-                    if completed := next((name for name in names if _begins(prefix, name)), None):
+                    if completed := next((name for name in names if _begins(prefix, name)), _completed(prefix)):
                         yield Finding(
                             path=path,
                             seen=f"prefix {quoted(prefix)} {where}",
@@ -68,13 +74,20 @@ class DeviceEnvFrom(Rule):
         prefix, names = 's.?prefix.orValue("")', self.names or DEVICES
         longer = cel.any_of([f"{prefix}.startsWith({cel.literal(n[:-1])})" for n in names if n.endswith("*")])
         begins = f"{cel.literal([n.removesuffix('*') for n in names])}.exists(n, n.startsWith({prefix}))"
-        completed = f'{prefix} != "" && ({begins} || {longer})'
+        ends = cel.any_of([f"{prefix}.endsWith({cel.literal(part)})" for part in _PARTS])
+        completed = f'{prefix} != "" && ({begins} || {longer} || {ends})'
         wanted = "a prefix that cannot make the name of a variable that hands out devices"
         yield Check("container", f"{cel.field('c', 'envFrom')}.exists(s, {completed})", wanted)
         if self.unknown != "off":
             open_ended = cel.all_of([f'{cel.field("c", "envFrom")}.exists(s, {prefix} == "")', cel.ASKS])
             wanted = "variables by name, or a prefix: a source without one may hand out devices past the GPU limit"
             yield Check("container", open_ended, wanted, only_warn=self.unknown == "warn")
+
+
+def _completed(prefix: str) -> str | None:
+    """The variable of some vendor that begins with this prefix."""
+    part = next((part for part in _PARTS if prefix.endswith(part)), None)
+    return None if part is None else f"{bare(prefix.removesuffix(part))}{_SUFFIX}"
 
 
 def _begins(prefix: str, name: str) -> bool:

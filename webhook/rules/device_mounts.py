@@ -4,7 +4,7 @@ Instead of the environment, NVIDIA's runtime can take its list of devices from m
 `/var/run/nvidia-container-devices/all` is every GPU of the node.
 
 Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, cleaned of `//` and `..`
-Refused:       that folder and everything below it
+Refused:       every path that begins like this folder: the runtime asks no more
 DRA:           the same.
 
 Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (requestsFromMounts).
@@ -34,7 +34,7 @@ class DeviceMounts(Rule):
         for container in context.containers(pod):
             for index, mount in enumerate(container.spec.get("volumeMounts") or ()):
                 path = mount.get("mountPath") or ""
-                if "nvidia-container-devices" in path and (clean_path(path) + "/").startswith(_ROOT + "/"):
+                if "nvidia-container-devices" in path and clean_path(path).startswith(_ROOT):
                     yield Finding(
                         path=f"{container.field}.volumeMounts[{index}].mountPath",
                         seen=f"{quoted(path)} in container {quoted(container.name)}",

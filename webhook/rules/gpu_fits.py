@@ -39,7 +39,7 @@ class GpuFits(Rule):
     """warn | deny: what is done about what may become true without a change of the pod: a label, a taint, a node that comes
     back, a resource that is served later. Pods that a controller makes are never refused for it."""
     autoscaler: bool | None = None
-    """Whether nodes may come that are larger than those there are: true | false | null (told from the nodes)."""
+    """Whether nodes may come that are larger than those there are: true | false | null (judged by the nodes)."""
     extra: tuple[str, ...] = ()
     """Resources that exist although no node names them (name patterns): served by DRA, or by pools that are empty now."""
 

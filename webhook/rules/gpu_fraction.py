@@ -36,7 +36,7 @@ class GpuFraction(Rule):
     not_exported: ClassVar[str] = "needs to parse numbers that its author wrote as text"
 
     schedulers: tuple[str, ...] = ("kai-scheduler", "runai-scheduler")
-    """The schedulers that read these annotations; with another one the author is told."""
+    """The schedulers that read these annotations; with another one there is a warning."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         written = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}

@@ -9,7 +9,7 @@ Refused:       fractions, negative numbers, what is no quantity, a request that 
                GPUs among the resources of the whole pod
 Not for DRA:   claims count devices in their own way.
 
-The API server checks the same between the two hooks, so at a pod this rule only speaks if it is asked in the mutating
+The API server checks the same between the two hooks, so of a pod this rule finds something only in the mutating
 one. Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 
@@ -22,7 +22,7 @@ from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.gpus import vendor
 from webhook.kube.pod import Container, Pod
-from webhook.kube.quantity import parse_quantity
+from webhook.kube.quantity import Number, parse_quantity
 from webhook.text import bare, listed, quoted
 
 
@@ -47,12 +47,9 @@ class GpuQuantity(Rule):
         of_pod = pod["spec"].get("resources") or {}
         for part in ("limits", "requests") if of_pod else ():
             for name in context.gpus.among(of_pod.get(part) or ()):
-                yield Finding(
-                    path=f"spec.resources.{part}[{bare(name)}]",
-                    seen="a GPU among the resources of the whole pod",
-                    wanted="GPUs in the resources of a container",
-                    fix="Move it to the container that uses the GPU",
-                )
+                path, seen = f"spec.resources.{part}[{bare(name)}]", "a GPU among the resources of the whole pod"
+                fix = "Move it to the container that uses the GPU"
+                yield Finding(path, seen, "GPUs in the resources of a container", fix)
 
 
 def _request(
@@ -67,28 +64,31 @@ def _request(
         seen = f"a request of {quoted(request)} without a limit{where}"
         fix = f"Write it under limits; {bare(name)} needs no request"
         yield Finding(path, seen, "the same number as limit: GPUs cannot be overcommitted", fix)
-    elif _is_right(limit) and parse_quantity(limit) != parse_quantity(request):
+    elif _is_right(limit) and _value(limit) != _value(request):
         seen = f"a request of {quoted(request)} beside a limit of {quoted(limit)}{where}"
         fix = f"Keep only limits.{bare(name)}, with the number of GPUs the container needs"
         yield Finding(path, seen, "the same number in both", fix)
 
 
+def _value(quantity: Any) -> Number | None:
+    """None where it is no quantity."""
+    try:
+        return parse_quantity(quantity)
+    except QuantityError:
+        return None
+
+
 def _is_right(quantity: Any) -> bool:
     """Whether it is a whole number, and not below zero."""
-    try:
-        value = parse_quantity(quantity)
-    except QuantityError:
-        return False
+    value = _value(quantity)
     return isinstance(value, int) and value >= 0
 
 
 def _number(quantity: Any, path: str, container: Container, name: str, context: Context) -> Finding:
     """What is wrong with a number of GPUs by itself."""
     where, wanted = f" in container {quoted(container.name)}", "a whole number of GPUs"
-    seen = f"{quoted(quantity)}{where}"
-    try:
-        value = parse_quantity(quantity)
-    except QuantityError:
+    seen, value = f"{quoted(quantity)}{where}", _value(quantity)
+    if value is None:
         return Finding(path, seen, wanted, "Write a number without a unit, as 1")
     if value < 0:
         fix = "Ask for the number of GPUs that the container needs, or remove the line"

@@ -4,16 +4,18 @@ A host path may lead to devices, to the sockets that hand them out, and to what 
 of these than anybody can list (`/run/nri`, `/sys/bus/pci`, `/etc/containerd`, `/var/snap/microk8s`), so the rule lists what
 may be mounted.
 
-Fields read:   spec.volumes[*].hostPath.path, cleaned of `//` and `..`, with /var/run as /run; .type
+Fields read:   spec.volumes[*].hostPath.path, cleaned of `//` and `..`, with /var/run as /run; .type; .gitRepo
 Allowed:       the folders of `allowed`, and what is below them
-Refused:       all others; what has a backslash, which Windows takes as a slash; a type that is a device or a socket
-               (CharDevice, BlockDevice, Socket), wherever it is
+Refused:       all others, those of `denied` among them; what has a backslash, which Windows takes as a slash; a type that is a
+               device or a socket (CharDevice, BlockDevice, Socket), wherever it is; a gitRepo: git runs on the node as root
+Warned about:  a folder in which one of `denied` lies
 Not seen:      symbolic links on the node. Who may write to an allowed folder may put one there that leads anywhere; a subPath
                cannot leave its volume. Volumes of class local or hostPath, which only administrators make. Pod Security
                Admission at level «baseline» refuses all host paths, and should be on in namespaces with GPUs.
 DRA:           the same.
 
-Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/kubelet/kubelet_pods.go (subPath).
+Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/volume/git_repo (CVE-2024-10220), pkg/kubelet/kubelet_pods.go (subPath).
+Where nodes keep the kubelet's state: amazon-eks-ami (instance store), AgentBaker (temporary disk), Container-Optimized OS.
 """
 
 from __future__ import annotations
@@ -36,8 +38,7 @@ _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices 
 class HostDevices(Rule):
     """No host path but these, with all below them (name patterns; /run is /var/run too), and none that is a device or a
     socket. Who may write to such a folder can put a link there that leads anywhere on the node: [] admits no host path.
-    Home folders of users who may become root (.ssh), and /home/kubernetes on GKE, lead to the node too: take /home out
-    where you can."""
+    Home folders of users who may become root (.ssh) lead to the node too: take /home out where you can."""
 
     everywhere: ClassVar[bool] = True
 
@@ -45,36 +46,84 @@ class HostDevices(Rule):
         *("/mnt", "/data*", "/models", "/scratch", "/home", "/raid", "/nfs", "/lustre", "/fsx", "/checkpoints"),
         *("/workspace", "/dev/shm", "/var/log/sagemaker_checkpointing"),  # noqa: S108  of the node, no file of ours
         *("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo"),
+        *("/home/kubernetes/bin/nvidia", "/home/kubernetes/bin/gib"),
     )
     """Folders and files of the node that may be mounted."""
+    denied: tuple[str, ...] = (
+        *("/home/kubernetes", "/mnt/stateful_partition", "/mnt/aks"),
+        *("/mnt/k8s-disks/0/kubelet", "/mnt/k8s-disks/0/containerd", "/mnt/k8s-disks/0/pods"),
+    )
+    """Folders among them in which the nodes of some clouds keep the state of the kubelet, or its program. Where both lists name a
+    path, the longer name counts. A folder that holds one of these may be mounted, and its author is told."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for index, volume in enumerate(pod["spec"].get("volumes") or ()):
+            if volume.get("gitRepo"):
+                wanted = "no gitRepo volume: git runs on the node as root"
+                fix = "Clone it in an init container, into an emptyDir"
+                yield Finding(f"spec.volumes[{index}].gitRepo", "a repository", wanted, fix)
             host = volume.get("hostPath")
             if not host:
                 continue
             where, seen, kind = f"spec.volumes[{index}].hostPath", host.get("path") or "", host.get("type") or ""
+            folder = clean_path(seen) + "/"
             if kind in _SPECIAL:
                 yield Finding(f"{where}.type", quoted(kind), "a folder or a file, no device and no socket", _FIX)
-            elif not self._is_allowed(seen):
+            elif "\\" in seen or not folder.startswith(self._allowed):
                 folders = f"one of the folders that may be mounted: {listed(self.allowed)}"
                 yield Finding(f"{where}.path", quoted(seen), folders if self.allowed else "no host path", _FIX)
+            elif folder.startswith(self._denied) and not folder.startswith(self._kept):
+                yield Finding(
+                    f"{where}.path", quoted(seen), "another folder: in this one is what the node runs from", _FIX
+                )
+            elif held := self._holding.get(folder):
+                wanted = f"a folder below it: {held} in it is what the node runs from on some clouds"
+                yield Finding(
+                    f"{where}.path", quoted(seen), wanted, "Mount the folder of your data alone", only_warn=True
+                )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         """`//`, `.` and /var/run are resolved here as there; `..` the API server refuses in host paths."""
-        inside = cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in self._beginnings])
+
+        def below(beginnings: Iterable[str]) -> str:
+            return cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in beginnings])
+
+        own = cel.all_of([below(self._denied), f"!{below(self._kept)}"])
+        backslash = f"folder.contains({cel.literal(chr(92))})"
         special = 'v.?hostPath.?type.orValue("") in ["CharDevice", "BlockDevice", "Socket"]'
         bad = cel.any_of(
             [
-                f"variables.hostFolders.exists(folder, !{inside} || folder.contains({cel.literal(chr(92))}))",
-                f"object.spec.?volumes.orValue([]).exists(v, {special})",
+                f"variables.hostFolders.exists(folder, !{below(self._allowed)} || {backslash} || {own})",
+                f"object.spec.?volumes.orValue([]).exists(v, {special} || has(v.gitRepo))",
             ]
         )
         yield Check("pod", bad, "no host path but the folders of data that the policy allows")
-
-    def _is_allowed(self, path: str) -> bool:
-        return "\\" not in path and (clean_path(path) + "/").startswith(self._beginnings)
+        if self._holding:
+            holding = f"variables.hostFolders.exists(folder, folder in {cel.literal([*self._holding])})"
+            yield Check("pod", holding, "a folder in which nothing is that the node runs from", only_warn=True)
 
     @cached_property
-    def _beginnings(self) -> tuple[str, ...]:
-        return tuple([clean_path(p.removesuffix("*")) + ("" if p.endswith("*") else "/") for p in self.allowed])
+    def _allowed(self) -> tuple[str, ...]:
+        return _beginnings(self.allowed)
+
+    @cached_property
+    def _denied(self) -> tuple[str, ...]:
+        return _beginnings(self.denied)
+
+    @cached_property
+    def _kept(self) -> tuple[str, ...]:
+        """Those of `allowed` that lie below one of `denied`."""
+        return tuple([p for p in self._allowed if p.startswith(self._denied)])
+
+    @cached_property
+    def _holding(self) -> dict[str, str]:
+        """Folder to one of `denied` that is in it."""
+        found: dict[str, str] = {}
+        for name in self.denied:
+            parts = clean_path(name.removesuffix("*")).split("/")
+            found |= {"/".join(parts[:n]) + "/": name for n in range(1, len(parts))}
+        return {folder: name for folder, name in found.items() if folder.startswith(self._allowed)}
+
+
+def _beginnings(folders: Iterable[str]) -> tuple[str, ...]:
+    return tuple([clean_path(p.removesuffix("*")) + ("" if p.endswith("*") else "/") for p in folders])

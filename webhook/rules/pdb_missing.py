@@ -24,7 +24,7 @@ _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 class PdbMissing(Rule):
-    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget; told of their templates."""
+    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget. Judged are their templates."""
 
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 

@@ -43,11 +43,7 @@ class PriorityClassAllowed(Rule):
     def completed(self, profile: ProfileView) -> Self:
         """The same rule, with what `classes` of the policy says about namespaces. A PriorityClass of which every namespace is
         entitled to the class of workload is left out."""
-        priorities, entitled = profile.injectors["priorityClass"].classes, dict[str, tuple[str, ...]]()
-        for workload, namespaces in profile.entitled.items():
-            if priority := priorities.get(workload):
-                entitled[priority] = (*entitled.get(priority, ()), *namespaces)
-        limited = {name: tuple(dict.fromkeys(every)) for name, every in entitled.items() if "*" not in every}
+        limited = {name: tuple(dict.fromkeys(every)) for name, every in profile.entitled.items() if "*" not in every}
         return self.model_copy(
             update={"reserved": {**self.reserved, **{k: v for k, v in limited.items() if k not in self.reserved}}}
         )

@@ -2,11 +2,12 @@
 
 A privileged container sees every device of the node, whatever it asked for. On Windows the same is called hostProcess.
 
-Fields read:   securityContext.privileged, .procMount and .windowsOptions.hostProcess of spec.containers, initContainers and
-               ephemeralContainers; spec.securityContext.windowsOptions.hostProcess
+Fields read:   securityContext.privileged, .procMount, .windowsOptions.hostProcess, .seccompProfile.type, .appArmorProfile.type,
+               .seLinuxOptions.type of spec.containers, initContainers and ephemeralContainers; of spec.securityContext too
 Allowed:       false, or none
 Refused:       true
-Warned about:  procMount Unmasked, which shows files of the kernel that are hidden otherwise
+Warned about:  what takes away a part of what confines a container: procMount Unmasked, a profile Unconfined, an SELinux type
+               that is not one of `seLinuxTypes` (`spc_t` confines nothing)
 DRA:           the same.
 
 Source: Pod Security Standards, baseline.
@@ -14,8 +15,10 @@ Source: Pod Security Standards, baseline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
+
+from pydantic import Field
 
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube import cel
@@ -25,6 +28,7 @@ from webhook.kube.pod import Pod
 from webhook.text import quoted
 
 _FIX = "Remove it; a GPU limit is all that a container needs to use a GPU"
+_PROFILES = ("seccompProfile", "appArmorProfile")
 
 
 class Privileged(Rule):
@@ -32,48 +36,52 @@ class Privileged(Rule):
 
     everywhere: ClassVar[bool] = True
 
+    selinux_types: tuple[str, ...] = Field(
+        default=("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"), alias="seLinuxTypes"
+    )
+    """SELinux types that confine a container; the author of another is told."""
+
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        if _host_process(pod["spec"].get("securityContext")):
-            yield _of_windows("spec", "true in the pod")
-        for container in context.containers(pod):
-            security = container.spec.get("securityContext")
+        levels = [("spec", "the pod", pod["spec"].get("securityContext"))]
+        levels += [
+            (container.field, f"container {quoted(container.name)}", container.spec.get("securityContext"))
+            for container in context.containers(pod)
+        ]
+        for field, where, security in levels:
             if not security:
                 continue
-            where = f"in container {quoted(container.name)}"
+            path = f"{field}.securityContext"
             if security.get("privileged"):
-                yield Finding(
-                    path=f"{container.field}.securityContext.privileged",
-                    seen=f"true {where}",
-                    wanted="false: a privileged container sees every GPU of the node",
-                    fix=_FIX,
-                )
-            if _host_process(security):
-                yield _of_windows(container.field, f"true {where}")
-            if security.get("procMount") == "Unmasked":
-                yield Finding(
-                    path=f"{container.field}.securityContext.procMount",
-                    seen=f"Unmasked {where}",
-                    wanted="Default: the other shows files of the kernel that are hidden for good reasons",
-                    fix="Remove it",
-                    only_warn=True,
-                )
+                wanted = "false: a privileged container sees every GPU of the node"
+                yield Finding(f"{path}.privileged", f"true in {where}", wanted, _FIX)
+            if (security.get("windowsOptions") or {}).get("hostProcess"):
+                wanted = "false: such a container runs on the node itself and sees every GPU of it"
+                yield Finding(f"{path}.windowsOptions.hostProcess", f"true in {where}", wanted, _FIX)
+            for name, value in self._unconfined(security):
+                wanted = "another value: this one takes away a part of what confines a container"
+                yield Finding(f"{path}.{name}", f"{quoted(value)} in {where}", wanted, "Remove it", only_warn=True)
+
+    def _unconfined(self, security: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Field and value of what confines less than the default."""
+        if security.get("procMount") == "Unmasked":
+            yield "procMount", "Unmasked"
+        for name in _PROFILES:
+            if (security.get(name) or {}).get("type") == "Unconfined":
+                yield f"{name}.type", "Unconfined"
+        label = (security.get("seLinuxOptions") or {}).get("type") or ""
+        if label not in self.selinux_types:
+            yield "seLinuxOptions.type", label
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         wanted = "no privileged container: it sees every GPU of the node"
-        security = "c.?securityContext"
         windows = "?securityContext.?windowsOptions.?hostProcess.orValue(false)"
-        bad = cel.any_of([f"{security}.?privileged.orValue(false)", f"c.{windows}"])
+        bad = cel.any_of(["c.?securityContext.?privileged.orValue(false)", f"c.{windows}"])
         yield Check("container", bad, wanted)
         yield Check("pod", f"object.spec.{windows}", wanted)
-        unmasked = f'{security}.?procMount.orValue("") == "Unmasked"'
-        yield Check("container", unmasked, "the procMount Default", only_warn=True)
-
-
-def _of_windows(field: str, seen: str) -> Finding:
-    path = f"{field}.securityContext.windowsOptions.hostProcess"
-    return Finding(path, seen, "false: such a container runs on the node itself and sees every GPU of it", _FIX)
-
-
-def _host_process(security: Mapping[str, Any] | None) -> bool:
-    options = security.get("windowsOptions") if security else None
-    return bool(options and options.get("hostProcess"))
+        for of in ("c", "object.spec"):
+            security = f"{of}.?securityContext"
+            less = [f'{security}.?{name}.?type.orValue("") == "Unconfined"' for name in _PROFILES]
+            less += [f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(self.selinux_types)})']
+            less += [f'{security}.?procMount.orValue("") == "Unmasked"'] if of == "c" else []
+            confined = "nothing that takes away a part of what confines a container"
+            yield Check("container" if of == "c" else "pod", cel.any_of(less), confined, only_warn=True)

@@ -29,7 +29,9 @@ def fields(hook: str, request: Request, decision: Decision, seconds: float) -> d
         line |= {"node": placement.nodes[0].node} if placement.nodes else {"why": placement.reason}
     if request.dry_run:
         line["dryRun"] = True
-    line["profile"] = decision.profile
+    line |= {"profile": decision.profile, "policy": decision.policy}
+    if decision.workload:
+        line["class"] = decision.workload
     if decision.record and decision.patch is None:
         line["record"] = orjson.Fragment(decision.record)
     if decision.findings:

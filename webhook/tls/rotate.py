@@ -27,7 +27,7 @@ from webhook.tls.material import OVERLAP, Material, Trusted, plan, read, written
 from webhook.tls.serve import LiveContext
 
 ROUND_SECONDS: Final = 5.0
-"""Between two rounds. A changed `caBundle` is heard of by a watch, and mended at once."""
+"""Between two rounds. A watch shows a changed `caBundle`, and it is written again at once."""
 PROPAGATION = timedelta(seconds=10)
 """How long API servers may take to learn of a bundle: their watch takes milliseconds, or seconds when it begins again."""
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"

@@ -71,7 +71,7 @@ class LiveContext:
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        # The API server's client keeps no sessions (client-go sets no ClientSessionCache): tickets would be made in vain.
+        # The API server's client keeps no sessions (client-go sets no ClientSessionCache): tickets would be of no use.
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
         if (

@@ -77,7 +77,7 @@ FORBIDDEN = [
     (
         "ReplicaMetrics",
         REPLICA_PATH,
-        'cannot get resource "pods/proxy"',
+        'pods "one:8080" is forbidden: User "reader" cannot get resource "pods/proxy"',
         "no right to get pods/proxy of gpu-admission",
     ),
 ]

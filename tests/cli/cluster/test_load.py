@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.objects import snapshot
 from tests.feeds.fake_api import FakeApi, fake_api
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import KINDS
@@ -142,6 +143,13 @@ async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Pat
     ]
     with pytest.raises(BadInput, match="saw -n and -A"):
         namespace_of("a", True, found)
+
+
+def test_a_namespace_that_is_not_there_is_said_where_all_are_known(tmp_path: Path) -> None:
+    found = snapshot(tmp_path, {"kind": "Namespace", "metadata": {"name": "team-a"}})
+    with pytest.raises(BadInput, match=r'no namespace "team-b"; did you mean team-a\?'):
+        namespace_of("team-b", False, found)
+    assert namespace_of("team-b", False, snapshot(tmp_path)) == "team-b"
 
 
 def test_a_file_may_have_every_kind_that_is_read() -> None:

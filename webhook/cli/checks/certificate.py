@@ -14,7 +14,8 @@ from webhook.cli.checks.configurations import KINDS, hooks_of
 from webhook.cli.checks.replicas import metric
 from webhook.cli.checks.result import NAME, RESTART, Result
 from webhook.cli.cluster.answers import OUR_SECRET
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
@@ -70,7 +71,7 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
         yield Result("certificate", "warn", text, f"it should pass in a minute; else {RESTART}")
     if not distrusted and not lacking and not other:
-        told = "the one that is served is" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET} is"
+        told = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
         yield _life("certificate", f"caBundle trusts it; {told}", leaf)
 
 
@@ -78,10 +79,10 @@ def _life(check: str, what: str, certificate: x509.Certificate) -> Result:
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     left = ends - datetime.now(UTC)
     if left < timedelta():
-        return Result(check, "broken", f"{what} valid no more since {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
+        return Result(check, "broken", f"{what} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
     soon = left < min(_SOON, (ends - begins) / _LATE)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
-    text = f"{what} valid for {span}{', and should have been renewed' if soon else ''}"
+    text = f"{what} is valid for {span}{', and should have been renewed' if soon else ''}"
     return Result(check, "warn" if soon else "ok", text, _ISSUE if soon else "")
 
 

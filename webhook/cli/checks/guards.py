@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from webhook.cli.checks.result import NAME, Result
 from webhook.cli.cluster.answers import replica_pods
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.policy.model import Policy
 from webhook.text import listed
 

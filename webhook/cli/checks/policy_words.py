@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from webhook.admission.context import PROFILE_LABEL
 from webhook.cli.checks.result import Result
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.report import gpu_nodes, gpus_of
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import labels_of
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
@@ -90,8 +91,11 @@ def _nearly(snapshot: Snapshot, policy: Policy) -> Iterator[tuple[str, str, str,
         for key, values in rule.labels.items():
             known.setdefault(key, []).extend(values)
     seen: dict[tuple[str, str], int] = {}
+    opted = {
+        n["metadata"]["name"] for n in snapshot.of("Namespace") if PROFILE_LABEL in (n["metadata"].get("labels") or {})
+    }
     for pod in snapshot.of("Pod"):
-        labels = labels_of(pod)
+        labels = labels_of(pod) if pod["metadata"]["namespace"] in opted else {}
         for key in known.keys() & labels.keys():
             if labels[key] not in known[key] and gpus_of(pod, policy):
                 seen[key, labels[key]] = seen.get((key, labels[key]), 0) + 1

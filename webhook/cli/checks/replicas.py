@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from webhook.cli.checks.result import NAME, RESTART, Result
 from webhook.cli.cluster.answers import replica_pods
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.report import record_of
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, OUR_POLICY, Snapshot, created
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot, created
 from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
@@ -44,7 +45,9 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         for endpoint in each.get("endpoints") or ()
     )
     step = f"kubectl -n {OUR_NAMESPACE} get pods"
-    if not ready:
+    if not ready and (why := snapshot.missing.get("MutatingWebhookConfiguration")):
+        yield Result("endpoints", "unknown", f"the Service has none, and whether it is called is not known: {why}")
+    elif not ready:
         yield Result("endpoints", "broken", "no replica is ready: namespaces that opted in start no pods", step)
     elif ready == 1:
         text = "1 replica is ready: its restart stops pod creation"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.policy.model import Policy
 
 NAME: Final = "gpu-admission"

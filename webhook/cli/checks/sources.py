@@ -9,7 +9,8 @@ from typing import Final
 
 from webhook.cli.checks.replicas import newest_decision, values
 from webhook.cli.checks.result import NAME, Result
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Snapshot
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.selecting import selects
 from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
@@ -54,21 +55,14 @@ def fail_open(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
             elif name == _ASKED:
                 asked += int(value or 0)
     passed, refused = +passed, +refused
-    since = f"of {plural(asked, 'call')} since the API server started"
+    since = f"(of {plural(asked, 'call')} since the API server started)"
     if passed:
-        text = f"{_told(passed)} went on without an answer ({since}): those objects are as their authors wrote them"
+        text = f"went on without an answer: {_told(passed)} {since}; those objects are as their authors wrote them"
         yield Result("failOpen", "warn", text, f"gpu-admission audit names such pods; {_LOGS}")
     if refused:
-        text = f"{_told(refused)} were refused since no replica answered ({since})"
-        yield Result("failOpen", "warn", text, _LOGS)
+        yield Result("failOpen", "warn", f"refused since no replica answered: {_told(refused)} {since}", _LOGS)
     if not passed and not refused:
-        yield Result(
-            "failOpen",
-            "ok",
-            f"every call was answered {since.removeprefix('of ')}: {asked}"
-            if asked
-            else "no call since the API server started",
-        )
+        yield Result("failOpen", "ok", f"every call was answered {since}")
 
 
 def _told(counts: Counter[str]) -> str:

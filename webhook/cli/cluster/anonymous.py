@@ -14,8 +14,9 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Final
 
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.kube.pod import DECISION
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -52,8 +53,10 @@ _OUT: Final = frozenset(
         *("podIP", "podIPs", "hostIP", "hostIPs"),
     ]
 )
-_NAMES: Final = "ServingCertificate"
-"""What is nothing but names."""
+_LEFT_OUT: Final = ("ConfigMap", "ServingCertificate")
+"""What is nothing but names and data."""
+_OURS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding")
+"""Of these our own are the same everywhere: they stay, without their labels."""
 _PUBLIC: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
 
 
@@ -63,9 +66,10 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
     for kind, objects in snapshot.objects.items():
         for obj in objects:
             hashed.learn(kind, obj)
-    known = {kind: objects for kind, objects in snapshot.objects.items() if kind != _NAMES}
-    kept = {kind: [hashed.without(obj) for obj in objects] for kind, objects in known.items()}
-    made = Snapshot(kept, snapshot.missing, snapshot.taken, snapshot.namespace)
+    known = {kind: objects for kind, objects in snapshot.objects.items() if kind not in _LEFT_OUT}
+    kept = {kind: [_own(kind, obj) or hashed.without(obj) for obj in objects] for kind, objects in known.items()}
+    missing = snapshot.missing | {kind: f"an anonymous snapshot has no {kind}" for kind in _LEFT_OUT}
+    made = Snapshot(kept, missing, snapshot.taken, snapshot.namespace)
     if found := snapshot.measured:
         numbers: dict[tuple[str, str], str] = {}
         gpus = [numbers.setdefault(sample[:2], f"gpu-{len(numbers)}") for sample in found.samples]
@@ -75,6 +79,13 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
         ]
         made.measured = Measured(found.source, samples)
     return made
+
+
+def _own(kind: str, obj: Object) -> Object | None:
+    name = obj["metadata"]["name"]
+    if kind not in _OURS or not name.startswith(OUR_NAMESPACE):
+        return None
+    return {key: {"name": name} if key == "metadata" else value for key, value in obj.items()}
 
 
 class _Hashes:

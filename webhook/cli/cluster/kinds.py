@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+OUR_NAMESPACE: Final = "gpu-admission"
+
 
 class Kind(NamedTuple):
     """`group`: path of its group and version. `plural`: as RBAC names it. `needed`: without it nothing can be answered."""
@@ -60,5 +62,8 @@ ENGINE: Final = (
     *("PodDisruptionBudget", "HorizontalPodAutoscaler", "ConfigMap"),
 )
 """What the webhook decides by."""
-OWN: Final = frozenset(("ConfigMap", "EndpointSlice", "Lease", "NetworkPolicy"))
-"""Read only in our own namespace and in that of the control plane: the rest may hold anything."""
+OWN: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("ConfigMap", "EndpointSlice", "NetworkPolicy"), OUR_NAMESPACE),
+    "Lease": "kube-system",
+}
+"""Read in one namespace only, our own or that of the schedulers: the rest may hold anything."""

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
 from webhook.cli.cluster.kinds import KINDS, OWN, Kind
-from webhook.cli.cluster.snapshot import OUR_NAMESPACE, Object, Snapshot
+from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.errors import ApiError, BadInput
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
@@ -25,7 +25,6 @@ FORBIDDEN: Final = "no right to list "
 EVERYWHERE: Final = ""
 _ALL: Final = "all namespaces"
 _ABSENT, _FORBIDDEN, _UNKNOWN_USER = 404, 403, 401
-_FALLBACK: Final = ("gpu-admission", "kube-system")
 
 
 def load(
@@ -93,9 +92,7 @@ async def _list(
     """None where it may not be read; the reason is then in `into.missing`."""
     kind = KINDS[name]
     try:
-        if name in OWN:
-            return [obj for own in _FALLBACK for obj in await _pages(api, name, kind.path(own), progress)]
-        return await _pages(api, name, kind.path(), progress)
+        return await _pages(api, name, kind.path(OWN.get(name)), progress)
     except ApiError as error:
         if error.status == _ABSENT:
             return []
@@ -107,7 +104,7 @@ async def _list(
             except ApiError as again:
                 error = again
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and not kind.needed:
-            into.missing[name] = _forbidden(kind, OUR_NAMESPACE if name in OWN else _ALL)
+            into.missing[name] = _forbidden(kind, OWN.get(name, _ALL))
             return None
         raise BadInput(_why(error, kind)) from None
 

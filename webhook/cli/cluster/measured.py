@@ -61,11 +61,11 @@ class Measured(NamedTuple):
 
 
 class Figures:
-    """Of nodes, at one moment: idle is who is idle then, whatever was before."""
+    """Of nodes, at one moment: idle is who is idle then, whatever was before. `use`: as the webhook keeps them."""
 
-    def __init__(self, measured: Measured, settings: GpuMetricsSettings) -> None:
-        self._use = Utilisation(settings.model_copy(update={"source": measured.source}))
-        self._use.observe(measured.samples, 0.0)
+    def __init__(self, measured: Measured, settings: GpuMetricsSettings, taken: float = 0.0) -> None:
+        self.use = Utilisation(settings.model_copy(update={"source": measured.source}))
+        self.use.observe(measured.samples, taken)
         self._gpus: dict[str, dict[tuple[str, str], dict[Reading, float]]] = {}
         for node, gpu, reading, value, instance in measured.samples:
             low, high = RANGES[reading]
@@ -82,7 +82,7 @@ class Figures:
 
     def of(self, node: str, gpus: Iterable[dict[str, int]], sharing: float) -> dict[str, Any]:
         """The keys of the document that are known. `gpus`: by resource. `sharing`: how many pods share a GPU."""
-        use, found = self._use.node(node), dict[str, Any]()
+        use, found = self.use.node(node), dict[str, Any]()
         if use.measured:
             amounts = list(gpus)
             total = math.ceil(sum(each["total"] for each in amounts) / sharing)

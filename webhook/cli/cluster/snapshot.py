@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from webhook.cli import offline
+from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
+from webhook.cli.terminal import no_such
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -20,7 +22,7 @@ from webhook.policy.model import Policy
 from webhook.text import quoted
 
 Object = dict[str, Any]
-OUR_NAMESPACE, OUR_POLICY = "gpu-admission", "gpu-admission-policy"
+OUR_POLICY: Final = "gpu-admission-policy"
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
@@ -99,6 +101,13 @@ class Snapshot:
         found = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
         found.state = self.state
         return found
+
+    def pod(self, namespace: str, name: str) -> Pod:
+        """By its name, as kubectl takes it (`pod/NAME` too). Raises BadInput with the nearest name where there is none."""
+        pods, name = self.named("Pod"), name.removeprefix("pod/")
+        if found := pods.get((namespace, name)):
+            return found
+        raise no_such("pod", name, [each for there, each in pods if there == namespace], f" in namespace {namespace}")
 
     @cached_property
     def policy(self) -> Policy | None:

@@ -7,8 +7,8 @@ from typing import Final
 
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.situation import Case, Situation
+from webhook.cluster.pods import KUEUE
 from webhook.kube.pod import labels_of
-from webhook.placement.request import KUEUE
 from webhook.text import bare, listed, nearest, plural, quoted
 
 DEFAULT: Final = "default-scheduler"

@@ -88,7 +88,7 @@ def devices(case: Case) -> Check:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{listed(told)}: not on {s.where(mask)}"
         fix = "ask for fewer devices, wait for a claim to be released, or mend the driver there: kubectl get resourceslices"
-        yield Cause("noDevice", text, fix, s.named(mask), int(np.count_nonzero(mask & alone)))
+        yield s.cause("noDevice", text, fix, mask, alone)
 
     return Check(s.alive & fails, explain)
 

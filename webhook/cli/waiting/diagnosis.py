@@ -82,7 +82,7 @@ class Diagnosis:
         if left.any():
             text = f"{s.where(left)} could take it now: the scheduler has not looked since, or something else kept it from there"
             fix = "wait: it tries again when something changes, and every 5 minutes; if it stays so, look at the scheduler's log"
-            yield Cause("fitsNow", text, fix, s.named(left), int(np.count_nonzero(left)))
+            yield s.cause("fitsNow", text, fix, left, left)
 
 
 def kept_back(case: Case) -> list[Cause]:

@@ -30,7 +30,7 @@ def cordoned(case: Case) -> Check:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
         fix = f"uncordon when the work on it is done: kubectl uncordon {_example(s.named(mask))}"
-        yield Cause("cordoned", text, fix, s.named(mask), _count(mask & alone))
+        yield s.cause("cordoned", text, fix, mask, alone)
 
     return Check(fails & (not case.constraints.tolerate_cordon), explain)
 
@@ -47,17 +47,16 @@ def taints(case: Case) -> Check:
         for code in np.unique(codes[mask]):
             rows = mask & (codes == code)
             passing = [taint for taint in missing[code] if taint.key.startswith(_CONDITIONS)]
-            found = (s.named(rows), _count(rows & alone))
             if passing:
                 why = listed([taint.key.rpartition("/")[2] for taint in passing])
-                fix = f"see what is wrong there: kubectl describe node {_example(found[0])}; the taint goes when it is mended"
-                yield Cause("notReady", f"{s.where(rows)}: {why}", fix, *found)
+                look = f"kubectl describe node {_example(s.named(rows))}"
+                fix = f"see what is wrong there: {look}; the taint goes when it is mended"
+                yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
             else:
                 told = listed([bare(_text(taint)) for taint in missing[code]])
                 fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(_toleration(t) for t in missing[code])}"
-                yield Cause(
-                    "untoleratedTaint", f"{s.where(rows)}: tainted {told}, which the pod does not tolerate", fix, *found
-                )
+                text = f"{s.where(rows)}: tainted {told}, which the pod does not tolerate"
+                yield s.cause("untoleratedTaint", text, fix, rows, alone)
 
     return Check(fails, explain)
 
@@ -75,10 +74,10 @@ def selection(case: Case) -> Check:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         if constraints.selector and (off := mask & ~selected).any():
             text, fix = _selector(case, mask)
-            yield Cause("nodeSelector", text, fix, s.named(off), _count(off & alone & allowed))
+            yield s.cause("nodeSelector", text, fix, off, alone & allowed)
         if terms is not None and (off := mask & selected & ~allowed).any() | (not constraints.selector):
             off = mask & selected & ~allowed
-            yield _affinity(case, off, _count(off & alone))
+            yield _affinity(case, off, alone)
 
     return Check(s.alive & ~(selected & allowed), explain)
 
@@ -101,7 +100,7 @@ def ports(case: Case) -> Check:
         example = taken[int(np.flatnonzero(mask)[0])]
         text = f"host ports taken on {s.where(mask)}: {listed(example)}"
         fix = "leave hostPort out (a Service needs none), take another, or run at most one such pod on a node"
-        yield Cause("hostPort", text, fix, s.named(mask), _count(mask & alone))
+        yield s.cause("hostPort", text, fix, mask, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -125,7 +124,7 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str]:
     return f"{told} is on no node{_nearest(case, worst)}", _mend(case, worst, f"spec.nodeSelector[{bare(key)}]")
 
 
-def _affinity(case: Case, mask: Mask, alone: int) -> Cause:
+def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
     s = case.situation
     rows = slice(0, len(s.alive))
     terms = case.constraints.required or ()
@@ -141,22 +140,17 @@ def _affinity(case: Case, mask: Mask, alone: int) -> Cause:
             if ours
             else "remove the node's name from spec.affinity.nodeAffinity, or free that node"
         )
-        return Cause(
-            "pinnedNode",
-            f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}",
-            fix,
-            s.named(mask),
-            alone,
-        )
+        text = f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}"
+        return s.cause("pinnedNode", text, fix, mask, alone)
     fitting = np.any([matches(term, s.nodes, rows) for term in terms], axis=0) & s.alive if terms else ~s.alive
     if not terms or fitting.any():
         text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(s.alive)}"
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
-        return Cause("nodeAffinity", text, fix, s.named(mask), alone)
+        return s.cause("nodeAffinity", text, fix, mask, alone)
     wrong = next((e for term in terms for e in term if not (s.alive & matches((e,), s.nodes, rows)).any()), terms[0][0])
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
-    return Cause("nodeAffinity", text, _mend(case, wrong, "spec.affinity.nodeAffinity"), s.named(mask), alone)
+    return s.cause("nodeAffinity", text, _mend(case, wrong, "spec.affinity.nodeAffinity"), mask, alone)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:

@@ -34,7 +34,7 @@ def affinity(case: Case) -> Check:
         told = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
         text = f"required pod affinity wants pods with {told}: none where {s.where(mask)}"
         fix = "start the pods that it wants to be near first, or make the affinity preferred"
-        yield Cause("podAffinity", text, fix, s.named(mask), _count(mask & alone))
+        yield s.cause("podAffinity", text, fix, mask, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -52,7 +52,7 @@ def anti_affinity(case: Case) -> Check:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_most(who)} are"
         fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
-        yield Cause("podAntiAffinity", text, fix, s.named(mask), _count(mask & alone))
+        yield s.cause("podAntiAffinity", text, fix, mask, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -70,7 +70,7 @@ def existing_anti_affinity(case: Case) -> Check:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"anti-affinity of {_most(who)} keeps pods with these labels from {s.where(mask)}"
         fix = "change the labels of this pod or the anti-affinity of the others, or add a node"
-        yield Cause("existingAntiAffinity", text, fix, s.named(mask), _count(mask & alone))
+        yield s.cause("existingAntiAffinity", text, fix, mask, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -101,7 +101,7 @@ def spread(case: Case) -> Check:
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"topology spread over {listed(told)} keeps it from {s.where(mask)}"
         fix = "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room where there are fewest"
-        yield Cause("topologySpread", text, fix, s.named(mask), _count(mask & alone))
+        yield s.cause("topologySpread", text, fix, mask, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -181,7 +181,3 @@ def _selector_text(selector: Any) -> str:
 
 def _most(who: Counter[str]) -> str:
     return listed([f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in who.most_common()], 3)
-
-
-def _count(mask: Mask) -> int:
-    return int(np.count_nonzero(mask))

@@ -67,11 +67,11 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
         ask = f"ask for {amount_text(name, most)} {name} at most{', in more pods' if gpu else ''}"
         if nowhere:
             text = f"asks for {asked} {bare(name)}, and no node has more than {amount_text(name, int(capacity[s.alive].max()))}"
-            yield Cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", s.named(small), _count(alone & small))
+            yield s.cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", small, alone)
         else:
             text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_text(name, most)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
-            yield Cause("nodesTooSmall", text, fix, s.named(small), _count(alone & small))
+            yield s.cause("nodesTooSmall", text, fix, small, alone)
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: bool) -> Cause:
@@ -79,28 +79,25 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
     s = case.situation
     free, asked = np.maximum(s.free[name], 0), amount_text(name, amount)
     best = int(free[off].max())
-    names, count = s.named(off), _count(alone)
     if not gpu:
         unit = bare(name)
         if name == "pods":
             text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"
-            return Cause(
-                "tooManyPods", text, "remove pods from them, raise the kubelet's maxPods, or add nodes", names, count
-            )
+            fix = "remove pods from them, raise the kubelet's maxPods, or add nodes"
+            return s.cause("tooManyPods", text, fix, off, alone)
         text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_text(name, best)} free"
         less = f"ask for {amount_text(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
         fix = f"{less}{_or_wait(case, name, amount, off)}"
-        return Cause(_WORDS.get(name, "insufficientResource"), text, fix, names, count)
+        return s.cause(_WORDS.get(name, "insufficientResource"), text, fix, off, alone)
     total = int(free[off].sum())
     held = f"{asked} {bare(name)} asked for; free on {s.where(off)}: {total} in all, at most {best} on one"
     if total >= amount:
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
-        return Cause(
-            "gpusFragmented", f"GPUs are free but apart: {held}", fix + _or_wait(case, name, amount, off), names, count
-        )
+        fix += _or_wait(case, name, amount, off)
+        return s.cause("gpusFragmented", f"GPUs are free but apart: {held}", fix, off, alone)
     less = f"ask for {best} in place of {asked}, or " if best else ""
     wait = _or_wait(case, name, amount, off).removeprefix(", or ") or "wait until pods there end"
-    return Cause("gpusTaken", f"all GPUs are taken: {held}", f"{less}{wait}, or add a node", names, count)
+    return s.cause("gpusTaken", f"all GPUs are taken: {held}", f"{less}{wait}, or add a node", off, alone)
 
 
 def _or_wait(case: Case, name: str, amount: int, off: Mask) -> str:
@@ -137,7 +134,7 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
         if near
         else f"install what offers {bare(name)}, or add nodes that have it"
     )
-    return Cause("unknownResource", text, fix, s.named(mask), _count(mask))
+    return s.cause("unknownResource", text, fix, mask, mask)
 
 
 def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
@@ -152,12 +149,12 @@ def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
         if kind is None:
             text = f"{s.where(rows)}: GPUs by the labels, but the device plugin offers none"
             fix = f"look at the device plugin there: kubectl describe node {s.named(rows)[0]}"
-            yield Cause("devicePluginMissing", text, fix, s.named(rows), _count(rows & alone))
+            yield s.cause("devicePluginMissing", text, fix, rows, alone)
         elif kind:
             text = f"{s.where(rows)}: {listed(map(bare, kind))} in place of {bare(name)}"
             fix = f"ask for {bare(kind[0])} if a part of a GPU is enough"
             able = rows & alone & np.any([s.free[other] > 0 for other in kind], axis=0)
-            yield Cause("otherGpuResource", text, fix, s.named(rows), _count(able))
+            yield s.cause("otherGpuResource", text, fix, rows, able)
         else:
             yield Cause(
                 "noGpus", f"{s.where(rows)}: no {bare(name)}", "nothing: they are for other pods", s.named(rows)
@@ -181,7 +178,7 @@ def preemption(case: Case) -> Iterator[Cause]:
         if rows.any():
             text = f"pods of lower priority hold enough on {s.where(rows)}, but priority class {_class(case)} never preempts"
             fix = "use a priority class with preemptionPolicy PreemptLowerPriority (it evicts those pods), or wait"
-            yield Cause("preemptionNever", text, fix, s.named(rows), _count(rows))
+            yield s.cause("preemptionNever", text, fix, rows, rows)
 
 
 def nominated(case: Case) -> Iterator[Cause]:
@@ -205,7 +202,3 @@ def nominated(case: Case) -> Iterator[Cause]:
 
 def _class(case: Case) -> str:
     return bare(case.pod["spec"].get("priorityClassName") or "(none)")
-
-
-def _count(mask: Mask) -> int:
-    return int(np.count_nonzero(mask))

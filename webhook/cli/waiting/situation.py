@@ -12,6 +12,7 @@ import numpy as np
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
 from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, seconds
+from webhook.cli.waiting.cause import Cause
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod, labels_of, owner
@@ -129,6 +130,10 @@ class Situation:
         pools = Counter(filter(None, [pool_of(nodes[name]) for name in names if name in nodes]))
         told = ", ".join(f"{bare(pool)} {count}" for pool, count in pools.most_common(_NAMED))
         return plural(len(names), "node") + (f" ({told}{', …' if len(pools) > _NAMED else ''})" if told else "")
+
+    def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask) -> Cause:
+        """What keeps the pod from these nodes. `alone`: where nothing else does."""
+        return Cause(word, text, fix, self.named(mask), int(np.count_nonzero(mask & alone)))
 
     def held(self, row: int, resource: str) -> Mapping[str, int]:
         """How much of a resource the workloads on a node have: «job/train in team-a»."""

@@ -113,7 +113,7 @@ def elsewhere(case: Case) -> Check:
                     if there.any()
                     else "create a volume that a node can reach, or use a StorageClass that provisions them"
                 )
-                yield Cause("volumeNodeConflict", text, fix, s.named(off), _count(off & alone))
+                yield s.cause("volumeNodeConflict", text, fix, off, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -135,13 +135,7 @@ def limits(case: Case) -> Check:
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: as many volumes as can be attached: {listed(sorted(set(full.values())))}"
-        yield Cause(
-            "volumeLimit",
-            text,
-            "use fewer volumes, move pods with volumes away, or add a node",
-            s.named(mask),
-            _count(mask & alone),
-        )
+        yield s.cause("volumeLimit", text, "use fewer volumes, move pods with volumes away, or add a node", mask, alone)
 
     return Check(s.alive & fails, explain)
 
@@ -192,7 +186,3 @@ def _suits(volume: Object, claim: Object) -> bool:
         and set(asked.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
         and parse_quantity((spec.get("capacity") or {}).get("storage", "0")) >= size
     )
-
-
-def _count(mask: Mask) -> int:
-    return int(np.count_nonzero(mask))

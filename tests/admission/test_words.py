@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.words import _SENTENCES, choice, sentence, why_none
+from webhook.admission.words import _SENTENCES, choice, sentence, why_none
 from webhook.text import matches_any
 
 INJECTORS = Path(__file__).resolve().parents[2] / "webhook" / "injectors"
@@ -54,12 +54,12 @@ def test_sentences(done: Any, text: str) -> None:
     [
         (None, "waits", "not bound yet; chosen was a"),
         ("a", "first", "bound to a, the node that was chosen"),
-        ("b", "ranked", "bound to b, number 2 of the ranking, not to a: the scheduler's other scores weighed more"),
-        ("c", "other", "bound to c, which is not in the ranking: a and the others had no room when it was scheduled"),
+        ("b", "ranked", "bound to b, number 2 of the ranking, not to a: it was full"),
+        ("c", "other", "bound to c, which is not in the ranking, not to a: it was full"),
     ],
 )
 def test_where_it_was_bound(bound: str | None, word: str, text: str) -> None:
-    assert choice(["a", "b"], bound) == (word, text)
+    assert choice(["a", "b"], bound, "it was full") == (word, text)
 
 
 def test_why_no_node_was_chosen() -> None:

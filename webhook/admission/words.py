@@ -1,11 +1,19 @@
-"""A decision record in words: what each injector did and why not, and what the numbers of the ranking mean."""
+"""A decision in words: what each injector did and why not, what is wrong, where the pod was bound and why not elsewhere.
+
+The refusal, the Event and the command line say the same, since they have it from here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.text import bare, listed, plural
+from webhook.cluster.pods import counted_demand
+from webhook.cluster.state import ClusterState
+from webhook.framework.interface import Finding
+from webhook.kube.pod import Pod
+from webhook.placement.constraints import compiled
+from webhook.text import amount_words, bare, listed, plural
 
 _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "gpuResources": {
@@ -82,24 +90,48 @@ def why_none(record: Mapping[str, Any]) -> str:
     return f"{bare(why)}{f': {kept}' if kept else ''}"
 
 
-def choice(nodes: list[str], bound: str | None) -> tuple[str, str]:
-    """Whether it is where it was meant to be: a constant word, and a sentence."""
+def told(unit: str, finding: Finding) -> str:
+    """A finding, and who says so."""
+    return f"{finding.message} [{unit}]"
+
+
+def choice(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str, str]:
+    """Whether it is where it was meant to be: a constant word, and a sentence. `why` it is not on the first node."""
     if not nodes:
         return "", ""
     if bound is None:
-        return "waits", f"not bound yet; chosen was {nodes[0]}"
+        return "waits", f"not bound yet; chosen was {bare(nodes[0])}"
     if bound == nodes[0]:
-        return "first", f"bound to {bound}, the node that was chosen"
+        return "first", f"bound to {bare(bound)}, the node that was chosen"
+    word, place = "other", "which is not in the ranking"
     if bound in nodes:
-        place = nodes.index(bound) + 1
-        return (
-            "ranked",
-            f"bound to {bound}, number {place} of the ranking, not to {nodes[0]}: the scheduler's other scores weighed more",
-        )
-    return (
-        "other",
-        f"bound to {bound}, which is not in the ranking: {nodes[0]} and the others had no room when it was scheduled",
-    )
+        word, place = "ranked", f"number {nodes.index(bound) + 1} of the ranking"
+    return word, f"bound to {bare(bound)}, {place}, not to {bare(nodes[0])}: {why}"
+
+
+def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
+    """Why the scheduler did not take this node, as far as `state` shows it."""
+    nodes, columns = state.nodes, state.nodes.columns
+    row = nodes.row_of.get(node, -1)
+    if row < 0 or not columns.alive[row]:
+        return "that node is gone"
+    status = nodes.statuses[columns.status[row]]
+    if status.cordoned:
+        return "that node is cordoned (spec.unschedulable)"
+    if any(kind == "Ready" and value != "True" for kind, value in status.conditions):
+        return "that node is not ready"
+    if constraints := compiled(pod["spec"]):
+        for taint in status.taints:
+            if not constraints.tolerate(taint):
+                return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
+    reserved = [kind.demand for held, kind in state.ledger.holders() if held == row]
+    for resource, wanted in counted_demand(pod).requests:
+        free = int(columns.free[resource][row]) if resource in columns.free else 0
+        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
+        if free < wanted:
+            asked, left = amount_words(resource, wanted), amount_words(resource, max(0, free))
+            return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
+    return "the scheduler's other scores weighed more"
 
 
 def _detail(detail: Any) -> str:

@@ -1,0 +1,345 @@
+"""`gpu-admission doctor` on a real API server: each thing that is broken is named by its check, and is well again when mended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.cli.objects import call
+from tests.controlplane import clusters
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import pod
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.programs import Programs
+from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, Installed, opt_in
+from webhook.cli.cluster.load import load
+from webhook.cli.doctor import READ, results
+from webhook.tls.issue import make_ca
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+POLICY, SECRET, TEAM = "gpu-admission-policy", "gpu-admission-tls", "team"
+SHIPPED = (ROOT / "manifests" / "policy.yaml").read_text()
+
+
+class Scene(NamedTuple):
+    plane: ControlPlane
+    webhook: Installed
+    api: Api
+
+    async def found(self) -> dict[str, list[tuple[str, str]]]:
+        """What doctor says now: states and texts by check."""
+        snapshot = await asyncio.to_thread(load, self.plane.kubeconfig, None, READ)
+        found: dict[str, list[tuple[str, str]]] = {}
+        for each in results(snapshot):
+            found.setdefault(each.check, []).append((each.state, each.text))
+        return found
+
+    async def says(self, check: str, state: str) -> str:
+        """Waits until a check is in this state; what it says then."""
+
+        async def text() -> str:
+            found = (await self.found())[check]
+            texts = [text for each, text in found if each == state]
+            assert texts, found
+            return texts[0]
+
+        return await wait_until(text, 30, f"{check} to be {state}")
+
+    async def hook(self, kind: str, **changes: Any) -> None:
+        """Change the first webhook of a configuration."""
+        operations = [{"op": "add", "path": f"/webhooks/0/{key}", "value": value} for key, value in changes.items()]
+        await self.api.patch(kind, "gpu-admission", operations)
+
+    async def policy(self, text: str) -> None:
+        await self.api.patch("ConfigMap", POLICY, {"data": {"policy.yaml": text}}, NAMESPACE)
+
+
+@pytest.fixture(scope="module")
+def running(programs: Programs) -> Iterator[tuple[ControlPlane, Installed]]:
+    """A control plane of its own, and replicas that it can ask."""
+    with ControlPlane(programs) as plane, Installed(plane, replicas=2, reachable=True) as webhook:
+        asyncio.run(_prepare(plane))
+        yield plane, webhook
+
+
+async def _prepare(plane: ControlPlane) -> None:
+    async with Api.of(plane.kubeconfig) as api:
+        await clusters.apply(api, [node("doc-a", taints=[GPU_TAINT]), node("doc-b", taints=[GPU_TAINT])])
+        await api.namespace(TEAM)
+        await opt_in(api, TEAM)
+        await api.create(pod("trainer", 1, labels={"workload-type": "training"}), TEAM)
+        await api.running(TEAM, 1)
+
+
+@pytest.fixture
+async def scene(running: tuple[ControlPlane, Installed]) -> AsyncIterator[Scene]:
+    async with Api.of(running[0].kubeconfig) as api:
+        yield Scene(*running, api)
+
+
+BEFORE = {"endpoints": "unknown", "networkPolicy": "warn"}
+"""Here the webhook is called by URL, and there is no NetworkPolicy. All else is well."""
+
+
+async def sound(scene: Scene) -> bool:
+    """But for what is counted since the API server started."""
+    found = await scene.found()
+    found.pop("failOpen")
+    states = {check: {state for state, _ in each} for check, each in found.items()}
+    assert {check: each for check, each in states.items() if each != {BEFORE.get(check, "ok")}} == {}, found
+    return True
+
+
+async def test_all_is_well(scene: Scene) -> None:
+    await wait_until(lambda: sound(scene), 30, "doctor to be content")
+    found = await scene.found()
+    assert found["policyLoaded"][0][1].startswith("2 replicas decide by ")
+    assert found["versions"][0][1].startswith("2 replicas with version ")
+    assert "caBundle trusts it; the one that is served is valid for" in found["certificate"][0][1]
+    assert found["apiServer"][0][1].startswith("kube-apiserver v1.")
+    assert found["failOpen"][0][0] == "ok"
+    assert found["failOpen"][0][1].startswith("every call was answered (of ")
+
+
+Broken = Callable[[Scene], AbstractAsyncContextManager[None]]
+
+
+def hook(kind: str, **changes: Any) -> Broken:
+    @asynccontextmanager
+    async def broken(scene: Scene) -> AsyncIterator[None]:
+        before = (await scene.api.get(kind, "gpu-admission"))["webhooks"][0]
+        await scene.hook(kind, **changes)
+        yield
+        await scene.hook(kind, **{key: before[key] for key in changes})
+
+    return broken
+
+
+def policy(text: str) -> Broken:
+    @asynccontextmanager
+    async def broken(scene: Scene) -> AsyncIterator[None]:
+        await scene.policy(text)
+        yield
+        await scene.policy(SHIPPED)
+
+    return broken
+
+
+def there(*objects: Json, namespace: str | None = None) -> Broken:
+    @asynccontextmanager
+    async def broken(scene: Scene) -> AsyncIterator[None]:
+        for each in objects:
+            await scene.api.create(each, namespace)
+        yield
+        for each in objects:
+            await scene.api.delete(each["kind"], each["metadata"]["name"], namespace, grace=0 if namespace else None)
+
+    return broken
+
+
+def gone(kind: str, name: str) -> Broken:
+    @asynccontextmanager
+    async def broken(scene: Scene) -> AsyncIterator[None]:
+        stored = await scene.api.get(kind, name)
+        await scene.api.delete(kind, name)
+        yield
+        metadata = {key: stored["metadata"][key] for key in ("name", "labels") if key in stored["metadata"]}
+        await scene.api.create({**stored, "metadata": metadata})
+
+    return broken
+
+
+def changed(kind: str, name: str, change: Json, back: Json, namespace: str | None = None) -> Broken:
+    @asynccontextmanager
+    async def broken(scene: Scene) -> AsyncIterator[None]:
+        await scene.api.patch(kind, name, change, namespace)
+        yield
+        await scene.api.patch(kind, name, back, namespace)
+
+    return broken
+
+
+def labelled(value: str) -> Json:
+    return {"metadata": {"labels": {PROFILE_LABEL: value}}}
+
+
+def image(name: str) -> Json:
+    return {"spec": {"containers": [{"name": "gpu-admission", "image": name}]}}
+
+
+@asynccontextmanager
+async def another_image(scene: Scene) -> AsyncIterator[None]:
+    for name in ("gpu-admission:9", "gpu-admission:0.1.0"):
+        await scene.api.patch("Pod", "replica-1", image(name), NAMESPACE, strategy="strategic-merge")
+        if name.endswith("9"):
+            yield
+
+
+@asynccontextmanager
+async def broken_policy(scene: Scene) -> AsyncIterator[None]:
+    """It got in while no webhook looked at it."""
+    await asyncio.to_thread(stop, scene)
+    await scene.policy("gpu: []")
+    await asyncio.to_thread(start, scene)
+    assert "gpu: unknown key" in await scene.says("policy", "broken")
+    yield
+    await scene.policy(SHIPPED)
+
+
+def stop(scene: Scene) -> None:
+    for member in scene.webhook.members:
+        member.stop(patience=0)
+
+
+def start(scene: Scene) -> None:
+    for number, member in enumerate(scene.webhook.members):
+        member.start()
+        scene.webhook.await_ready(number)
+
+
+RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]
+ANOTHER = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": MUTATING,
+    "metadata": {"name": "z-other"},
+    "webhooks": [
+        {
+            "name": "other.example.com",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": RULES,
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "timeoutSeconds": 1,
+            "admissionReviewVersions": ["v1"],
+        }
+    ],
+}
+EXPRESSION = 'Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a", operator: "Exists"}]}}'
+MUTATION = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingAdmissionPolicy",
+    "metadata": {"name": "theirs"},
+    "spec": {
+        "matchConstraints": {"resourceRules": RULES},
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "Never",
+        "matchConditions": [{"name": "never", "expression": "false"}],
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": EXPRESSION}}],
+    },
+}
+BINDING = MUTATION | {"kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "theirs"}}
+PROFILE = "profiles: {default: {%s}}"
+CASES = [
+    pytest.param("webhooks", "warn", "timeoutSeconds", hook(VALIDATING, timeoutSeconds=30), id="a time limit"),
+    pytest.param("webhooks", "warn", "rules", hook(MUTATING, rules=RULES), id="rules"),
+    pytest.param("failurePolicies", "warn", "Ignore, shipped is Fail", hook(VALIDATING, failurePolicy="Ignore"), id="a failure policy"),
+    pytest.param("matchConditions", "warn", "brings-something is missing", hook(VALIDATING, matchConditions=[{"name": "not-a-mirror-pod", "expression": "!('system:nodes' in request.userInfo.groups)"}]), id="a condition"),
+    pytest.param("matchConditions", "warn", "everyPod", policy(PROFILE % "placement: {everyPod: true}"), id="every pod"),
+    pytest.param("templates", "warn", "Train.example.com", policy(PROFILE % "templates: {custom: [{group: example.com, kind: Train, path: spec.template}]}"), id="a template"),
+    pytest.param("policyLoaded", "broken", "cannot use the newest", broken_policy, id="a policy that replicas cannot use"),
+    pytest.param("versions", "warn", "different images", another_image, id="an image"),
+    pytest.param("gpuMetrics", "broken", "has none from prometheus", policy("gpuMetrics: {source: prometheus, url: 'http://127.0.0.1:9'}"), id="a source of metrics"),
+    pytest.param("gpuMetrics", "broken", "no DCGM exporter", policy("gpuMetrics: {source: dcgm}"), id="exporters"),
+    pytest.param("otherWebhooks", "ok", "after us: z-other, and we are asked again", there(ANOTHER), id="another webhook"),
+    pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy"),
+    pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
+    pytest.param("namespaces", "warn", "names profile defalt", changed("Namespace", TEAM, labelled("defalt"), labelled("default")), id="a profile"),
+    pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),
+    pytest.param("classes", "warn", "entry 2", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that no pod can have"),
+    pytest.param("priorityClasses", "broken", "gpu-training", gone("PriorityClass", "gpu-training"), id="a priority class"),
+    pytest.param("policyTaints", "warn", "example.com/gpus", policy(PROFILE % "injectors: {tolerations: {taints: [{key: example.com/gpus}]}}"), id="a taint"),
+    pytest.param("policyLabels", "broken", "wait for ever", policy(PROFILE % "injectors: {topologySpread: {constraints: [{key: example.com/rack, whenUnsatisfiable: DoNotSchedule}]}}"), id="a label"),
+    pytest.param("nodes", "warn", "offersNoGpus", there(node("doc-c", resources={"nvidia.com/gpu": "0"})), id="a node without a device plugin"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "state", "text", "broken"), CASES)
+async def test_what_is_broken_is_named_and_well_again_when_mended(
+    check: str, state: str, text: str, broken: Broken, scene: Scene
+) -> None:
+    async with broken(scene):
+        assert text in await scene.says(check, state)
+    await wait_until(lambda: sound(scene), 30, "doctor to be content again")
+
+
+async def test_while_no_replica_answers_failed_calls_are_counted_and_certificates_are_still_compared(
+    scene: Scene,
+) -> None:
+    await asyncio.to_thread(stop, scene)
+    ready = [
+        hook for kind in (MUTATING, VALIDATING) for hook in (await scene.api.get(kind, "gpu-admission"))["webhooks"]
+    ]
+    try:
+        with pytest.raises(ApiError, match="failed calling webhook"):
+            await scene.api.create(pod("refused", 1), TEAM)
+        found = await scene.found()
+        passed, refused = found["failOpen"]
+        assert passed[0] == refused[0] == "warn"
+        assert passed[1].startswith("went on without an answer: 1 request to mutate.gpu-admission.io")
+        assert refused[1].startswith("refused since no replica answered: 1 request to validate.gpu-admission.io")
+        assert [state for state, _ in found["replicas"]] == ["unknown"] * 2
+        assert "the newest decision, on team/trainer, is by policy" in found["policyLoaded"][0][1]
+        assert found["certificate"][0][0] == "ok"
+
+        other = b64encode(make_ca(datetime.now(UTC)).certificate).decode()
+        for kind in (MUTATING, VALIDATING):
+            await scene.hook(kind, **{"clientConfig/caBundle": other})
+        text = await scene.says("certificate", "broken")
+        assert "caBundle lacks in mutate.gpu-admission.io, validate.gpu-admission.io" in text
+        await scene.hook(MUTATING, **{"clientConfig/caBundle": ""})
+        assert "none in mutate.gpu-admission.io" in await scene.says("caBundle", "broken")
+        await scene.api.patch("Secret", SECRET, {"data": {"tls.crt": ""}}, NAMESPACE)
+        assert "no whole PEM certificate" in await scene.says("certificate", "broken")
+    finally:
+        await asyncio.to_thread(start, scene)
+    assert all(hook["clientConfig"]["caBundle"] for hook in ready)
+
+    async def mended() -> bool:
+        found = await scene.found()
+        assert {found["certificate"][0][0], found["caBundle"][0][0], found["policyLoaded"][0][0]} == {"ok"}, found
+        return True
+
+    await wait_until(mended, 30, "a certificate that is served and trusted")
+
+
+async def test_rights_that_are_missing_are_named_and_the_rest_is_checked(scene: Scene) -> None:
+    rights = [{"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": ["list"]}]
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}
+    named: Json = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reader"}}
+    await scene.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}, "default")
+    await scene.api.create(named | {"kind": "ClusterRole", "rules": rights})
+    await scene.api.create(named | {"kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": reference})
+    kubeconfig = await asyncio.to_thread(scene.plane.kubeconfig_for, "default", "reader")
+    result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
+    found = {each["check"]: each for each in json.loads(result.stdout)}
+    for check, right in (
+        ("certificate", "no right to list mutatingwebhookconfigurations"),
+        ("failOpen", "no right to get /metrics"),
+        ("replicas", "no right to get pods/proxy of gpu-admission"),
+        ("networkPolicy", "no right to list networkpolicies of gpu-admission"),
+    ):
+        assert (found[check]["state"], found[check]["text"]) == ("unknown", right)
+        assert found[check]["next"].startswith("ask for it")
+    assert found["nodes"]["state"] == found["apiServer"]["state"] == "ok"
+    assert "no right to get secrets/gpu-admission-tls of gpu-admission" in result.stderr
+    page = yaml.safe_load(
+        (ROOT / "docs" / "cli.md").read_text().partition("doctor asks for\n\n")[2].partition("\n\n")[0]
+    )
+    await scene.api.patch("ClusterRole", "reader", {"rules": [*rights, *page["rules"]]})
+    result = await asyncio.to_thread(call, "doctor", "--kubeconfig", kubeconfig, "-o", "json")
+    states = {each["check"]: each["state"] for each in json.loads(result.stdout)}
+    lacking = {check for check, state in states.items() if state == "unknown"}
+    assert lacking == {"policy", "endpoints", "priorityClasses"}, "the page has all rights but those of other commands"

@@ -1,0 +1,142 @@
+"""Of every pod that this run of the tests has had decided, the stored annotation, the replica's log and `explain` say the same.
+
+It runs last (conftest.py). Alone it has its own pods to compare.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.controlplane.api import Api, ApiError
+from tests.controlplane.fixtures import MakeNodes
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import deployment, job, pod
+from tests.controlplane.plane import ControlPlane
+from tests.installed import Installed, settle
+from webhook.cli.cluster.load import load
+from webhook.cli.cluster.report import record_of
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.explain import KINDS, existing, of_files
+from webhook.kube.pod import DECISION
+from webhook.policy.model import Policy
+
+pytestmark = pytest.mark.controlplane
+
+Json = dict[str, Any]
+NODES = [node("said-a", taints=[GPU_TAINT]), node("said-b", 4, "NVIDIA-L4", taints=[GPU_TAINT])]
+MADE = [
+    pod("plain", 1),
+    pod("serves", 1, labels={"workload-type": "inference"}),
+    pod("gated", 1, schedulingGates=[{"name": "example.com/gate"}]),
+    pod("elsewhere", 1, schedulerName="volcano"),
+    pod("nowhere", 1, nodeSelector={"pool": "nobodys"}),
+    deployment("chat", 3, 1, labels={"workload-type": "inference"}),
+    job("train", 2, 1),
+]
+REFUSED = [pod("host", 1, hostPID=True), pod("hosts", 1, hostPID=True, hostIPC=True)]
+
+
+class Said(NamedTuple):
+    """What each of the four says of a decision."""
+
+    profile: str
+    policy: str
+    workload: str
+    node: str | None
+    why: str | None
+
+
+def in_log(line: Json) -> Said:
+    return Said(line["profile"], line["policy"], line.get("class", ""), line.get("node"), line.get("why"))
+
+
+def in_record(record: Json) -> Said:
+    nodes = record.get("nodes") or [[None]]
+    return Said(record["profile"], record["policy"], record["class"], nodes[0][0], record.get("why"))
+
+
+def in_explanation(told: Json) -> Said:
+    node_of = told["nodes"][0]["name"] if told["nodes"] else None
+    return Said(told["profile"], told["policy"], told["class"], node_of, told["why"].partition(": ")[0] or None)
+
+
+def stored(plane: ControlPlane) -> Iterator[Json]:
+    """Every pod that was stored with a decision that our webhook had written."""
+    for event in plane.audit_events(verb="create", resource="pods"):
+        made, said = event.get("responseObject") or {}, (event.get("annotations") or {}).values()
+        ours = any('"webhook":"mutate.gpu-admission.io","mutated":true' in text for text in said)
+        created = event["responseStatus"]["code"] == 201 and "dryRun" not in event["requestURI"]
+        if ours and created and DECISION in (made["metadata"].get("annotations") or ()):
+            yield made
+
+
+def lines_of(lines: Iterable[Json]) -> dict[tuple[str, str], Counter[Said]]:
+    """The log, by namespace and name, or the beginning of it that was known, with a `*`."""
+    found: dict[tuple[str, str], Counter[Said]] = {}
+    for line in lines:
+        if line.get("hook") == "mutate" and "policy" in line and not line.get("dryRun"):
+            found.setdefault((line["namespace"], line["pod"]), Counter())[in_log(line)] += 1
+    return found
+
+
+async def test_every_decision_is_told_in_the_same_words(
+    control_plane: ControlPlane, installed: Installed, api: Api, nodes: MakeNodes, team: str
+) -> None:
+    await nodes(NODES)
+    for each in MADE:
+        await api.create(each, team)
+    await api.running(team, 3, app="chat")
+    await api.running(team, 2, app="train")
+
+    def all_ten() -> bool:
+        return sum(each["metadata"]["namespace"] == team for each in stored(control_plane)) == 10
+
+    await asyncio.to_thread(settle, all_ten, 10, "the audit log")
+    policy = await policy_of(api)
+    lines, pods, wrong = lines_of(installed.decisions()), list(stored(control_plane)), []
+    for each in pods:
+        metadata = each["metadata"]
+        namespace, name, said = metadata["namespace"], metadata["name"], in_record(record_of(each))
+        logged = lines.get((namespace, name)) or lines.get((namespace, f"{metadata.get('generateName')}*")) or {}
+        alone = Snapshot({"Pod": [{**each, "status": {"phase": "Succeeded"}}], "Node": []})
+        told = in_explanation(existing(alone, policy, namespace, name))
+        if said not in logged or told != said:
+            wrong.append((namespace, name, said, told, logged))
+    assert wrong == [], f"{len(wrong)} of {len(pods)}"
+    assert len(pods) >= 10
+
+    snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
+    for each in await api.pods(team):
+        told = existing(snapshot, policy, team, each["metadata"]["name"])
+        assert in_explanation(told) == in_record(record_of(each))
+        assert told["boundTo"] == each["spec"].get("nodeName")
+
+
+@pytest.mark.parametrize("made", REFUSED, ids=lambda made: made["metadata"]["name"])
+async def test_every_refusal_too(
+    made: Json, control_plane: ControlPlane, installed: Installed, api: Api, nodes: MakeNodes, team: str, tmp_path: Path
+) -> None:
+    await nodes(NODES)
+    file, name = tmp_path / "pod.json", made["metadata"]["name"]
+    file.write_text(json.dumps(made))
+    snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, KINDS)
+    policy = await policy_of(api)
+    (told,) = of_files(snapshot, policy, team, [str(file)])
+    with pytest.raises(ApiError) as caught:
+        await api.create(made, team)
+    assert told["message"] in caught.value.message
+    (line,) = [line for line in installed.decisions() if line.get("event") == "denied" and line["namespace"] == team]
+    assert line["findings"] == [[each["unit"], each["action"], each["path"]] for each in told["findings"]]
+    assert (line["pod"], line["policy"]) == (name, policy.hash)
+    assert f"(policy {policy.hash})" in told["message"]
+
+
+async def policy_of(api: Api) -> Policy:
+    return Policy.load((await api.get("ConfigMap", "gpu-admission-policy", "gpu-admission"))["data"]["policy.yaml"])
