@@ -99,6 +99,14 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
         pytest.param(
             [(8, 96, 768, 0), (2, 16, 768, 0)], demand(1, 12), CPU_BOUND, 0, id="no GPU is left with too little CPU"
         ),
+        *[
+            pytest.param([(8, 96, 768, 0), (2, cores, 400, 0)], demand(1, asked), CPU_BOUND, first, id=why)
+            for cores, asked, first, why in (
+                (28, 20, 0, "a pod that asks for more CPU than others leaves them that of the free GPUs"),
+                (34, 20, 1, "but where enough is left it breaks no whole node"),
+                (20, 12, 1, "a pod that asks for as much as others breaks none for a little CPU"),
+            )
+        ],
         pytest.param(
             [(7, 90, 768, 0), (2, 60, 64, 0)], demand(1, 1, 40), ONES, 0, id="no GPU is left with too little memory"
         ),

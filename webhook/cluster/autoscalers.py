@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from webhook.framework.cluster_view import Autoscaler
 
 _KINDS: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet"))
-_LONGEST_NAME: Final = 253
+_MAX_NAME: Final = 253
 """No object has a longer one (IsDNS1123Subdomain); a tenant may write one here all the same."""
-_MOST: Final = 100
+_MAX_AUTOSCALERS: Final = 100
 """Of one workload, that are looked at. One is right; tenants write them."""
 
 
@@ -39,7 +39,7 @@ class Autoscalers:
             raise TypeError("spec.maxReplicas: wanted a whole number")
         target = _Target(metadata["namespace"], reference["kind"], reference["name"])
         apps = (reference.get("apiVersion") or "").startswith("apps/")
-        ours = apps and target.kind in _KINDS and len(target.name) <= _LONGEST_NAME
+        ours = apps and target.kind in _KINDS and len(target.name) <= _MAX_NAME
         key, found = f"{target.namespace}/{name}", (target, Autoscaler(name, most))
         self.gone(key)
         if ours:
@@ -63,6 +63,6 @@ class Autoscalers:
     def scaling(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The one that scales a workload furthest, ties by name. None where there is none, or too many to look at."""
         found = self._by_target.get(_Target(namespace, kind, name))
-        if not found or len(found) > _MOST:
+        if not found or len(found) > _MAX_AUTOSCALERS:
             return None
         return min(found, key=lambda autoscaler: (-autoscaler.max_replicas, autoscaler.name))

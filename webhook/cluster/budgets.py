@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from webhook.kube.selectors import Selector, compiled, takes
 
-_MOST_BUDGETS: Final = 1000
+_MAX_BUDGETS: Final = 1000
 """Of one namespace, that are looked at. Tenants write them."""
 
 
@@ -40,7 +40,7 @@ class Budgets:
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
         """Whether some budget of the namespace takes a pod with these labels. None where that is not known."""
         budgets = self._by_namespace.get(namespace) or {}
-        if len(budgets) > _MOST_BUDGETS:
+        if len(budgets) > _MAX_BUDGETS:
             return None
         unknown = False
         for selector in budgets.values():

@@ -8,7 +8,7 @@ _HALVE_AFTER = 2048
 _KEPT = 64
 _GROUPS = 1024
 _EXACT = 16
-_LONGEST = 2048
+_MAX_CHARACTERS = 2048
 """Characters of a demand and its models. Tenants write them: with _GROUPS all that is kept stays below a few MiB."""
 GroupKey = tuple[tuple[str, int], ...]
 
@@ -41,7 +41,7 @@ class History:
     def add(self, demand: Demand, models: tuple[str, ...] | None) -> None:
         """One more pod; one without GPUs does not count. `models`: the GPU models that it is confined to, None for any."""
         of_demand = _group_key(demand)
-        if not of_demand or len(repr((of_demand, models))) > _LONGEST:
+        if not of_demand or len(repr((of_demand, models))) > _MAX_CHARACTERS:
             return
         groups, key = self._groups, (of_demand, models)
         group = groups.get(key)

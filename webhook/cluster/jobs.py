@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 from webhook.cluster.pods import JOBSET, namespace_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
-_MOST: Final = 100_000
+_MAX_PODS: Final = 100_000
 _ADMITTED: Final = 1024
 """Workloads of other kinds that are kept."""
-_LONGEST: Final = 253
+_MAX_CHARACTERS: Final = 253
 """Of what a tenant may have written in a label."""
 
 
@@ -67,7 +67,7 @@ class Jobs:
         self._admitted.pop(workload, None)
         if len(self._admitted) >= _ADMITTED:
             del self._admitted[next(iter(self._admitted))]
-        self._admitted[workload] = min(pods, _MOST)
+        self._admitted[workload] = min(pods, _MAX_PODS)
 
     def pods(self, gang: str, workload: str = "") -> int:
         """How many pods a gang has at once, as `pods.owner_key` calls it, or else the workload that made them; 0 where that is
@@ -77,7 +77,7 @@ class Jobs:
 
 def workload_key(namespace: str, kind: str, name: str) -> str:
     """What a workload is known by before it has a uid."""
-    return f"{namespace}/{kind}/{name}"[: 3 * _LONGEST]
+    return f"{namespace}/{kind}/{name}"[: 3 * _MAX_CHARACTERS]
 
 
 def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
@@ -87,11 +87,15 @@ def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
     uid = labels.get(JOBSET)
     if uid is None:
         own = metadata.get("uid")  # a file may leave it out
-        return _Job(str(own), "", max(0, min(pods, _MOST))) if own else None
+        return _Job(str(own), "", max(0, min(pods, _MAX_PODS))) if own else None
     count = labels.get(_COUNT, "")
     replicas = int(count) if count.isdecimal() and len(count) < 6 else 1
-    part = labels.get(_REPLICATED, str(metadata["name"]))[:_LONGEST]
-    return _Job(f"{namespace_of({'metadata': metadata})}/{JOBSET}={uid[:_LONGEST]}", part, min(pods * replicas, _MOST))
+    part = labels.get(_REPLICATED, str(metadata["name"]))[:_MAX_CHARACTERS]
+    return _Job(
+        f"{namespace_of({'metadata': metadata})}/{JOBSET}={uid[:_MAX_CHARACTERS]}",
+        part,
+        min(pods * replicas, _MAX_PODS),
+    )
 
 
 def _finished(status: Mapping[str, Any]) -> bool:

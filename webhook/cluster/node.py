@@ -14,7 +14,7 @@ SHARED = "nvidia.com/gpu"
 _REPLICAS, _COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 _STRATEGIES = frozenset(("time-slicing", "mps"))
-_MOST = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
+_MAX_AMOUNT = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
 
 
 class Status(NamedTuple):
@@ -41,7 +41,7 @@ def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:
     found = {}
     for name, quantity in ((node.get("status") or {}).get("allocatable") or {}).items():
         try:
-            found[name] = min(_MOST, milli(quantity) if name == "cpu" else whole(quantity))
+            found[name] = min(_MAX_AMOUNT, milli(quantity) if name == "cpu" else whole(quantity))
         except QuantityError:
             found[name] = 0
     return found

@@ -13,11 +13,11 @@ from webhook.kube.gpus import MODEL_LABELS
 from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner, requests_of
 from webhook.kube.pod_requests import total_requests
 
-_MOST = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
-_LONGEST = 8192
-_MOST_RESOURCES, _LONGEST_NAMES = 64, 2048
+_MAX_AMOUNT = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
+_MAX_RECORD = 8192
+_MAX_RESOURCES, _MAX_NAMES = 64, 2048
 """Of one pod, and the characters of their names together: each is looked at on every node."""
-_LONGEST_NAME, _MOST_MODELS = 253, 64
+_MAX_NAME, _MAX_MODELS = 253, 64
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET)
@@ -41,7 +41,7 @@ class PodKey(NamedTuple):
 
 def demand_of(pod: Pod) -> Demand:
     """What the scheduler will count for the pod on its node. Raises QuantityError."""
-    requests = {name: min(amount, _MOST) for name, amount in total_requests(pod).items() if amount > 0}
+    requests = {name: min(amount, _MAX_AMOUNT) for name, amount in total_requests(pod).items() if amount > 0}
     requests["pods"] = 1
     return Demand(tuple(sorted(requests.items())))
 
@@ -88,12 +88,12 @@ def _stated(spec: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def is_short(demand: Demand) -> bool:
     """Whether so much may be kept of a pod: tenants write the names of resources, and how many there are."""
-    return len(demand.requests) <= _MOST_RESOURCES and sum([len(name) for name, _ in demand.requests]) <= _LONGEST_NAMES
+    return len(demand.requests) <= _MAX_RESOURCES and sum([len(name) for name, _ in demand.requests]) <= _MAX_NAMES
 
 
 def namespace_of(pod: Pod) -> str:
     """The API server fills it in before admission; a file may leave it out."""
-    return (pod["metadata"].get("namespace") or "default")[:_LONGEST_NAME]
+    return (pod["metadata"].get("namespace") or "default")[:_MAX_NAME]
 
 
 def owner_key(pod: Pod) -> str:
@@ -104,12 +104,12 @@ def owner_key(pod: Pod) -> str:
     labels = labels_of(pod)
     for key in GROUP_LABELS:
         if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value[:_LONGEST_NAME]}"
+            return f"{namespace_of(pod)}/{key}={value[:_MAX_NAME]}"
     if controller := _controller(pod):
         return controller
     for key in _APP_LABELS:
         if value := labels.get(key):
-            return f"{namespace_of(pod)}/{key}={value[:_LONGEST_NAME]}"
+            return f"{namespace_of(pod)}/{key}={value[:_MAX_NAME]}"
     return ""
 
 
@@ -117,7 +117,7 @@ def key_of(pod: Pod) -> PodKey:
     """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
     metadata = pod["metadata"]
     name: str = metadata.get("generateName") or metadata.get("name") or ""
-    return PodKey(namespace_of(pod), _controller(pod) or name[:_LONGEST_NAME])
+    return PodKey(namespace_of(pod), _controller(pod) or name[:_MAX_NAME])
 
 
 class ReservationRequest(NamedTuple):
@@ -139,7 +139,7 @@ def reservation_request(pod: Pod, demand: Demand | None = None) -> ReservationRe
 def _controller(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            return str(reference.get("uid") or "")[:_LONGEST_NAME]
+            return str(reference.get("uid") or "")[:_MAX_NAME]
     return ""
 
 
@@ -191,7 +191,7 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
 def _recorded(pod: Pod) -> list[str]:
     """The nodes in the pod's decision annotation, whoever wrote it."""
     text = annotations_of(pod).get(DECISION)
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > _MAX_RECORD:
         return []
     try:
         listed = orjson.loads(text)["nodes"]
@@ -227,7 +227,7 @@ def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
     selector = spec.get("nodeSelector") or {}
     for key in MODEL_LABELS:
         if key in selector:
-            return (selector[key][:_LONGEST_NAME],)
+            return (selector[key][:_MAX_NAME],)
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     models: set[str] = set()
@@ -239,5 +239,5 @@ def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
         ]
         if not found:
             return None
-        models.update([name[:_LONGEST_NAME] for name in found[0]])
-    return tuple(sorted(models))[:_MOST_MODELS] or None
+        models.update([name[:_MAX_NAME] for name in found[0]])
+    return tuple(sorted(models))[:_MAX_MODELS] or None

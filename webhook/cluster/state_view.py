@@ -28,7 +28,7 @@ POOL_LABELS = (
     "doks.digitalocean.com/node-pool",
 )
 """Labels that only nodes of a pool carry, which somebody may scale up from nothing."""
-_MOST_ANSWERS = 256
+_MAX_ANSWERS = 256
 
 
 class Answers:
@@ -40,7 +40,7 @@ class Answers:
 
     def get(self, version: int, question: tuple[object, ...], answer: Callable[[], T]) -> T:
         """The cached answer to a question, or that of `answer`. `version`: of the nodes."""
-        if version != self._version or len(self._known) > _MOST_ANSWERS:
+        if version != self._version or len(self._known) > _MAX_ANSWERS:
             self._version, self._known = version, {}
         if question not in self._known:
             self._known[question] = answer()

@@ -28,7 +28,7 @@ from webhook.placement.gangs import room_for
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _SOFT: Final = "ScheduleAnyway"
-_MOST: Final = 8
+_MAX_RULES: Final = 8
 """Rules of one pod that are looked at."""
 Peers = Mapping[int, int]
 """How many pods of the owner are on a row."""
@@ -77,7 +77,7 @@ def company_of(pod: Pod) -> Company:
     rather_apart, others = _keys(pod, [term.get("podAffinityTerm") or {} for term in away.get(PREFERRED) or ()])
     if others or towards.get(PREFERRED):
         return Company(left="preferred affinity to other pods")
-    own = [constraint for constraint in spread[:_MOST] if _takes(pod, constraint.get("labelSelector"))]
+    own = [constraint for constraint in spread[:_MAX_RULES] if _takes(pod, constraint.get("labelSelector"))]
     even, wished = [
         [
             (str(c.get("topologyKey")), int(c.get("maxSkew") or 1))
@@ -103,7 +103,7 @@ def takes_a_port(spec: Mapping[str, Any]) -> bool:
 def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], bool]:
     """The topology keys of the terms that take the pod itself; and whether there are others."""
     listed = list(terms)
-    own = [term for term in listed[:_MOST] if not _elsewhere(pod, term) and _takes(pod, term.get("labelSelector"))]
+    own = [term for term in listed[:_MAX_RULES] if not _elsewhere(pod, term) and _takes(pod, term.get("labelSelector"))]
     return tuple([str(term.get("topologyKey")) for term in own]), len(own) < len(listed)
 
 

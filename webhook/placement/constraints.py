@@ -20,10 +20,10 @@ from webhook.framework.cluster_view import Expression, Taint
 
 Mask = NDArray[np.bool_]
 
-_MOST_EXPRESSIONS = 256
-_MOST_VALUES = 4096
-_HEAVIEST = 100  # the API server refuses other weights, after us
-_MOST_TOLERATIONS = 256
+_MAX_EXPRESSIONS = 256
+_MAX_VALUES = 4096
+_MAX_WEIGHT = 100  # the API server refuses other weights, after us
+_MAX_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -69,10 +69,10 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
     stated = [*terms, *(term.get("preference") or {} for term in weighed)]
     expressions = [e for t in stated for part in ("matchExpressions", "matchFields") for e in t.get(part) or ()]
     if (
-        len(expressions) > _MOST_EXPRESSIONS
-        or len(stated) > _MOST_EXPRESSIONS
-        or sum(len(e.get("values") or ()) for e in expressions) > _MOST_VALUES
-        or len(tolerations) > _MOST_TOLERATIONS
+        len(expressions) > _MAX_EXPRESSIONS
+        or len(stated) > _MAX_EXPRESSIONS
+        or sum(len(e.get("values") or ()) for e in expressions) > _MAX_VALUES
+        or len(tolerations) > _MAX_TOLERATIONS
     ):
         return None
     required = terms_of(terms)
@@ -80,7 +80,7 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
     for term in weighed:
         found = _term(term.get("preference") or {})
         weight = term.get("weight")
-        if found is not None and isinstance(weight, int) and 0 < weight <= _HEAVIEST:
+        if found is not None and isinstance(weight, int) and 0 < weight <= _MAX_WEIGHT:
             preferred.append((found, weight))
     return Constraints(
         tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),

@@ -19,7 +19,7 @@ Check = tuple[str, Mask]
 
 _REASONS: Final = ("", "not ready", "cordoned", "taint not tolerated", "GPUs are not healthy")
 """Why a pod may not go to a node of some status; "" where it may."""
-_MOST_SOFT: Final = 20
+_MAX_SOFT_TAINTS: Final = 20
 """Soft taints that are counted."""
 PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
@@ -108,12 +108,12 @@ class Filter:
 
     def _reluctant(self, status: Status) -> int:
         found = sum([t.effect == "PreferNoSchedule" and not self.constraints.tolerate_softly(t) for t in status.taints])
-        found = min(found, _MOST_SOFT)
+        found = min(found, _MAX_SOFT_TAINTS)
         ailing = any([t.key.startswith(_AILING) for t in status.taints]) or not _PRESSURE.isdisjoint(status.conditions)
         if status.cordoned or ailing:
-            found += _MOST_SOFT + 1
+            found += _MAX_SOFT_TAINTS + 1
         if any([t.key.startswith(_LEAVING) for t in status.taints]):
-            found += 2 * (_MOST_SOFT + 1)
+            found += 2 * (_MAX_SOFT_TAINTS + 1)
         return found
 
     def _lasting_reason(self, status: Status) -> int:

@@ -24,11 +24,13 @@ _PODS: Final = "pods"
 _CORES: Final = 16_000.0
 """Thousandths of a core that go with a GPU where nothing was seen yet."""
 _COVERED: Final = 0.99
-_MOST: Final = 32
+_MAX_DEMANDS: Final = 32
 """Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
 _FULLNESS = 1 / 64
 """What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
 otherwise, and alone while no demand was seen."""
+_MUCH: Final = 1.2
+"""Times the CPU that pods ask for with a GPU: who asks for more takes what the other GPUs of the node need."""
 _WHOLE: Final = 1 - 1e-5
 """A whole part, but for what rounding takes off."""
 _EMPTY: Final = 1e-3
@@ -56,7 +58,7 @@ class Outlook:
         total = max(float(weight.sum()), _NOTHING)
         order = np.argsort(-weight.sum(axis=1), kind="stable")
         covered = int(np.searchsorted(np.cumsum(weight.sum(axis=1)[order]), _COVERED * total)) + 1
-        kept = order[: min(covered, _MOST)]
+        kept = order[: min(covered, _MAX_DEMANDS)]
         popular, weight, share = [popular[number] for number in kept], weight[kept] / total, share[kept] / total
         others = {name for found in popular for name, _ in found.demand.requests} - {_PODS, CPU, *gpus}
         self._resources = [*gpus, CPU, *sorted(others)]
@@ -99,12 +101,15 @@ class Outlook:
 
     def needed(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
         """Which rows a demand seen lately needs as they are: with less than half of the CPU that pods ask for with a GPU, what
-        would be left of theirs is of no use; or demands are confined to their model, and none to some other model."""
-        left = np.array(
-            [columns.free[name][rows] - demand.amount(name) for name in self._resources[: self._gpus + 1]], float
-        )
+        would be left of theirs is of no use, and a pod that asks for `_MUCH` CPU leaves them all of it; or demands are confined
+        to their model, and none to some other model."""
+        names = self._resources[: self._gpus + 1]
+        left = np.array([columns.free[name][rows] - demand.amount(name) for name in names], float)
         gpus = np.add.reduce(left[:-1] * self._left[: self._gpus], axis=0)
-        of_no_use = (gpus > 0) & (left[-1] < gpus / 2 / self._each[0, 0, 0] - 1)
+        each = 1 / self._each[0, 0, 0]
+        asked = sum([demand.amount(name) * self._left[number, 0] for number, name in enumerate(names[:-1])])
+        enough = each if demand.amount(CPU) > _MUCH * each * asked else each / 2
+        of_no_use = (gpus > 0) & (left[-1] < gpus * enough - 1)
         found: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
         return found
 

@@ -11,20 +11,20 @@ from webhook.framework.cluster_view import Expression
 from webhook.kube.gpus import MODEL_LABELS
 from webhook.text import bare, listed, nearest, plural
 
-_LONGEST = 63
-_MOST_KEYS = 1000
-_MOST_VALUES = 1000
+_MAX_CHARACTERS = 63
+_MAX_KEYS = 1000
+_MAX_VALUES = 1000
 
 
 def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, str, str] | None:
     """Key and value of a label that some node has, and both with the number of nodes in words; None where none is alike.
 
     Looked at are the key itself, those that differ from it in signs, case and domain alone, and the labels of GPU models."""
-    wanted = [value for value in values if len(value) <= _LONGEST][:8]
-    alike = [each for each in list(nodes.labels.keys())[:_MOST_KEYS] if _bare_key(each) == _bare_key(key)]
+    wanted = [value for value in values if len(value) <= _MAX_CHARACTERS][:8]
+    alike = [each for each in list(nodes.labels.keys())[:_MAX_KEYS] if _bare_key(each) == _bare_key(key)]
     for candidate in (key, *sorted(alike), *MODEL_LABELS):
         column = nodes.labels.column(candidate)
-        if column is None or len(column.values) > _MOST_VALUES:
+        if column is None or len(column.values) > _MAX_VALUES:
             continue
         counts = np.bincount(column.padded(nodes.columns.rows)[: nodes.columns.rows], minlength=len(column.values))
         known = [value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count]

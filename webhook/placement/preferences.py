@@ -39,8 +39,8 @@ from webhook.text import quoted
 
 NODES: Final = "gpu-admission.io/preferred-nodes"
 MODELS: Final = "gpu-admission.io/gpu-model"
-_MOST_NAMES: Final = 10
-_LONGEST: Final = 4096
+_MAX_NAMES: Final = 10
+_MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 20
 
 
@@ -142,11 +142,11 @@ def _scaled(weights: Sequence[int]) -> list[int]:
 def _listed(annotations: Mapping[str, str], key: str) -> tuple[tuple[str, ...], str | None]:
     """The names in an annotation, each once, and what is wrong with it. A tenant writes it."""
     text = annotations.get(key, "")
-    if len(text) > _LONGEST:
-        return (), f"{key} is longer than {_LONGEST} characters: it is not looked at"
+    if len(text) > _MAX_CHARACTERS:
+        return (), f"{key} is longer than {_MAX_CHARACTERS} characters: it is not looked at"
     names = list(dict.fromkeys([name for part in text.split(",") if (name := part.strip())]))
-    warning = f"{key} has {len(names)} names: the first {_MOST_NAMES} count" if len(names) > _MOST_NAMES else None
-    return tuple(names[:_MOST_NAMES]), warning
+    warning = f"{key} has {len(names)} names: the first {_MAX_NAMES} count" if len(names) > _MAX_NAMES else None
+    return tuple(names[:_MAX_NAMES]), warning
 
 
 def _stated(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]]:

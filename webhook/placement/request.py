@@ -24,7 +24,7 @@ from webhook.placement.strategies import STRATEGIES
 from webhook.placement.volumes import NO_CLAIMS, Claims, claims_of
 
 Spec = Mapping[str, Any]
-_LONGEST = 512
+_MAX_KEY = 512
 
 
 class PlacementRequest(NamedTuple):
@@ -55,7 +55,7 @@ def shape_key(spec: Spec) -> tuple[bytes, bytes]:
     """What decides where a pod may go, as JSON, and a key for it of bounded length."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
     stated = orjson.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], option=orjson.OPT_SORT_KEYS)
-    return stated, stated if len(stated) <= _LONGEST else blake2b(stated, digest_size=32).digest()
+    return stated, stated if len(stated) <= _MAX_KEY else blake2b(stated, digest_size=32).digest()
 
 
 def spec_of(stated: bytes) -> Spec:

@@ -129,7 +129,8 @@ class PlacementSettings(Settings):
     """For every other class. `spread` costs large pods dearly: they find no node with enough free GPUs.
 
     `pack` breaks no whole node where a partly used one takes the pod, but where pods that were seen lately need just that rest:
-    its GPUs would be left with less than half of the CPU that such pods ask for with each, or only its model will do for them.
+    its GPUs would be left with less than half of the CPU that such pods ask for with each (with less than all of it, where the
+    pod itself asks for a fifth more than they do), or only its model will do for them.
     A whole node has as many free GPUs as the largest ones have.
 
     With every strategy nodes come last that have a soft taint (PreferNoSchedule) that the pod does not tolerate, that are

@@ -20,7 +20,7 @@ from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, owner
 from webhook.placement.constraints import Term, terms_of
 
-_MOST: Final = 8
+_MAX_CLAIMS: Final = 8
 """Claims of one pod that are looked at."""
 
 
@@ -53,7 +53,7 @@ def claims_of(pod: Pod) -> Claims:
     named = [
         (volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in pod["spec"].get("volumes") or ()
     ]
-    names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MOST])
+    names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
     if not names:
         return NO_CLAIMS
     controller = owner(pod)
