@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
-from tests.controlplane.programs import MAIN
+from tests.controlplane.programs import MISSES_ANTI_AFFINITY
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -50,9 +49,8 @@ class Kit:
             await self.api.delete("Pod", name, self.namespace, grace=0)
 
     async def end_who_keeps_away(self, name: str) -> None:
-        """The scheduler of 1.34 does not notice, and tries the pod again within five minutes (kubernetes/kubernetes#134393)."""
         await self.end(name)
-        if os.environ.get("K8S", MAIN) == "1.34":
+        if MISSES_ANTI_AFFINITY:
             await self.again()
 
 

@@ -11,7 +11,9 @@ is not pinned: the chosen node might be one that it can never take. It gets pref
 `["notPinned", [why, terms]]`. Which pods are scheduled first is not known at admission: another one may take the room, or
 have an anti-affinity against this one. Then the pod waits: its event says «didn't match Pod's node affinity/selector», its
 reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have what
-was reserved, and it runs once its node has room again. Who cannot wait uses `preferred`.
+was reserved, and it runs once its node has room again. The scheduler of Kubernetes 1.34 does not notice that a pod went
+which kept others away by its anti-affinity: they are tried again within five minutes, or when they are created again
+(kubernetes/kubernetes#134393). Who cannot wait uses `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
 pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in
