@@ -121,6 +121,22 @@ def test_a_file_that_would_be_taken(tmp_path: Path, manifest: Any) -> None:
     assert DECISION not in result.stdout
 
 
+def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, manifest: Any) -> None:
+    file = write(tmp_path, *CLUSTER, OPTED_IN)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("gpuMetrics: {source: prometheus, url: http://prometheus.monitoring:9090}")
+    given = ["explain", "-f", manifest(pod("new")), "-n", "team", "--cluster", file, "--policy", policy, "-o", "json"]
+    first = json.loads(call(*given).stdout)[0]["nodes"][0]["name"]
+    found = json.loads(file.read_text())
+    samples = [[first, str(gpu), "utilisation", 90.0, ""] for gpu in range(8)]
+    found["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}
+    file.write_text(json.dumps(found))
+    (told,) = json.loads(call(*given).stdout)
+    assert told["nodes"][0]["name"] != first
+    assert "prometheus" in told["by"]
+    assert json.loads(call(*given, "--metrics", "off").stdout)[0]["nodes"][0]["name"] == first
+
+
 def test_a_file_that_would_be_refused_says_the_words_of_the_refusal_and_hides_no_other(
     tmp_path: Path, manifest: Any
 ) -> None:

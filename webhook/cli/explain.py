@@ -18,7 +18,7 @@ from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
 from webhook.cli.printing import diff, document, show, table
-from webhook.cli.reading import namespace_of, policy_of, snapshot_of
+from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
@@ -37,6 +37,7 @@ def explain(
     namespace: options.Namespace = None,
     output: options.Output = Format.table,
     policy: options.Policy = None,
+    metrics: options.Metrics = None,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
@@ -55,6 +56,7 @@ def explain(
         if not document(found, output):
             _print_record(found)
         return
+    measure_gpus(snapshot, rules, metrics)
     told, status = list(of_files(snapshot, rules, where, file or [])), 0
     for each in told:
         status = max(status, COULD_NOT if "error" in each else REFUSED if each["refused"] else 0)
