@@ -126,7 +126,7 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
         "validate",
         [
             'spec.volumes[0].hostPath.path: saw "/dev", wanted one of the folders that may be mounted: /mnt, /data*, /models, '
-            "/scratch, /home and 11 more. Use a volume claim or an emptyDir; the device plugin brings the devices that the "
+            "/scratch, /home and 13 more. Use a volume claim or an emptyDir; the device plugin brings the devices that the "
             "limits ask for. [hostDevices]"
         ],
     ),
