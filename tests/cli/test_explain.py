@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.cluster.test_load import kubeconfig
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.objects import deployment, pod
+from tests.feeds.fake_api import fake_api
 from webhook.kube.pod import DECISION
 
 RECORD = {
@@ -35,6 +38,13 @@ team/chat
   FREE: GPUs of that name that were free before this pod; PEERS: pods of its owner there; SCORE: by the strategy; higher is \
 better, after fewer peers where it keeps them apart
 """
+
+
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+}
 
 
 def decided(bound: str | None = "gpu-b", record: Any = RECORD) -> dict[str, Any]:
@@ -94,6 +104,29 @@ def test_one_that_waits_says_why(tmp_path: Path) -> None:
     found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
     assert "it has no decision: " in found
     assert "  waits: gpusTaken: all GPUs are taken" in found
+
+
+async def test_who_may_read_one_namespace_only_learns_what_was_decided_and_what_the_scheduler_says(
+    tmp_path: Path,
+) -> None:
+    waits = decided(None) | {"status": {"conditions": [UNSCHEDULABLE]}}
+    waits["metadata"]["name"] = "waits"
+    async with fake_api() as fake:
+        for path in ("/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"):
+            fake.refuse["list", path] = (403, "no")
+        for made in (decided(), waits):
+            fake.put("/api/v1/namespaces/team/pods", made["metadata"]["name"], **made)
+        given = ("-n", "team", "--kubeconfig", kubeconfig(tmp_path, fake.url))
+        told = await asyncio.to_thread(call, "explain", "chat", *given)
+        late = await asyncio.to_thread(call, "explain", "waits", *given)
+        planned = await asyncio.to_thread(call, "explain", "-f", write(tmp_path, pod("new")), *given)
+    assert told.exit_code == late.exit_code == 0
+    assert "number 2 of the ranking, not to gpu-a: why is not known: no right to list nodes\n" in told.stdout
+    assert (
+        "waits: schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
+        in late.stdout
+    )
+    assert planned.exit_code == 2, "where a pod would go hangs on the nodes"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"nodes": 3}', '{"units": 3, "nodes": [[1]]}'])

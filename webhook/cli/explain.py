@@ -20,9 +20,13 @@ from webhook.cli.pending import KINDS, answers
 from webhook.cli.printing import diff, document, show, table
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
+from webhook.cli.waiting.cause import Cause
+from webhook.cli.waiting.says import said
+from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
+from webhook.text import bare
 
 _NUMBERS = ("name", "free", "peers", "score", "usable", "load")
 """Of a node in the record; the last two where GPU metrics were used."""
@@ -49,7 +53,7 @@ def explain(
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")
-    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
+    snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, nodes_needed=not pod)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
         found = existing(snapshot, rules, where or "default", pod)
@@ -76,8 +80,17 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str, name: str) -> d
     if not record:
         found["undecided"] = _undecided(snapshot, pod)
     if not bound and pod["status"].get("phase") not in FINISHED:
-        found["causes"] = answers(snapshot, policy, namespace, name)[0].document()["causes"]
+        found["causes"] = [cause.document() for cause in _causes(snapshot, policy, pod)]
     return found
+
+
+def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
+    """Why it waits; without the right to list nodes only what the scheduler says."""
+    if "Node" in snapshot.missing:
+        text = said(Situation(snapshot, policy), pod) or "nothing yet"
+        fix = f"{snapshot.missing['Node']}: ask for it, and each cause is named with what would change it"
+        return [Cause("schedulerOther", f"the scheduler says: {bare(text)}", fix)]
+    return answers(snapshot, policy, pod["metadata"]["namespace"], pod["metadata"]["name"])[0].causes
 
 
 def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: list[str]) -> Iterator[dict[str, Any]]:
@@ -145,6 +158,8 @@ def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> s
         ours = event.get("reason") == BOUND_ELSEWHERE and about.get("uid") == pod["metadata"].get("uid")
         if ours and said.startswith(head) and said.isprintable():  # anybody may write an Event
             return said
+    if "Node" in snapshot.missing:
+        return f"{head}why is not known: {snapshot.missing['Node']}"
     return f"{head}{words.why_elsewhere(pod, ranked[0], snapshot.state)} (as the cluster is now)"
 
 

@@ -30,6 +30,8 @@ def snapshot_of(
     context: str | None,
     kinds: Iterable[str],
     namespace: str | None = EVERYWHERE,
+    *,
+    nodes_needed: bool = True,
 ) -> Snapshot:
     """The cluster of a file, or of a kubeconfig: see `load`. What could not be read is said on stderr. Raises BadInput."""
     gc.disable()  # a million small objects that all stay: to look for garbage among them takes longer than to read them
@@ -38,7 +40,7 @@ def snapshot_of(
             raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")
         found = read_snapshot(cluster)
     else:
-        found = load(kubeconfig, context, kinds, namespace)
+        found = load(kubeconfig, context, kinds, namespace, nodes_needed=nodes_needed)
         if found.missing:
             say(f"warning: {_together(found.missing.values())}: what depends on them is not known", "yellow")
     return found

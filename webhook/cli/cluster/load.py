@@ -28,10 +28,16 @@ _ABSENT, _FORBIDDEN, _UNKNOWN_USER = 404, 403, 401
 
 
 def load(
-    kubeconfig: Path | None, context: str | None, kinds: Iterable[str], namespace: str | None = EVERYWHERE
+    kubeconfig: Path | None,
+    context: str | None,
+    kinds: Iterable[str],
+    namespace: str | None = EVERYWHERE,
+    *,
+    nodes_needed: bool = True,
 ) -> Snapshot:
     """List these kinds, and ask these questions (`cluster.answers`). `namespace`: the one that is asked about (None: that of the
-    context), read alone where listing all of them is forbidden. EVERYWHERE: then nothing can be said.
+    context), read alone where listing all of them is forbidden. EVERYWHERE: then nothing can be said. `nodes_needed`: nothing
+    can be said without them either.
 
     Raises BadInput in one line where nothing can be read.
     """
@@ -49,7 +55,8 @@ def load(
         found.access = await access()
         return found.access
 
-    asyncio.run(_list_all(Api(kept), found, list(kinds), default if namespace is None else namespace))
+    needed = {name for name, kind in KINDS.items() if kind.needed and (nodes_needed or name != "Node")}
+    asyncio.run(_list_all(Api(kept), found, list(kinds), needed, default if namespace is None else namespace))
     return found
 
 
@@ -68,7 +75,7 @@ def _namespace(paths: str, context: str | None) -> str:
     return str(found["context"].get("namespace") or "default")
 
 
-async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str) -> None:
+async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str], namespace: str) -> None:
     questions = [name for name in kinds if name in QUESTIONS]
     kinds = [name for name in kinds if name not in QUESTIONS]
     console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
@@ -79,7 +86,7 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str) 
 
     with console.status("reading the cluster") as status:  # on a terminal only
         async with api:
-            answers = await asyncio.gather(*[_list(api, kind, namespace, into, progress) for kind in kinds])
+            answers = await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
             for kind, objects in zip(kinds, answers, strict=True):
                 if objects is not None:
                     into.objects[kind] = objects
@@ -87,7 +94,7 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], namespace: str) 
 
 
 async def _list(
-    api: Api, name: str, namespace: str, into: Snapshot, progress: Callable[[str, int], None]
+    api: Api, name: str, needed: set[str], namespace: str, into: Snapshot, progress: Callable[[str, int], None]
 ) -> list[Object] | None:
     """None where it may not be read; the reason is then in `into.missing`."""
     kind = KINDS[name]
@@ -103,7 +110,7 @@ async def _list(
                 return found
             except ApiError as again:
                 error = again
-        if error.status in (_FORBIDDEN, _UNKNOWN_USER) and not kind.needed:
+        if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
             into.missing[name] = _forbidden(kind, OWN.get(name, _ALL))
             return None
         raise BadInput(_why(error, kind)) from None
