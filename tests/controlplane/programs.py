@@ -23,6 +23,8 @@ SOURCES = Path(__file__).parent / "go"
 KUBERNETES = {"1.37": "1.37.1", "1.34": "1.34.2"}  # minor -> release; the first is the main one, the last the oldest
 KWOK = "0.8.0"
 MAIN = next(iter(KUBERNETES))
+MUTATES = os.environ.get("K8S", MAIN) != "1.34"
+"""MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on."""
 MISSES_ANTI_AFFINITY = os.environ.get("K8S", MAIN) == "1.34"
 """Its scheduler does not notice that a pod went whose anti-affinity kept others away: these are tried again within five minutes,
 or when they are created again (kubernetes/kubernetes#134393)."""

@@ -19,7 +19,7 @@ from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.nodes import GPU_TAINT, node
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.programs import Programs
+from tests.controlplane.programs import MUTATES, Programs
 from tests.installed import NAMESPACE, PROFILE_LABEL, ROOT, Installed, opt_in
 from webhook.cli.cluster.load import load
 from webhook.cli.doctor import READ, results
@@ -253,7 +253,7 @@ CASES = [
     pytest.param("gpuMetrics", "broken", "has none from prometheus", policy("gpuMetrics: {source: prometheus, url: 'http://127.0.0.1:9'}"), id="a source of metrics"),
     pytest.param("gpuMetrics", "broken", "no DCGM exporter", policy("gpuMetrics: {source: dcgm}"), id="exporters"),
     pytest.param("otherWebhooks", "ok", "after us: z-other, and we are asked again", there(ANOTHER), id="another webhook"),
-    pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy"),
+    *([pytest.param("mutatingPolicies", "warn", "theirs changes tolerations", there(MUTATION, BINDING), id="a mutating policy")] if MUTATES else []),
     pytest.param("guards", "warn", "gpu-admission-profile-label does not guard", gone("ValidatingAdmissionPolicyBinding", "gpu-admission-profile-label"), id="a guard"),
     pytest.param("namespaces", "warn", "names profile defalt", changed("Namespace", TEAM, labelled("defalt"), labelled("default")), id="a profile"),
     pytest.param("classes", "warn", "workload-type=trainig on 1 GPU pod", there(pod("typo", 1, labels={"workload-type": "trainig"}), namespace=TEAM), id="the class of a pod"),

@@ -11,7 +11,8 @@ import yaml
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
-from tests.export.world import INSIDE, LABEL, MUTATES, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
+from tests.controlplane.programs import MUTATES
+from tests.export.world import INSIDE, LABEL, OPERATOR, OUTSIDE, POLICY, RUNTIMES, Json, refusal
 from webhook.export import PROFILE_LABEL, export_yaml
 from webhook.policy.model import Policy
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from tests.controlplane.api import Api, ApiError
-from tests.controlplane.programs import MAIN
 
 Json = dict[str, Any]
 INSIDE, OUTSIDE, OPERATOR = "export-inside", "export-outside", "export-operator"
 LABEL = "export.example/profile"
 """In place of the real label, so that a webhook that is installed here meanwhile has no part in this."""
-MUTATES = os.environ.get("K8S", MAIN) != "1.34"  # MutatingAdmissionPolicy is v1 from 1.36 on
 POLICY = """
 classes:
   - {class: inference, labels: {workload-type: [inference]}}
