@@ -142,7 +142,7 @@ async def attacked(port: int, attack: str, address: str, niceness: int = 0) -> A
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):  # 1,100 handshakes at 16 in a second take 69 s
             assert await process.stdout.readline() == b"began\n"
         yield
     finally:
