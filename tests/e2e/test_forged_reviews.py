@@ -47,7 +47,9 @@ async def send(installed: Installed, hook: str, namespace: str, obj: dict[str, A
     async with aiohttp.ClientSession() as stranger:
         url = f"https://127.0.0.1:{installed.ports[0]}/{hook}"
         async with stranger.post(url, json=HEAD | {"request": asked}, ssl=anybody) as response:
-            return response.status
+            status = response.status
+    await asyncio.sleep(0.1)  # TLS ends after the session
+    return status
 
 
 async def asker(api: Api) -> dict[str, Any]:
@@ -77,6 +79,26 @@ async def test_a_pod_that_a_forged_review_had_allowed_is_refused(api: Api, insta
             assert await send(installed, hook, sides.ours, stored, **asked) in (200, 400)
         with pytest.raises(ApiError, match=r"\[hostNamespaces\]"):
             await api.create(thief, sides.ours, dryRun="All")
+
+
+ODD: list[dict[str, Any]] = [
+    {"subResource": "binding"},
+    {"operation": "CONNECT"},
+    {"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}},
+    {"resource": {"group": "", "version": "v1", "resource": "configmaps"}},
+    {"name": "other"},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+async def test_a_review_of_things_that_do_not_belong_together_is_refused(
+    installed: Installed, sides: Sides, odd: dict[str, Any]
+) -> None:
+    made = pod("thief", gpus=0, hostPID=True)
+    made["metadata"]["namespace"] = sides.ours
+    for hook in ("mutate", "validate"):
+        assert await send(installed, hook, sides.ours, made, name="thief") == 200
+        assert await send(installed, hook, sides.ours, made, **{"name": "thief"} | odd) == 400
 
 
 def replica(prefix: str, gpus: int = 1, **spec: Any) -> dict[str, Any]:
