@@ -108,10 +108,15 @@ def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...]
 
 
 def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
-    """Whether a term is about pods of other namespaces."""
-    namespaces = term.get("namespaces")
-    own = not namespaces or pod["metadata"].get("namespace") in namespaces
-    return term.get("namespaceSelector") is not None or not own
+    """Whether a term is about pods of other namespaces, or of its own workload no more than of others: those that have another
+    value of a label in `mismatchLabelKeys`. With the selector {} all namespaces are meant, its own among them."""
+    namespaces, selector = term.get("namespaces"), term.get("namespaceSelector")
+    own = (
+        selector == {}
+        or (selector is None and not namespaces)
+        or pod["metadata"].get("namespace") in (namespaces or ())
+    )
+    return not own or not labels_of(pod).keys().isdisjoint(term.get("mismatchLabelKeys") or ())
 
 
 def _takes(pod: Pod, selector: Mapping[str, Any] | None) -> bool:
@@ -137,7 +142,8 @@ def tiers(
         if peers:
             found.append(_there(codes, peers)[codes[rows]] == 0)
             continue
-        rooms = np.bincount(codes[rows[fits]], weights=room_for(nodes, rows[fits], demand), minlength=codes.max() + 1)
+        room = room_beside(company, nodes, demand, peers, rows[fits], codes)
+        rooms = np.bincount(codes[rows[fits]], weights=room, minlength=codes.max() + 1)
         rooms[0] = 0
         found.append(rooms[codes[rows]] < pods if pods > 1 else -rooms[codes[rows]])
     for key in company.apart:
@@ -151,6 +157,29 @@ def tiers(
         codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] // step)
     return found
+
+
+def room_beside(
+    company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: Integers
+) -> Integers:
+    """How many pods each of `rows` takes, as far as they may be on it beside each other. Of rows in one domain of such a rule,
+    and in one of those numbered by row in `codes`, the first stands for all."""
+    room: Integers = room_for(nodes, rows, demand)
+    if not len(rows):
+        return room
+    for key, most, hard_spread in (*[(k, 1, False) for k in company.apart], *[(k, n, True) for k, n in company.even]):
+        domains = domains_of(nodes, key)
+        there = _there(domains, peers)[domains[rows]]
+        left = np.maximum(most + (there.min() if hard_spread else 0) - there, 0)
+        if key == HOSTNAME:
+            room = np.minimum(room, left)
+            continue
+        pairs = codes[rows] * (int(domains.max()) + 1) + domains[rows]
+        _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+        together = np.zeros_like(room)
+        together[first] = np.minimum(np.bincount(which, weights=room), left[first])
+        room = np.where(domains[rows] == 0, 0 if hard_spread else room, together)
+    return room
 
 
 def domains_of(nodes: Nodes, key: str) -> Integers:

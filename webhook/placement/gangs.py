@@ -6,7 +6,7 @@ a rack, a zone). Nothing is required: where a domain has no room for the rest of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from webhook.placement.settings import Gangs
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
+Room = Callable[[NDArray[np.intp], NDArray[np.int64]], NDArray[np.int64]]
+"""How many more pods each of some rows takes. Also given: by row, the number of its domain."""
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -51,7 +53,7 @@ def size_of(pod: Pod) -> int:
 
 
 def gang_domains(
-    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
+    nodes: Nodes, scores: Floats, room: Room, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
 ) -> list[Mask]:
     """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
 
@@ -68,18 +70,18 @@ def gang_domains(
         if column is None:
             continue
         size = nodes.columns.size
-        code = _most(column, rows, counts, size) if peers else _smallest(nodes, column, scores, demand, missing)
+        codes = column.padded(size)[:size].astype(np.int64)
+        code = _most(column, rows, counts, size) if peers else _smallest(column, codes, scores, room, missing)
         if code:
-            domain = column.padded(size)[:size] == code
-            if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
+            domain = codes == code
+            if missing == 1 or _holds(np.flatnonzero(domain), codes, scores, room, missing):
                 domains.append(domain)
     return domains
 
 
-def _holds(nodes: Nodes, rows: NDArray[np.intp], scores: Floats, demand: Demand, missing: int) -> bool:
-    """Whether so many pods fit on these rows together. Each row that fits takes one at least."""
-    rows = rows[scores[rows] > -np.inf]
-    return len(rows) >= missing or bool(room_for(nodes, rows, demand).sum() >= missing)
+def _holds(rows: NDArray[np.intp], codes: NDArray[np.int64], scores: Floats, room: Room, missing: int) -> bool:
+    """Whether so many pods fit on these rows together."""
+    return bool(room(rows[scores[rows] > -np.inf], codes).sum() >= missing)
 
 
 def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
@@ -100,9 +102,9 @@ def _most(column: LabelColumn, rows: NDArray[np.intp], counts: Floats, size: int
     return min(most, key=column.values.__getitem__, default=0)
 
 
-def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:
+def _smallest(column: LabelColumn, codes: NDArray[np.int64], scores: Floats, room: Room, missing: int) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
     rows = np.flatnonzero(scores > -np.inf)
-    rooms = np.bincount(column.codes[rows], weights=room_for(nodes, rows, demand))
+    rooms = np.bincount(codes[rows], weights=room(rows, codes))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0

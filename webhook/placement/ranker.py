@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.placement.company import ALONE
+from webhook.placement.company import ALONE, room_beside
 from webhook.placement.company import tiers as company_tiers
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
@@ -195,7 +196,8 @@ class Ranker:
         nodes = self._state.nodes
         by_row = np.full(nodes.columns.size, NEVER)
         by_row[scores.rows] = scores.score
-        near = gang_domains(nodes, by_row, request.demand, peers, pods, self._settings.gangs.keys)
+        room = partial(room_beside, request.company, nodes, request.demand, peers)
+        near = gang_domains(nodes, by_row, room, peers, pods, self._settings.gangs.keys)
         return [~domain[scores.rows] for domain in near]
 
     def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:
