@@ -79,13 +79,15 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     ),
     "a value that is misspelt": (
         pod("p", nodeSelector={"pool": "bigg"}), "pool=bigg",
-        "a label that some node has: no node has pool=bigg; nearest: pool=big (3 nodes)", "Write pool: big if that is meant", False,
+        "a label that some node has: no node has pool=bigg; nearest: pool=big (3 nodes)",
+        "Write pool: big if that is meant", False,
     ),
     "a model by a label of somebody's own": (
         pod("p", nodeSelector={"accelerator": "a100"}), "accelerator=a100",
         "a label that some node has: no node has accelerator=a100; "
         "nearest: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB (3 nodes)",
-        "Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if that is meant", False,
+        "Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if that is meant",
+        False,
     ),
     "a label like no other": (
         pod("p", nodeSelector={"disk": "ssd"}), "disk=ssd", "a label that some node has: no node has disk=ssd",
