@@ -68,6 +68,11 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
         pytest.param(away(term(mismatchLabelKeys=["no"])), Company(apart=(HOST,)), id="a label that it does not have"),
         pytest.param(away(term(selector=OTHERS)), Company(), id="away from others, of whom nothing is known"),
         pytest.param(away(weighed(term()), kind=PREFERRED), Company(rather_apart=((HOST, 1),)), id="rather apart"),
+        pytest.param(
+            towards(weighed(term(ZONE), 1), weighed(term(), 9), kind=PREFERRED),
+            Company(rather_together=((HOST, 9), (ZONE, 1))),
+            id="rather on one host, else in one zone",
+        ),
         pytest.param(spread(ZONE, skew=2), Company(even=((ZONE, 2),)), id="spread over zones"),
         pytest.param(spread(when="ScheduleAnyway", skew=3), Company(rather_apart=((HOST, 3),)), id="rather spread"),
         pytest.param(spread(selector=OTHERS), Company(), id="spread of others"),
@@ -95,7 +100,11 @@ RATHER = "preferred affinity to other pods"
         ),
         pytest.param(towards(term(mismatchLabelKeys=["app"])), LEFT, id="to those with another value of a label"),
         pytest.param(towards(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather to others"),
-        pytest.param(towards(weighed(term(), 1), kind=PREFERRED), RATHER, id="rather to its own"),
+        pytest.param(
+            towards(weighed(term(), 1), weighed(term(selector=OTHERS)), kind=PREFERRED),
+            RATHER,
+            id="rather to its own and to others",
+        ),
         pytest.param(away(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather away from others"),
     ],
 )
@@ -144,6 +153,20 @@ def test_room_in_a_zone_is_counted_as_they_may_be_beside_each_other(beside: dict
     if "containers" in spec:
         spec["initContainers"] = spec.pop("containers")
     assert sorted(several(of, 2, spec)) == ["c", "d"]
+
+
+def test_pods_that_would_rather_share_a_zone_begin_in_one_that_holds_all_and_stay_there() -> None:
+    of = state([node("a", 8, labels={ZONE: "x"}), *[node(name, labels={ZONE: "y"}) for name in "bc"]])
+    metadata = {"name": "chat", "namespace": "team-a", "uid": "chat"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 2}}], 0)
+    assert several(of, 2, towards(weighed(term(ZONE)), kind=PREFERRED), 8) == ["b", "c"]
+
+
+@pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
+def test_pods_that_would_rather_share_a_host_follow_the_first_while_there_is_room(strategy: str) -> None:
+    of = state([node("a", 3), node("b"), node("c")], [pod("x", 1, on="a")])
+    of.pod_seen(chat("first", on="a"), 0)
+    assert several(of, 2, towards(weighed(term()), kind=PREFERRED), strategy=strategy)[0] == "a"
 
 
 def test_a_node_outside_of_every_zone_comes_last() -> None:

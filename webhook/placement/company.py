@@ -45,6 +45,8 @@ class Company(NamedTuple):
     """No two of them are in one domain."""
     even: tuple[tuple[str, int], ...] = ()
     """No domain has so many more of them than another (maxSkew)."""
+    rather_together: tuple[tuple[str, int], ...] = ()
+    """Each domain that has some of them is preferred, with such a weight for each."""
     rather_apart: tuple[tuple[str, int], ...] = ()
     """Each domain has as few of them as can be, counted in steps of so many (maxSkew)."""
     left: str = ""
@@ -74,8 +76,9 @@ def company_of(pod: Pod) -> Company:
     together, others = _keys(pod, towards.get(_REQUIRED) or ())
     if others:
         return Company(left="required affinity to other pods")
-    rather_apart, others = _keys(pod, [term.get("podAffinityTerm") or {} for term in away.get(PREFERRED) or ()])
-    if others or towards.get(PREFERRED):
+    rather_together, of_others = _weighed_keys(pod, towards.get(PREFERRED) or ())
+    rather_apart, others = _weighed_keys(pod, away.get(PREFERRED) or ())
+    if others or of_others:
         return Company(left="preferred affinity to other pods")
     own = [constraint for constraint in spread[:_MAX_RULES] if _takes(pod, constraint.get("labelSelector"))]
     even, wished = [
@@ -90,7 +93,8 @@ def company_of(pod: Pod) -> Company:
         together,
         (*_keys(pod, away.get(_REQUIRED) or ())[0], *([HOSTNAME] if ports else ())),
         tuple(even),
-        (*[(key, 1) for key in rather_apart], *wished),
+        rather_together,
+        (*[(key, 1) for key, _ in rather_apart], *wished),
     )
 
 
@@ -105,6 +109,15 @@ def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...]
     listed = list(terms)
     own = [term for term in listed[:_MAX_RULES] if not _elsewhere(pod, term) and _takes(pod, term.get("labelSelector"))]
     return tuple([str(term.get("topologyKey")) for term in own]), len(own) < len(listed)
+
+
+def _weighed_keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[tuple[str, int], ...], bool]:
+    """As `_keys`, of preferred terms: with the weight of each, the heaviest first."""
+    listed = sorted(terms, key=lambda each: -int(each.get("weight") or 0))
+    keys, others = _keys(pod, [each.get("podAffinityTerm") or {} for each in listed])
+    return (
+        () if others else tuple([(k, int(t.get("weight") or 0)) for k, t in zip(keys, listed, strict=True)])
+    ), others
 
 
 def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
@@ -142,9 +155,7 @@ def tiers(
         if peers:
             found.append(_there(codes, peers)[codes[rows]] == 0)
             continue
-        room = room_beside(company, nodes, demand, peers, rows[fits], codes)
-        rooms = np.bincount(codes[rows[fits]], weights=room, minlength=codes.max() + 1)
-        rooms[0] = 0
+        rooms = _rooms(company, nodes, demand, peers, rows[fits], codes)
         found.append(rooms[codes[rows]] < pods if pods > 1 else -rooms[codes[rows]])
     for key in company.apart:
         codes = domains_of(nodes, key)
@@ -153,10 +164,29 @@ def tiers(
         codes = domains_of(nodes, key)
         there = _there(codes, peers)[codes[rows]]
         found.append((there + 1 - there.min() > skew) | (codes[rows] == 0))
+    if peers and company.rather_together:
+        liked = np.zeros(len(rows), np.int64)
+        for key, weight in company.rather_together:
+            codes = domains_of(nodes, key)
+            liked += weight * _there(codes, peers)[codes[rows]]
+        found.append(-liked)
+    for key, _ in company.rather_together if pods > 1 and not peers else ():
+        codes = domains_of(nodes, key)
+        found.append(_rooms(company, nodes, demand, peers, rows[fits], codes)[codes[rows]] < pods)
     for key, step in company.rather_apart:
         codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] // step)
     return found
+
+
+def _rooms(
+    company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: Integers
+) -> Integers:
+    """By number of a domain, how many pods its `rows` take."""
+    room = room_beside(company, nodes, demand, peers, rows, codes)
+    rooms = np.bincount(codes[rows], weights=room, minlength=codes.max() + 1).astype(np.int64)
+    rooms[0] = 0
+    return rooms
 
 
 def room_beside(

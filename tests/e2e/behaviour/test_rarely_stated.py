@@ -51,11 +51,11 @@ def rule(kind: str, key: str, selector: Json, **more: Any) -> Json:
 
 
 def exclusive(name: str) -> Json:
-    """One zone for a job, and no other job in it, as JobSet and LeaderWorkerSet write it."""
+    """One zone for a job, and no other job in it, as LeaderWorkerSet writes it."""
     own = {"key": "job", "operator": "In", "values": [name]}
     others = [{"key": "job", "operator": "Exists"}, own | {"operator": "NotIn"}]
-    return rule("podAffinity", ZONE, {"matchExpressions": [own]}, namespaceSelector={}) | rule(
-        "podAntiAffinity", ZONE, {"matchExpressions": others}, namespaceSelector={}
+    return rule("podAffinity", ZONE, {"matchExpressions": [own]}) | rule(
+        "podAntiAffinity", ZONE, {"matchExpressions": others}
     )
 
 
@@ -134,6 +134,12 @@ CASES = [
         in_zones(a=1, b=2),
         [job("train", 4, topologySpreadConstraints=spread("train", skew=2))],
         [counts(b1=2, b2=2)],
+    ),
+    Case(
+        "a Job whose pods would rather share a zone goes to one that holds all",
+        in_zones(a=1, b=2),
+        [job("train", 2, 8, affinity=affinity("train", ZONE, weight=1))],
+        [together(ZONE)],
     ),
     Case(
         "two Jobs that want a zone each for themselves",
