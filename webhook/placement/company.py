@@ -190,7 +190,7 @@ def _rooms(
 
 
 def room_beside(
-    company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: Integers
+    company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: NDArray[Any]
 ) -> Integers:
     """How many pods each of `rows` takes, as far as they may be on it beside each other. Of rows in one domain of such a rule,
     and in one of those numbered by row in `codes`, the first stands for all."""
@@ -204,7 +204,7 @@ def room_beside(
         if key == HOSTNAME:
             room = np.minimum(room, left)
             continue
-        pairs = codes[rows] * (int(domains.max()) + 1) + domains[rows]
+        pairs = codes[rows].astype(np.int64) * (int(domains.max()) + 1) + domains[rows]
         _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
         together = np.zeros_like(room)
         together[first] = np.minimum(np.bincount(which, weights=room), left[first])

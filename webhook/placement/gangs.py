@@ -22,7 +22,7 @@ from webhook.placement.settings import Gangs
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
-Room = Callable[[NDArray[np.intp], NDArray[np.int64]], NDArray[np.int64]]
+Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
 """How many more pods each of some rows takes. Also given: by row, the number of its domain."""
 
 
@@ -53,35 +53,35 @@ def size_of(pod: Pod) -> int:
 
 
 def gang_domains(
-    nodes: Nodes, scores: Floats, room: Room, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    fits: Mask,
+    room_of: Room,
+    peers: Mapping[int, int],
+    pods: int,
+    keys: tuple[str, ...],
 ) -> list[Mask]:
-    """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
+    """Which of `rows` are outside of the gang's domain, by each key, closest first. Domains without room for the rest are left
+    out.
 
-    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `pods`: of the whole
+    `fits`: which of `rows` have room for the pod. `peers`: where pods of the gang are already, by row. `pods`: of the whole
     gang; 1 where that is not known.
     """
     missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
         return []
-    domains, rows = [], np.fromiter(peers, np.intp, len(peers))
-    counts = np.fromiter(peers.values(), float, len(peers))
+    there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
+    room = rows[fits] if missing > 1 else rows
+    found: list[Mask] = []
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
-        size = nodes.columns.size
-        codes = column.padded(size)[:size].astype(np.int64)
-        code = _most(column, rows, counts, size) if peers else _smallest(column, codes, scores, room, missing)
-        if code:
-            domain = codes == code
-            if missing == 1 or _holds(np.flatnonzero(domain), codes, scores, room, missing):
-                domains.append(domain)
-    return domains
-
-
-def _holds(rows: NDArray[np.intp], codes: NDArray[np.int64], scores: Floats, room: Room, missing: int) -> bool:
-    """Whether so many pods fit on these rows together."""
-    return bool(room(rows[scores[rows] > -np.inf], codes).sum() >= missing)
+        codes = column.padded(nodes.columns.size)
+        code = _most(column, codes[there], counts) if peers else _smallest(column, room, room_of, codes, missing)
+        if code and (missing == 1 or room_of(room[codes[room] == code], codes).sum() >= missing):
+            found.append(codes[rows] != code)
+    return found
 
 
 def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
@@ -94,17 +94,18 @@ def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Deman
     return room
 
 
-def _most(column: LabelColumn, rows: NDArray[np.intp], counts: Floats, size: int) -> int:
-    """The domain where most of the gang is, with so many pods on these rows; 0 where none."""
-    pods = np.bincount(column.padded(size)[rows], counts)
+def _most(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
+    """The domain where most of the gang is, with so many pods in these domains; 0 where none."""
+    pods = np.bincount(codes, counts)
     pods[0] = 0
     most = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
     return min(most, key=column.values.__getitem__, default=0)
 
 
-def _smallest(column: LabelColumn, codes: NDArray[np.int64], scores: Floats, room: Room, missing: int) -> int:
+def _smallest(
+    column: LabelColumn, rows: NDArray[np.intp], room_of: Room, codes: NDArray[np.int32], missing: int
+) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
-    rows = np.flatnonzero(scores > -np.inf)
-    rooms = np.bincount(codes[rows], weights=room(rows, codes))
+    rooms = np.bincount(codes[rows], weights=room_of(rows, codes))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0
