@@ -17,7 +17,7 @@ from rich.console import Console
 from webhook.cli import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy.model import Policy
-from webhook.text import nearest, quoted
+from webhook.text import lines_of, nearest, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
@@ -32,8 +32,8 @@ def out(text: str, end: str = "\n") -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """One line to stderr."""
-    console.print(text, markup=False, style=style)
+    """To stderr. What cannot be printed is a space: others wrote some of it."""
+    console.print(lines_of(text), markup=False, style=style)
 
 
 def no_such(what: str, name: str, known: Sequence[str], where: str = "") -> BadInput:

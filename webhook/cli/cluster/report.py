@@ -154,8 +154,11 @@ def taint_text(taint: Mapping[str, Any]) -> str:
 
 def record_of(pod: Pod) -> dict[str, Any]:
     """The decision on it; {} where there is none, or what stands there is none."""
+    text = annotations_of(pod).get(DECISION)
+    if text is None:
+        return {}
     try:
-        found = orjson.loads(annotations_of(pod).get(DECISION, "{}"))
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
     return found if _is_record(found) else {}

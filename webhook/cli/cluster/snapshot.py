@@ -12,6 +12,7 @@ from webhook.cli import offline
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.terminal import no_such
+from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -68,6 +69,27 @@ class Snapshot:
         return found
 
     @cached_property
+    def keeping_away(self) -> list[tuple[str, Pod]]:
+        """Those of them that say which pods they do not want near them, with the node."""
+        return [(node, pod) for node, pods in self.pods_on.items() for pod in pods if keeps_away(pod)]
+
+    @cached_property
+    def schedulers(self) -> frozenset[str]:
+        """Those that are at work: one bound a pod, told of one, or holds a lease."""
+        found = {SCHEDULER}
+        for pod in self.of("Pod"):
+            conditions = pod["status"].get("conditions") or ()
+            if pod["spec"].get("nodeName") or any(
+                [c.get("type") == "PodScheduled" and c.get("reason") for c in conditions]
+            ):
+                found.add(pod["spec"].get("schedulerName") or SCHEDULER)
+        for event in self.of("Event"):
+            if event.get("reason") in ("Scheduled", "FailedScheduling"):
+                found.add(event.get("reportingComponent") or (event.get("source") or {}).get("component") or SCHEDULER)
+        leases = [lease["metadata"]["name"] for lease in self.of("Lease")]
+        return frozenset(found.union([name for name in leases if "scheduler" in name]))
+
+    @cached_property
     def state(self) -> ClusterState:
         """As a replica of the webhook would have it that has just listed all. Reservations that have expired are not in it.
 
@@ -115,6 +137,10 @@ class Snapshot:
         found = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
         text = ((found or {}).get("data") or {}).get(KEY)
         return offline.load_policy(text) if isinstance(text, str) else None
+
+
+def keeps_away(pod: Pod) -> bool:
+    return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
 def key_of(obj: Object) -> tuple[str, str]:

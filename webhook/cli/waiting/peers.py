@@ -59,13 +59,15 @@ def anti_affinity(case: Case) -> Check:
 
 def existing_anti_affinity(case: Case) -> Check:
     s = case.situation
-    fails, who = np.zeros(len(s.alive), bool), Counter[str]()
+    fails, who, taken = np.zeros(len(s.alive), bool), Counter[str](), dict[str, set[str]]()
     for row, pod in s.keeping_away:
         for term in _terms(pod, "podAntiAffinity"):
-            domains = _domains(s, term["topologyKey"])
-            if domains[row] and _picks(s, term, pod, case.pod):
+            key = term["topologyKey"]
+            if (domain := _domains(s, key)[row]) and _picks(s, term, pod, case.pod):
                 who[holder(pod)] += 1
-                fails |= np.array([value == domains[row] for value in domains], bool)
+                taken.setdefault(key, set()).add(domain)
+    for key, values in taken.items():
+        fails |= np.array([value in values for value in _domains(s, key)], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"anti-affinity of {_most(who)} keeps pods with these labels from {s.where(mask)}"

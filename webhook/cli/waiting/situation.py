@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
-from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, seconds
+from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, keeps_away, seconds
 from webhook.cli.waiting.cause import Cause
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
@@ -43,8 +43,6 @@ class Situation:
         self._held: dict[tuple[int, str], Counter[str]] = {}
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """The pods that hold something of a node, by its name. Changed by `bind`, which leaves the snapshot as it is."""
-        self.served: frozenset[str] | None = None
-        """The schedulers that are at work, once somebody asked."""
         for row, kind in snapshot.state.ledger.holders():
             for name, amount in kind.demand.requests:
                 if name in self.free:
@@ -58,8 +56,9 @@ class Situation:
 
     @cached_property
     def keeping_away(self) -> list[tuple[int, Pod]]:
-        """Those of them that say which pods they do not want near them."""
-        return [(row, pod) for row, pod in self.bound if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")]
+        """Those of them that say which pods they do not want near them, first those of the snapshot."""
+        row_of = self.nodes.row_of
+        return [(row_of[name], pod) for name, pod in self.snapshot.keeping_away if name in row_of]
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
@@ -149,9 +148,9 @@ class Situation:
         for name, amount in demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
+        self.bound.append((row, pod))  # before `pods_on`, which it is read from
         self.pods_on.setdefault(self.names[row], []).append(pod)
-        self.bound.append((row, pod))
-        if (pod["spec"].get("affinity") or {}).get("podAntiAffinity"):
+        if keeps_away(pod):
             self.keeping_away.append((row, pod))
 
     def priority(self, pod: Pod) -> int:
