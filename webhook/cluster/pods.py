@@ -223,11 +223,13 @@ def _names_in(term: Mapping[str, Any]) -> list[str]:
 
 def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The GPU models that a pod is confined to by its selector or by every term of its affinity; None: any."""
-    selector = spec.get("nodeSelector") or {}
-    for key in MODEL_LABELS:
-        if key in selector:
-            return (selector[key][:_MAX_NAME],)
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    if selector := spec.get("nodeSelector"):
+        for key in MODEL_LABELS:
+            if key in selector:
+                return (selector[key][:_MAX_NAME],)
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    if not affinity:
+        return None
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     models: set[str] = set()
     for term in required.get("nodeSelectorTerms") or ():

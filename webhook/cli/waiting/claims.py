@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from webhook.cli.cluster.devices import newest
 from webhook.cli.waiting.cause import Cause, Check
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.placement.constraints import Mask
@@ -135,8 +136,7 @@ def _free(s: Situation) -> dict[str, Counter[str]]:
         for each in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
     }
     found: dict[str, Counter[str]] = {}
-    for piece in s.snapshot.of("ResourceSlice"):
-        spec = piece["spec"]
+    for spec in newest(s.snapshot.of("ResourceSlice")):
         nodes = [spec["nodeName"]] if spec.get("nodeName") else s.names if spec.get("allNodes") else []
         free = [d for d in spec.get("devices") or () if (spec["driver"], spec["pool"]["name"], d["name"]) not in taken]
         found.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})
