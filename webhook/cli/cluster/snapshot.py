@@ -97,7 +97,7 @@ class Snapshot:
         """
         state = ClusterState(max_age=float("inf"))
         for name, kind in KINDS.items():
-            if name in self.objects or kind in REQUIRED:
+            if name in self.objects or (kind in REQUIRED and name not in self.missing):
                 self._list(state, name, kind)
         return state
 
