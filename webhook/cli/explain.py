@@ -58,7 +58,7 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, nodes_needed=not pod)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        found = existing(snapshot, rules, where or "default", pod)
+        found = existing(snapshot, rules, where, pod)
         if not document(found, output):
             _print_record(found)
         return
@@ -72,11 +72,11 @@ def explain(
     raise typer.Exit(status)
 
 
-def existing(snapshot: Snapshot, policy: Policy, namespace: str, name: str) -> dict[str, Any]:
+def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> dict[str, Any]:
     """The document about a pod that exists. Raises BadInput where there is none."""
     pod = snapshot.pod(namespace, name)
     record, bound, name = record_of(pod), pod["spec"].get("nodeName"), pod["metadata"]["name"]
-    found = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
+    found = {"namespace": pod["metadata"]["namespace"], "name": name, **of_record(record, bound, pod, snapshot)}
     if found.get("choice") in ("ranked", "other"):
         found["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])
     if not record:

@@ -16,13 +16,14 @@ from webhook.feeds.file import documents_in, objects_in
 from webhook.text import quoted
 
 _MARK: Final = "snapshot"
+_STDIN: Final = Path("/dev/stdin")
 _DROPPED: Final = ("managedFields", "selfLink")
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints. Raises BadInput."""
+    """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints; `-`: from stdin. Raises BadInput."""
     found = Snapshot({})
-    for document in documents_in(path):
+    for document in documents_in(_STDIN if str(path) == "-" else path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
         if isinstance(mark, dict):
             taken = mark.get("taken") or 0

@@ -20,7 +20,7 @@ from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
-from webhook.text import quoted
+from webhook.text import listed, plural, quoted
 
 Object = dict[str, Any]
 OUR_POLICY: Final = "gpu-admission-policy"
@@ -124,9 +124,19 @@ class Snapshot:
         found.state = self.state
         return found
 
-    def pod(self, namespace: str, name: str) -> Pod:
-        """By its name, as kubectl takes it (`pod/NAME` too). Raises BadInput with the nearest name where there is none."""
+    def pod(self, namespace: str | None, name: str) -> Pod:
+        """By its name, as kubectl takes it (`pod/NAME` too). None: of whatever namespace, where only one has it. Raises BadInput
+        with the nearest name where there is none."""
         pods, name = self.named("Pod"), name.removeprefix("pod/")
+        if namespace is None:
+            there = sorted([where for where, each in pods if each == name])
+            if len(there) > 1:
+                raise BadInput(
+                    f"pod {quoted(name)} is in {plural(len(there), 'namespace')}: {listed(there)}. Give one: -n"
+                )
+            if not there:
+                raise no_such("pod", name, [each for _, each in pods])
+            (namespace,) = there
         if found := pods.get((namespace, name)):
             return found
         raise no_such("pod", name, [each for there, each in pods if there == namespace], f" in namespace {namespace}")
