@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from rich.text import Text
 
@@ -34,7 +36,14 @@ def test_columns_stand_below_each_other_whatever_the_width_of_a_character(capsys
     assert capsys.readouterr().out == "NAME    N\n模型    1\ncafe\u0301   22\n"
 
 
-def test_a_message_of_the_scheduler_cannot_move_the_cursor(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_message_of_the_scheduler_cannot_move_the_cursor(tmp_path: Path) -> None:
     waits = placed(pod("waits", 4), None, **unschedulable("0/4 nodes are available: \x1b[2J\x1b[1;1Hall is fine."))
     result = call("pending", "--cluster", write(tmp_path, *CLUSTER[:4], waits))
     assert "\x1b" not in result.output
+
+
+def test_a_long_message_of_the_scheduler_is_cut_off_in_the_table_only(tmp_path: Path) -> None:
+    said = f"0/4 nodes are available: {'x' * 20_000}."
+    cluster = write(tmp_path, *CLUSTER[:4], placed(pod("waits", 4), None, **unschedulable(said)))
+    assert max(map(len, call("pending", "--cluster", cluster).stdout.splitlines())) < 1100
+    assert said in call("pending", "--cluster", cluster, "-o", "json").stdout

@@ -30,6 +30,8 @@ KINDS: Final = (
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
     *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
 )
+_LONGEST: Final = 1024
+"""Characters of what a scheduler says, as its Events are cut off too."""
 
 
 def pending(
@@ -103,7 +105,8 @@ def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
     yield Text(f"{answer.namespace}/{answer.name}", style="bold")
     yield from cause_lines(answer.causes, wide=wide)
     if answer.says:
-        yield Text(f"  scheduler: {answer.says}", style="dim")
+        more = "… (-o json: all of it)" if len(answer.says) > _LONGEST else ""
+        yield Text(f"  scheduler: {answer.says[:_LONGEST]}{more}", style="dim")
 
 
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:

@@ -22,6 +22,7 @@ from webhook.text import bare, plural
 from webhook.text import nearest as alike
 
 _NAMED = 3
+_CLASS = "deviceclass.resource.kubernetes.io/"
 _BYTES = ("memory", "ephemeral-storage")
 
 
@@ -175,6 +176,15 @@ class Case:
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
+
+    @cached_property
+    def demand_of_devices(self) -> Mapping[str, str]:
+        """The device class of each extended resource that one stands for (KEP-5004): the scheduler makes a claim for it on nodes
+        whose device plugin does not offer it."""
+        known = {name: obj for (_, name), obj in self.situation.snapshot.named("DeviceClass").items()}
+        by_name = {f"{_CLASS}{name}": name for name in known}
+        by_name |= {each: name for name, obj in known.items() if (each := obj["spec"].get("extendedResourceName"))}
+        return {name: by_name[name] for name, _ in self.demand.requests if name in by_name}
 
 
 def _when(event: Object) -> float:
