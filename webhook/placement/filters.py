@@ -74,7 +74,16 @@ class Filter:
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` the pod may go to."""
-        mask: Mask = nodes.columns.alive[rows] & (self._now.of(nodes, rows) == 0)
+        return self.open(nodes, rows) & self.selected(nodes, rows)
+
+    def open(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` are in a state in which the pod may go there, whatever their labels."""
+        found: Mask = self._now.of(nodes, rows) == 0
+        return found
+
+    def selected(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` are nodes that the pod may go to by their labels."""
+        mask: Mask = nodes.columns.alive[rows].copy()
         for _, passes in self._selects(nodes, rows):
             mask &= passes
         return mask
