@@ -30,6 +30,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
 
 
+def lines_of(text: str) -> str:
+    """As `printable`, line by line."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 def _escaped(character: str) -> str:
     return '\\"' if character == '"' else character.encode("unicode_escape").decode()
 
