@@ -30,6 +30,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join([c if c.isprintable() else " " for c in text])
 
 
+def lines_of(text: str) -> str:
+    """As `printable`, line by line."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 def _escaped(character: str) -> str:
     return '\\"' if character == '"' else character.encode("unicode_escape").decode()
 
@@ -154,4 +159,6 @@ def amount_number(resource: str, amount: int) -> str:
     """ "400", "64Gi", "4"."""
     if resource == "cpu":
         return f"{amount / 1000:g}"
-    return f"{round(amount / (1 << 30), 1):g}Gi" if resource in ("memory", "ephemeral-storage") else str(amount)
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        return f"{round(amount / (1 << 30), 1):g}Gi"
+    return str(amount)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.cluster.test_load import kubeconfig
 from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.objects import pod
+from tests.feeds.fake_api import fake_api
 from webhook.kube.pod import DECISION
 
 PROFILE = "gpu-admission.io/profile"
@@ -106,3 +109,21 @@ def test_without_the_right_to_list_namespaces_nobody_knows_which_have_opted_in(t
     said = "error: no right to list namespaces: which have opted in is not known. Ask for it, or give one with -n\n"
     assert result.stderr == said
     assert call("audit", "-n", "team", "--cluster", file).exit_code == 0
+
+
+async def test_who_may_read_one_namespace_only_learns_what_needs_no_nodes(tmp_path: Path) -> None:
+    """Not what nodes there are: a resource that none offers is no finding where nobody knows them."""
+    odd = placed(pod("odd", 0), "gpu-a")
+    odd["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/mig-9g.90gb": "1"}}
+    async with fake_api() as fake:
+        for path in ("/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"):
+            fake.refuse["list", path] = (403, "no")
+        for made in (*PODS, odd):
+            fake.put("/api/v1/namespaces/team/pods", made["metadata"]["name"], **made)
+        given = ("-n", "team", "--kubeconfig", kubeconfig(tmp_path, fake.url), "-o", "json")
+        result = await asyncio.to_thread(call, "audit", *given)
+    assert result.stderr.startswith("warning: no right to list namespaces, nodes; pods of other namespaces than team: ")
+    found = {each["of"]: each for each in json.loads(result.stdout)}
+    assert found["job/open"]["outcome"] == "refused"
+    assert "hostNamespaces" in [each["unit"] for each in found["job/open"]["findings"]]
+    assert "gpuFits" not in [each["unit"] for each in found["pod/odd"]["findings"]]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.objects import call, placed, write
+from tests.cli.objects import CLUSTER, call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.controlplane.programs import KUBERNETES
@@ -394,3 +394,8 @@ def _hook(objects: Objects, kind: str) -> dict[str, Any]:
 def _hooks(objects: Objects, kind: str, **change: str) -> None:
     for hook in of(objects, f"{kind}WebhookConfiguration")["webhooks"]:
         hook["clientConfig"].update(change)
+
+
+def test_classes_fit_pods_where_it_is_not_known_which_namespaces_there_are(tmp_path: Path) -> None:
+    result = call("doctor", "--cluster", write(tmp_path, *CLUSTER, kinds=["Node", "Pod"]))
+    assert "fits no pod" not in result.stdout

@@ -1,4 +1,7 @@
-"""`gpu-admission explain`: decisions in words, of pods that exist and of files."""
+"""`gpu-admission explain`: decisions in words, of pods that exist and of files.
+
+Covers cli.ranking.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import yaml
 
 from tests.cli.cluster.test_load import kubeconfig
 from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, pod
 from tests.feeds.fake_api import fake_api
 from webhook.kube.pod import DECISION
@@ -36,7 +40,7 @@ team/chat
   gpu-a      8       0     1.0
   gpu-b      4       1     0.5   ← bound
   FREE: GPUs of that name that were free before this pod; PEERS: pods of its owner there; SCORE: by the strategy; higher is \
-better, after fewer peers where it keeps them apart
+better, after fewer peers where it keeps them apart; below -500 a node comes last
 """
 
 
@@ -74,6 +78,43 @@ def test_a_pod_that_exists(tmp_path: Path) -> None:
     result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided()))
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == TOLD
+
+
+@pytest.mark.parametrize(
+    ("ranked", "nodes", "why"),
+    [
+        pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="a score as others"),
+        pytest.param(
+            ["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "it is whole, and kept for pods that need a whole node", id="whole"
+        ),
+        pytest.param(
+            ["gpu-b", 2, 0, -1000.4],
+            CLUSTER[:4],
+            "pods like those seen lately need just what is free there, or another replica of the webhook fills it now",
+            id="a part of it is free",
+        ),
+        pytest.param(
+            ["gpu-s", 8, 0, -1000.0],
+            [node("gpu-s", 8, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"})],
+            "pods share its GPUs, and whole ones are free elsewhere",
+            id="shared",
+        ),
+        pytest.param(
+            ["gone", 8, 0, -2000.1],
+            CLUSTER[:4],
+            "it is kept whole, or its rest for pods like those seen lately, or another replica of the webhook fills it now",
+            id="a node that is not known any more",
+        ),
+    ],
+)
+def test_a_node_that_comes_last_has_the_reason_beside_it(
+    tmp_path: Path, ranked: list[Any], nodes: list[Any], why: str | None
+) -> None:
+    cluster = write(tmp_path, *nodes, decided(None, record=RECORD | {"nodes": [ranked]}))
+    (found,) = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)["nodes"]
+    assert found.get("last") == why
+    told = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
+    assert (f"   last: {why}\n" in told) == (why is not None)
 
 
 def test_its_document(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """`gpu-admission nodes`: the table that people read, and the document that scripts do.
 
-Covers cli.cluster.report, cli.printing.
+Covers cli.cluster.report, cli.cluster.devices, cli.printing.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -83,6 +85,74 @@ def test_gpus_that_are_claimed_by_dra_are_offered(tmp_path: Path) -> None:
     made = node("n", resources={"nvidia.com/gpu": "0"})
     found = json.loads(call("nodes", "--cluster", write(tmp_path, made, slices), "-o", "json").stdout)
     assert [each["health"] for each in found] == ["healthy"]
+
+
+def slices(name: str, devices: list[dict[str, Any]], *, generation: int = 1, **spec: Any) -> dict[str, Any]:
+    pool = {"name": "n", "generation": generation, "resourceSliceCount": 1}
+    head = {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": pool, "devices": devices}
+    return {"kind": "ResourceSlice", "metadata": {"name": name}, "spec": head | spec}
+
+
+def claim(name: str, *devices: str, users: Iterable[str] = (), **result: Any) -> dict[str, Any]:
+    results = [{"driver": "gpu.nvidia.com", "pool": "n", "device": device, **result} for device in devices]
+    reserved = [{"resource": "pods", "name": user, "uid": f"uid-{user}"} for user in users]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+    return {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "team"}, "status": status}
+
+
+PLAIN = node("n", resources={"nvidia.com/gpu": "0"})
+WHOLE = [{"name": f"gpu-{number}"} for number in range(4)]
+SPLIT = [
+    {"name": name, "consumesCounters": [{"counterSet": name.partition("-mig")[0]}]}
+    for name in ("gpu-0", "gpu-0-mig-1g-0", "gpu-0-mig-1g-1", "gpu-1", "gpu-1-mig-1g-0")
+]
+
+
+@pytest.mark.parametrize(
+    ("objects", "wanted"),
+    [
+        pytest.param([slices("s", WHOLE)], (4, 0, 4), id="none claimed"),
+        pytest.param([slices("s", WHOLE), claim("c", "gpu-0", "gpu-2")], (4, 2, 2), id="two in one claim"),
+        pytest.param([slices("s", WHOLE), claim("c", "gpu-9")], (4, 0, 4), id="a claim of what is not there any more"),
+        pytest.param([slices("s", WHOLE), claim("c", "gpu-0", adminAccess=True)], (4, 0, 4), id="to look after them"),
+        pytest.param(
+            [slices("s", WHOLE), slices("t", WHOLE[:3], generation=2)], (3, 0, 3), id="only the newest of a pool"
+        ),
+        pytest.param(
+            [slices("s", [d | {"nodeName": "n"} for d in WHOLE], nodeName=None)], (4, 0, 4), id="a node for each device"
+        ),
+        pytest.param([slices("s", SPLIT)], (2, 0, 2), id="GPUs with their MIG instances"),
+        pytest.param(
+            [slices("s", SPLIT), claim("c", "gpu-0-mig-1g-0"), claim("d", "gpu-0-mig-1g-1")],
+            (2, 1, 1),
+            id="two instances of one GPU",
+        ),
+    ],
+)
+def test_gpus_that_come_by_dra_are_counted(
+    tmp_path: Path, objects: list[dict[str, Any]], wanted: tuple[int, int, int]
+) -> None:
+    (found,) = json.loads(call("nodes", "--cluster", write(tmp_path, PLAIN, *objects), "-o", "json").stdout)
+    total, allocated, free = wanted
+    numbers = {"total": total, "allocated": allocated, "promised": 0, "free": free}
+    assert found["gpus"] == {"gpu.nvidia.com": numbers}
+
+
+def test_a_pod_has_the_gpus_of_its_claims(tmp_path: Path) -> None:
+    """One names a claim, another asks for an extended resource that the scheduler claims for it; both share it here."""
+    by_claim, by_name = placed(pod("by-claim", 0), "n"), placed(pod("by-name", 1), "n")
+    objects = [PLAIN, by_claim, by_name, slices("s", WHOLE), claim("c", "gpu-0", users=["by-claim", "by-name"])]
+    (found,) = json.loads(call("nodes", "--cluster", write(tmp_path, *objects), "-o", "json").stdout)
+    assert found["gpus"] == {"gpu.nvidia.com": {"total": 4, "allocated": 1, "promised": 0, "free": 3}}
+    has = {"gpu.nvidia.com": 1}
+    assert [(each["name"], each["gpus"]) for each in found["pods"]] == [("by-claim", has), ("by-name", has)]
+
+
+def test_without_the_claims_nobody_knows_what_is_free(tmp_path: Path) -> None:
+    file = write(tmp_path, PLAIN, slices("s", WHOLE), kinds=["Node", "Pod", "ResourceSlice"])
+    result = call("nodes", "--cluster", file, "-o", "json")
+    assert json.loads(result.stdout)[0]["gpus"] == {}
+    assert result.stderr == f"warning: {file} has no resourceclaims: GPUs that come by DRA are not counted\n"
 
 
 def test_wide_has_taints_and_pods(cluster: Path) -> None:

@@ -287,3 +287,10 @@ def test_a_wrong_trace_is_said_with_its_line(tmp_path: Path, cluster: Path, text
     result = call("simulate", "--trace", trace, "--cluster", cluster)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_an_empty_cluster_has_no_table_of_what_is_left(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(json.dumps(deployment("chat", 1)))
+    result = call("simulate", "-f", tmp_path / "job.yaml", "--cluster", write(tmp_path))
+    assert "noNodes: the cluster has no node" in result.stdout
+    assert "LEFT" not in result.stdout

@@ -39,6 +39,11 @@ from tests.e2e.pending_kit import (
     waits,
 )
 
+EVERYWHERE = (
+    *("PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "RuntimeClass", "CSINode"),
+    *("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"),
+)
+"""Kinds that have no namespace."""
 CASES = [
     Case(
         "a taint", "untoleratedTaint", "node p-a: tainted team=x:NoSchedule, which the pod does not tolerate",
@@ -260,5 +265,4 @@ async def _create(kit: Kit, *objects: Json) -> None:
 
 async def make(api: Api, namespace: str, obj: Json) -> None:
     """Create an object; in the namespace, if its kind has one."""
-    everywhere = ("PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "CSINode")
-    await api.create(obj, None if obj["kind"] in everywhere else namespace)
+    await api.create(obj, None if obj["kind"] in EVERYWHERE else namespace)

@@ -10,7 +10,8 @@ import pytest
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.pending_cases import CASES, Case, Kit, make
+from tests.e2e.pending_cases import CASES, EVERYWHERE, Case, Kit, make
+from tests.e2e.pending_more_cases import MORE
 from webhook.cli.cluster.load import load
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import KINDS, Answer, answers
@@ -18,22 +19,20 @@ from webhook.cli.waiting.says import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 
-_LEFT = ("PersistentVolume", "StorageClass", "DeviceClass", "ResourceSlice", "PriorityClass", "CSINode")
-
 
 @pytest.fixture
 async def tidy(api: Api) -> AsyncIterator[None]:
     """What has no namespace goes after each case."""
-    before = {kind: {o["metadata"]["name"] for o in await api.list(kind)} for kind in _LEFT}
+    before = {kind: {o["metadata"]["name"] for o in await api.list(kind)} for kind in EVERYWHERE}
     yield
-    for kind in _LEFT:
+    for kind in EVERYWHERE:
         for obj in await api.list(kind):
             if obj["metadata"]["name"] not in before[kind]:
                 await api.patch(kind, obj["metadata"]["name"], {"metadata": {"finalizers": None}})
                 await api.delete(kind, obj["metadata"]["name"], missing_ok=True)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+@pytest.mark.parametrize("case", [*CASES, *MORE], ids=[case.id for case in [*CASES, *MORE]])
 async def test_it_agrees_with_the_scheduler_and_its_fix_helps(
     case: Case, control_plane: ControlPlane, api: Api, namespace: str, tidy: None
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from webhook.cluster.node_table import LAST, Demand
 from webhook.cluster.pods import counted_demand
 from webhook.cluster.state import ClusterState
 from webhook.framework.interface import Finding
@@ -65,7 +66,7 @@ _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",
     "PEERS": "pods of its owner there",
-    "SCORE": "by the strategy; higher is better, after fewer peers where it keeps them apart",
+    "SCORE": "by the strategy; higher is better, after fewer peers where it keeps them apart; below -500 a node comes last",
 }
 
 
@@ -138,6 +139,27 @@ def _detail(detail: Any) -> str:
     if isinstance(detail, dict):
         return listed([f"{bare(key)} {_detail(value)}" for key, value in detail.items()], 8)
     return listed([_detail(each) for each in detail], 8) if isinstance(detail, list) else bare(str(detail))
+
+
+def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None) -> str:
+    """Why a strategy puts a node after the others (`node_table.LAST`), as far as `state` shows it; "" where it does not. `node`:
+    its "name", "free" and "score" in the ranking."""
+    if node["score"] >= -LAST / 2:
+        return ""
+    asked = [gpu for gpu, _ in demand.requests if "/" in gpu]
+    if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
+        columns = state.nodes.columns
+        sizes = [int(columns.capacity[gpu].max()) for gpu in asked if gpu in columns.capacity]
+        if columns.sharing[row] > 1:
+            return "pods share its GPUs, and whole ones are free elsewhere"
+        if sizes and 0 < max(sizes) <= node["free"]:
+            return "it is whole, and kept for pods that need a whole node"
+        return (
+            "pods like those seen lately need just what is free there, or another replica of the webhook fills it now"
+        )
+    return (
+        "it is kept whole, or its rest for pods like those seen lately, or another replica of the webhook fills it now"
+    )
 
 
 def source(record: Mapping[str, Any]) -> str:

@@ -44,11 +44,11 @@ def audit(
     """Say what the rules would say of GPU pods that have no decision: made while the webhook was away, or before.
 
     Without -n: of all namespaces that have opted in. With -n: of that namespace as if it had, for a roll-out without
-    surprises. With -A: of all as if they had. One line for each workload; `-o wide` shows every finding. Exit status 1 if one
-    would be refused.
+    surprises; who may list its pods only is told what needs no nodes. With -A: of all as if they had. One line for each
+    workload; `-o wide` shows every finding. Exit status 1 if one would be refused.
     """
     matches = selector(labels)
-    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
+    snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace, nodes_needed=False)
     namespace_of(namespace, everywhere, snapshot)
     if namespace is None and (why := snapshot.missing.get("Namespace")):
         raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +17,8 @@ from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
-from webhook.cli.printing import diff, document, show, table
+from webhook.cli.printing import diff, document, show
+from webhook.cli.ranking import of_record, print_decision
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
 from webhook.cli.waiting.cause import Cause
@@ -28,8 +29,6 @@ from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
 from webhook.text import bare
 
-_NUMBERS = ("name", "free", "peers", "score", "usable", "load")
-"""Of a node in the record; the last two where GPU metrics were used."""
 _COLOURS = {"+": "green", "-": "red"}
 
 
@@ -50,13 +49,16 @@ def explain(
 
     With -f: what would happen to the pods of these manifests now, as a diff with the findings; exit status 1 if one would
     be refused. Nothing is created. Example: `gpu-admission explain -f job.yaml -n team-a`.
+
+    In the ranking a score below -500 puts a node last, and the table says why: it is kept whole for large pods, its GPUs are
+    shared, a demand seen lately needs just its rest, or another replica of the webhook fills it now.
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, nodes_needed=not pod)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        found = existing(snapshot, rules, where or "default", pod)
+        found = existing(snapshot, rules, where, pod)
         if not document(found, output):
             _print_record(found)
         return
@@ -70,11 +72,11 @@ def explain(
     raise typer.Exit(status)
 
 
-def existing(snapshot: Snapshot, policy: Policy, namespace: str, name: str) -> dict[str, Any]:
+def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> dict[str, Any]:
     """The document about a pod that exists. Raises BadInput where there is none."""
     pod = snapshot.pod(namespace, name)
     record, bound, name = record_of(pod), pod["spec"].get("nodeName"), pod["metadata"]["name"]
-    found = {"namespace": namespace, "name": name, **_of_record(record, bound)}
+    found = {"namespace": pod["metadata"]["namespace"], "name": name, **of_record(record, bound, pod, snapshot)}
     if found.get("choice") in ("ranked", "other"):
         found["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])
     if not record:
@@ -129,24 +131,7 @@ def _would(snapshot: Snapshot, policy: Policy, each: Planned) -> dict[str, Any]:
         "diff": lines,
         "findings": findings,
         "warnings": list(judged.decision.warnings),
-        **_of_record(record, None),
-    }
-
-
-def _of_record(record: Mapping[str, Any], bound: str | None) -> dict[str, Any]:
-    if not record:
-        return {"boundTo": bound}
-    nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
-    word, sentence = words.choice([node["name"] for node in nodes], bound)
-    return {
-        **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
-        "units": [{"name": name, "text": text} for name, text in words.units(record)],
-        "nodes": nodes,
-        "why": words.why_none(record),
-        "by": words.source(record),
-        "boundTo": bound,
-        "choice": word,
-        "text": sentence,
+        **of_record(record, None, after, snapshot),
     }
 
 
@@ -189,7 +174,7 @@ def _print_record(found: dict[str, Any]) -> None:
     show(Text(f"{found['namespace']}/{found['name']}", style="bold"))
     if undecided := found.get("undecided"):
         show(Text(f"  {undecided}"))
-    _print_decision(found)
+    print_decision(found)
     for cause in found.get("causes") or ():
         show(
             Text.assemble(
@@ -216,33 +201,4 @@ def _print_planned(each: dict[str, Any]) -> None:
         show(Text(f"  {undecided}"))
     for line in each.get("diff") or ():
         show(Text(f"  {line}", style=_COLOURS.get(line[0], "dim")))
-    _print_decision(each)
-
-
-def _print_decision(found: dict[str, Any]) -> None:
-    if "class" not in found:
-        return
-    show(Text(f"  class {found['class']}, profile {found['profile']}, policy {found['policy']}"))
-    for unit in found["units"]:
-        show(Text.assemble(("  " + unit["name"], "cyan"), f": {unit['text']}"))
-    if found["why"]:
-        show(Text(f"  no node chosen: {found['why']}"))
-    if found["nodes"]:
-        used = f", {found['by']}" if found["by"] else ""
-        show(Text(f"  strategy {found['strategy']}{used}; {found['text']}"))
-        metered = any("usable" in n for n in found["nodes"])
-        rows = [
-            [
-                *("  " + n["name"], n["free"], n["peers"], n["score"]),
-                *([_metrics(n)] if metered else []),
-                "← bound" if n["name"] == found["boundTo"] else "",
-            ]
-            for n in found["nodes"]
-        ]
-        table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
-        show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))
-
-
-def _metrics(node: Mapping[str, Any]) -> str:
-    load = "" if node.get("load") is None else f", {node['load']} % used"
-    return "" if node.get("usable") is None else f"{node['usable']} fit for use{load}"
+    print_decision(each)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import typer
@@ -21,15 +25,17 @@ from webhook.cli.replay import replay
 from webhook.cli.serve import serve
 from webhook.cli.simulate import simulate
 from webhook.cli.snapshot import snapshot
-from webhook.cli.terminal import guarded
+from webhook.cli.terminal import COULD_NOT, guarded, say
 from webhook.cli.test import test
 from webhook.cli.units import units
 from webhook.cli.validate import validate
+from webhook.text import bare
 
 COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     *(explain, pending, nodes, doctor, audit, balance, simulate, snapshot, mutate, validate, test, replay),
     *(lint, units, export, certs, serve),
 )
+_TRACEBACK: Final = "GPU_ADMISSION_TRACEBACK"
 app = typer.Typer(
     name="gpu-admission",
     help="GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why.",
@@ -44,5 +50,14 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """Entry point of the command `gpu-admission`."""
-    app()
+    """Entry point of the command `gpu-admission`. A mistake of ours is one line too."""
+    try:
+        app()
+    except Exception as error:
+        if os.environ.get(_TRACEBACK):
+            raise
+        *_, at = traceback.extract_tb(error.__traceback__)
+        where = f"{Path(at.filename).name}:{at.lineno}"
+        say(f"error: {type(error).__name__}: {bare(str(error))} ({where})", "red")
+        say(f"It is a mistake of gpu-admission, or an object is not as kubectl prints it. {_TRACEBACK}=1 shows where.")
+        sys.exit(COULD_NOT)

@@ -59,7 +59,9 @@ def nodes(
         raise BadInput("saw -w with --cluster, wanted one of them: a file does not change")
 
     def look() -> None:
-        snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
+        snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"))
+        if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
+            say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
         for missed in [each for each in name or () if each not in snapshot.nodes]:
             raise no_such("node", missed, list(snapshot.nodes))
         matches = selector(labels)

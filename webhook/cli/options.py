@@ -34,7 +34,7 @@ Snapshot = Annotated[
     Path | None,
     typer.Option(
         help="A file instead of an API server: what `gpu-admission snapshot` or `kubectl get … -A -o json` wrote.",
-        metavar="FILE",
+        metavar="FILE|-",
     ),
 ]
 

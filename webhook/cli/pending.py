@@ -30,6 +30,8 @@ KINDS: Final = (
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
     *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
 )
+_LONGEST: Final = 1024
+"""Characters of what a scheduler says, as its Events are cut off too."""
 
 
 def pending(
@@ -81,18 +83,16 @@ def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str
     diagnosis = Diagnosis(situation)
     missing = [Answer(each.namespace, each.name, each.causes, "", None) for each in not_created(situation, namespace)]
     if name is not None:
-        return [each for each in missing if each.name == name] or [
-            _one(situation, diagnosis, namespace or "default", name)
-        ]
+        return [each for each in missing if each.name == name] or [_one(situation, diagnosis, namespace, name)]
     pods = [pod for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])]
     return missing + [
         Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], *diagnosis.of(pod), pod) for pod in pods
     ]
 
 
-def _one(situation: Situation, diagnosis: Diagnosis, namespace: str, name: str) -> Answer:
+def _one(situation: Situation, diagnosis: Diagnosis, namespace: str | None, name: str) -> Answer:
     pod = situation.snapshot.pod(namespace, name)
-    name = pod["metadata"]["name"]
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     phase = pod["status"].get("phase")
     if phase in FINISHED or phase == "Running":
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")
@@ -105,7 +105,8 @@ def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
     yield Text(f"{answer.namespace}/{answer.name}", style="bold")
     yield from cause_lines(answer.causes, wide=wide)
     if answer.says:
-        yield Text(f"  scheduler: {answer.says}", style="dim")
+        more = "… (-o json: all of it)" if len(answer.says) > _LONGEST else ""
+        yield Text(f"  scheduler: {answer.says[:_LONGEST]}{more}", style="dim")
 
 
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:

@@ -15,11 +15,13 @@ from rich.text import Text
 from webhook.cli.options import Format
 from webhook.cli.terminal import out
 from webhook.kube.yaml import to_yaml
+from webhook.text import lines_of, printable
 
 _GAP = "   "
 """Between two columns."""
 COLOURS = ((0.5, "green"), (0.85, "yellow"), (2.0, "red"))
 _BAR = 8
+Cell = str | Text
 
 
 def document(answer: Any, output: Format) -> bool:
@@ -39,21 +41,24 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     Not by rich's Table, which needs two milliseconds a row, and clusters have thousands.
     """
     cells = [[_cell(each) for each in row] for row in rows]
-    columns = [[title, *[row[at].plain for row in cells]] for at, title in enumerate(titles)]
-    widths = [max(map(cell_len, column)) for column in columns]
+    columns = [[title, *[str(row[at]) for row in cells]] for at, title in enumerate(titles)]
+    widths = [max(map(_width, column)) for column in columns]
     right = [len(column) > 1 and all(map(_is_number, column[1:])) for column in columns]
-    show(*[_line(row, widths, right) for row in ([Text(title, "bold") for title in titles], *cells)])
+    head: list[Cell] = [Text(title, "bold") for title in titles]
+    _print([_line(row, widths, right) for row in (head, *cells)])
 
 
-def _line(cells: Sequence[Text], widths: Sequence[int], right: Sequence[bool]) -> Text:
-    line = Text()
+def _line(cells: Sequence[Cell], widths: Sequence[int], right: Sequence[bool]) -> list[Cell]:
+    parts: list[Cell] = []
     for cell, width, number in zip(cells, widths, right, strict=True):
-        pad = " " * (width - cell_len(cell.plain))
-        if number:
-            line.append(pad)
-        line.append_text(cell)
-        line.append(_GAP if number else pad + _GAP)
-    return line
+        pad = " " * (width - _width(str(cell)))
+        parts += (pad, cell, _GAP) if number else (cell, pad, _GAP)
+    return parts
+
+
+def _width(text: str) -> int:
+    """In columns of a terminal."""
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def _is_number(text: str) -> bool:
@@ -61,14 +66,23 @@ def _is_number(text: str) -> bool:
 
 
 def show(*lines: Text) -> None:
-    """On stdout, each as long as it is."""
+    """On stdout, each as long as it is. What cannot be printed is a space: others wrote much of it."""
+    for each in lines:
+        each.plain = lines_of(each.plain)
+    _print([[each] for each in lines])
+
+
+def _print(lines: Iterable[Sequence[Cell]]) -> None:
+    """Each of its parts."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
-        sys.stdout.write("".join(f"{line.rstrip()}\n" for each in lines for line in each.plain.split("\n")))
+        told = "\n".join(["".join(map(str, parts)) for parts in lines])
+        sys.stdout.write("".join([f"{line.rstrip()}\n" for line in told.split("\n")]))
         return
-    for each in lines:
-        each.rstrip()
-        console.print(each, soft_wrap=True)
+    for parts in lines:
+        line = Text.assemble(*parts)
+        line.rstrip()
+        console.print(line, soft_wrap=True)
 
 
 def clear() -> None:
@@ -90,5 +104,5 @@ def bar(part: float, whole: float) -> Text:
     return Text("█" * filled + "░" * (_BAR - filled), style=next(colour for most, colour in COLOURS if share < most))
 
 
-def _cell(value: Any) -> Text:
-    return value if isinstance(value, Text) else Text("" if value is None else str(value))
+def _cell(value: Any) -> Cell:
+    return value if isinstance(value, Text) else "" if value is None else printable(str(value))

@@ -150,7 +150,8 @@ def _print(found: Outcome, *, wide: bool) -> None:
         waited = found.waited
         left = [waited["before"], *[waited["before"] - waited[side] for side in ("without", "with")]]
         rows.append(["waiting pods of others", "", *left])
-    table(["LEFT", "RESOURCE", "BEFORE", "WITHOUT", "WITH"], rows)
+    if rows:
+        table(["LEFT", "RESOURCE", "BEFORE", "WITHOUT", "WITH"], rows)
 
 
 def _row(each: Workload) -> list[Any]:

@@ -5,6 +5,8 @@ Answers go to stdout, everything that is said about them to stderr, so that a pi
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -17,7 +19,7 @@ from rich.console import Console
 from webhook.cli import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy.model import Policy
-from webhook.text import nearest, quoted
+from webhook.text import lines_of, nearest, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
@@ -32,8 +34,8 @@ def out(text: str, end: str = "\n") -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """One line to stderr."""
-    console.print(text, markup=False, style=style)
+    """To stderr. What cannot be printed is a space: others wrote some of it."""
+    console.print(lines_of(text), markup=False, style=style)
 
 
 def no_such(what: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
@@ -43,12 +45,17 @@ def no_such(what: str, name: str, known: Sequence[str], where: str = "") -> BadI
 
 
 def guarded(command: Callable[Given, None]) -> Callable[Given, None]:
-    """The command; where it cannot be done it says why, and exits with COULD_NOT."""
+    """The command; where it cannot be done it says why, and exits with COULD_NOT. One that is ended by the end
+    of the pipe that it writes to exits as if by that signal, and not with REFUSED."""
 
     @wraps(command)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
         try:
             command(*args, **kwargs)
+            sys.stdout.flush()
+        except BrokenPipeError:  # `… | head` has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(128 + signal.SIGPIPE) from None
         except PolicyError as error:
             for problem in error.problems:
                 say(problem)

@@ -41,11 +41,13 @@ class History:
     def add(self, demand: Demand, models: tuple[str, ...] | None) -> None:
         """One more pod; one without GPUs does not count. `models`: the GPU models that it is confined to, None for any."""
         of_demand = _group_key(demand)
-        if not of_demand or len(repr((of_demand, models))) > _MAX_CHARACTERS:
+        if not of_demand:
             return
         groups, key = self._groups, (of_demand, models)
         group = groups.get(key)
         if group is None:
+            if len(repr(key)) > _MAX_CHARACTERS:
+                return
             group = groups[key] = _Group(len(demand.requests))
         group.count += 1.0
         for place, (_, amount) in enumerate(demand.requests):
@@ -87,8 +89,11 @@ class History:
 
 def _group_key(demand: Demand) -> GroupKey:
     """The same for demands that count as one: few GPUs exactly, all else to a factor of two. () for one without GPUs."""
-    if not any("/" in name for name, _ in demand.requests):
+    if not any(["/" in name for name, _ in demand.requests]):
         return ()
     return tuple(
-        (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length()) for name, amount in demand.requests
+        [
+            (name, amount if "/" in name and amount <= _EXACT else -amount.bit_length())
+            for name, amount in demand.requests
+        ]
     )

@@ -118,7 +118,7 @@ def _tied(pod: Pod, demand: Demand) -> Tied | None:
 
 def _claims(pod: Pod) -> tuple[str, ...]:
     """The PersistentVolumeClaims that it names, with the namespace."""
-    named = [
-        (volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in pod["spec"].get("volumes") or ()
-    ]
+    if not (volumes := pod["spec"].get("volumes")):
+        return ()
+    named = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
     return tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MOST_CLAIMS])

@@ -10,7 +10,7 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner, requests_of
+from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner
 from webhook.kube.pod_requests import total_requests
 
 _MAX_AMOUNT = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
@@ -24,7 +24,7 @@ GROUP_LABELS = (LWS_GROUP, JOBSET)
 """Set by the controllers of workloads whose pods belong to several smaller ones."""
 _LONGEST_STATED, _MOST_DEMANDS = 1024, 4096
 """What is kept of demands: characters of each, and how many. Tenants write them: some MB at most."""
-_demands: dict[tuple[Any, ...], Demand] = {}
+_demands: dict[bytes, Demand] = {}
 _ALONE = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io/queue-name"
@@ -52,12 +52,11 @@ def counted_demand(pod: Pod) -> Demand:
     So does one that asks for more resources than any node has: no kubelet runs it, and what is kept of it stays small.
     Replicas state the same, so the last demands are kept: to add them up is most of what an event costs.
     """
-    stated = _stated(pod["spec"])
     try:
-        known = _demands.get(stated)
-    except TypeError:  # something in it is a map where text belongs: `demand_of` says so
-        known = None
-    if known is not None:
+        stated = _stated(pod["spec"])
+    except TypeError:  # a number beyond 64 bits, or no text where text belongs: `demand_of` says so
+        stated = b""
+    if (known := _demands.get(stated)) is not None:
         return known
     try:
         found = demand_of(pod)
@@ -65,24 +64,22 @@ def counted_demand(pod: Pod) -> Demand:
         return _ALONE
     if not is_short(found):
         return _ALONE
-    if len(repr(stated)) <= _LONGEST_STATED:
+    if 0 < len(stated) <= _LONGEST_STATED:
         if len(_demands) >= _MOST_DEMANDS:
             _demands.clear()
         _demands[stated] = found
     return found
 
 
-def _stated(spec: Mapping[str, Any]) -> tuple[Any, ...]:
-    """All that `total_requests` reads of a pod, in its own words. Cannot be hashed where it is malformed."""
-    level = spec.get("resources")
-    return (
-        *[(tuple(requests_of(each).items()), None) for each in spec.get("containers") or ()],
-        *[
-            (tuple(requests_of(each).items()), each.get("restartPolicy") or "")
-            for each in spec.get("initContainers") or ()
-        ],
-        level and tuple([(part, tuple((level.get(part) or {}).items())) for part in ("limits", "requests")]),
-        tuple((spec.get("overhead") or {}).items()),
+def _stated(spec: Mapping[str, Any]) -> bytes:
+    """All that `total_requests` reads of a pod, in its own words. Raises TypeError where that is no JSON."""
+    return orjson.dumps(
+        (
+            [each.get("resources") for each in spec.get("containers") or ()],
+            [(each.get("resources"), each.get("restartPolicy")) for each in spec.get("initContainers") or ()],
+            spec.get("resources"),
+            spec.get("overhead"),
+        )
     )
 
 
@@ -156,7 +153,7 @@ def pod_id(metadata: Mapping[str, Any]) -> int | str:
 
 def is_gpu_like(demand: Demand) -> bool:
     """Whether the pod asks for any extended resource: only then do its peers and its popularity matter."""
-    return any("/" in name for name, _ in demand.requests)
+    return any(["/" in name for name, _ in demand.requests])
 
 
 def left_to_others(pod: Pod) -> str:
@@ -180,9 +177,11 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
     spec's own first preference, or be required by it, and the others must be named there too. It does not for a pod that
     admission ranks no nodes for: its author could have it wait for ever, and hold GPUs.
     """
-    names = [] if left_to_others(pod) else _recorded(pod)
+    names = _recorded(pod)
+    if not names or left_to_others(pod):
+        return ()
     preferred, required = named_nodes(pod["spec"])
-    if not names or not ((preferred and preferred[0] == names[0]) or names[0] in required):
+    if not ((preferred and preferred[0] == names[0]) or names[0] in required):
         return ()
     known = {*preferred, *required}
     return tuple([name for name in names if name in known])
@@ -224,11 +223,13 @@ def _names_in(term: Mapping[str, Any]) -> list[str]:
 
 def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The GPU models that a pod is confined to by its selector or by every term of its affinity; None: any."""
-    selector = spec.get("nodeSelector") or {}
-    for key in MODEL_LABELS:
-        if key in selector:
-            return (selector[key][:_MAX_NAME],)
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    if selector := spec.get("nodeSelector"):
+        for key in MODEL_LABELS:
+            if key in selector:
+                return (selector[key][:_MAX_NAME],)
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    if not affinity:
+        return None
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     models: set[str] = set()
     for term in required.get("nodeSelectorTerms") or ():

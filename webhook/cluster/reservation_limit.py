@@ -73,6 +73,8 @@ class ReservationLimit:
         self._came[pod] = 1
 
     def _add_unseen(self, pod: PodKey, count: int) -> None:
+        if not count:
+            return
         self._unseen += count
         left = self._unseen_in.get(pod.namespace, 0) + count
         if left:

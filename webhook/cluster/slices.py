@@ -21,7 +21,7 @@ class Slices:
         name, spec = obj["metadata"]["name"], obj["spec"]
         self.gone(name)
         node = spec.get("nodeName")
-        if node and "gpu" in (spec.get("driver") or ""):
+        if node and is_gpu_driver(spec.get("driver") or ""):
             self._node_of[name], self._driver_of[name] = node, spec["driver"]
             self._count[node] += 1
             self.version += node not in self._nodes
@@ -45,3 +45,8 @@ class Slices:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._node_of)
+
+
+def is_gpu_driver(driver: str) -> bool:
+    """Whether a driver's name says that its devices are GPUs: gpu.nvidia.com, gpu.amd.com, gpu.intel.com."""
+    return "gpu" in driver

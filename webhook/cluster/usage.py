@@ -39,7 +39,8 @@ class Usage:
 
     def take(self, row: int, kind: PodKind) -> PodKind:
         """One more pod of this kind on a row (bound or reserved). Returns the kind as it is kept."""
-        kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
+        if not kind.held:
+            kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
         kind.held += 1
         self._add(row, kind, -1)
         if kind.owner:

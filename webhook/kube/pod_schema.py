@@ -10,7 +10,7 @@ A unit that reads another field adds one entry.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from webhook.errors import BadPod
 from webhook.kube.pod import Pod
@@ -28,11 +28,11 @@ class _MapOf(NamedTuple):
     values: _Scalar
 
 
-_STRING = _Scalar((str,), "a string")
-_INTEGER = _Scalar((int,), "a whole number")
-_BOOLEAN = _Scalar((bool,), "true or false")
-_QUANTITY = _Scalar((str, int, float), "a quantity")
-_STRINGS, _QUANTITIES = _MapOf(_STRING), _MapOf(_QUANTITY)
+STRING = _Scalar((str,), "a string")
+INTEGER = _Scalar((int,), "a whole number")
+BOOLEAN = _Scalar((bool,), "true or false")
+QUANTITY = _Scalar((str, int, float), "a quantity")
+STRINGS, QUANTITIES = _MapOf(STRING), _MapOf(QUANTITY)
 Schema = _Scalar | _MapOf | dict[str, Any] | list[Any]
 """A map is a map with these fields; a list, a list of what stands in it."""
 
@@ -47,12 +47,12 @@ def check(pod: object) -> Pod:
     for key in ("metadata", "spec"):
         if not isinstance(pod.get(key), dict):
             raise BadPod(f"{key}: wanted a map, saw {kind(pod.get(key))}")
-    _check(pod, _POD, ())
+    conform(pod, POD, ())
     return pod
 
 
-def _check(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
-    """`path`: the parts of the path to `value`, as they are written."""
+def conform(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
+    """`path`: the parts of the path to `value`, as they are written. Raises BadPod with the path to what has another type."""
     if isinstance(schema, _Scalar):
         if type(value) not in schema.types:
             _refuse(path, schema.name, value)
@@ -60,92 +60,92 @@ def _check(value: Any, schema: Schema, path: tuple[str, ...]) -> None:
         if not isinstance(value, list):
             _refuse(path, "a list", value)
         for index, item in enumerate(value):
-            _check(item, schema[0], (*path, f"[{index}]"))
+            conform(item, schema[0], (*path, f"[{index}]"))
     elif not isinstance(value, dict):
         _refuse(path, "a map", value)
     elif isinstance(schema, _MapOf):
         for key, item in value.items():
-            _check(item, schema.values, (*path, f"[{quoted(key)}]"))
+            conform(item, schema.values, (*path, f"[{quoted(key)}]"))
     else:
         for key, item in value.items():
             if item is not None and key in schema:
-                _check(item, schema[key], (*path, f".{key}"))
+                conform(item, schema[key], (*path, f".{key}"))
 
 
 def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:
     raise BadPod(f"{''.join(path).lstrip('.')}: wanted {wanted}, saw {kind(seen)}")
 
 
-_RESOURCES = {"limits": _QUANTITIES, "requests": _QUANTITIES, "claims": [{"name": _STRING}]}
-_EXPRESSIONS = [{"key": _STRING, "operator": _STRING, "values": [_STRING]}]
-_TERM: Schema = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
+RESOURCES = {"limits": QUANTITIES, "requests": QUANTITIES, "claims": [{"name": STRING}]}
+_EXPRESSIONS = [{"key": STRING, "operator": STRING, "values": [STRING]}]
+TERM: Schema = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
 _POD_TERMS = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": _STRING}],
-    "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {"topologyKey": _STRING}}],
+    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": STRING}],
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {"topologyKey": STRING}}],
 }
 
 _CONFINED: dict[str, Schema] = {
-    "windowsOptions": {"hostProcess": _BOOLEAN},
-    "seccompProfile": {"type": _STRING},
-    "appArmorProfile": {"type": _STRING},
-    "seLinuxOptions": {"type": _STRING},
+    "windowsOptions": {"hostProcess": BOOLEAN},
+    "seccompProfile": {"type": STRING},
+    "appArmorProfile": {"type": STRING},
+    "seLinuxOptions": {"type": STRING},
 }
 _CONTAINERS = [
     {
-        "name": _STRING,
-        "restartPolicy": _STRING,
-        "resources": _RESOURCES,
-        "command": [_STRING],
-        "args": [_STRING],
-        "env": [{"name": _STRING, "value": _STRING, "valueFrom": {}}],
-        "envFrom": [{"prefix": _STRING, "configMapRef": {}, "secretRef": {}}],
-        "ports": [{"hostPort": _INTEGER}],
-        "volumeMounts": [{"name": _STRING, "mountPath": _STRING, "subPath": _STRING}],
-        "volumeDevices": [{"name": _STRING, "devicePath": _STRING}],
+        "name": STRING,
+        "restartPolicy": STRING,
+        "resources": RESOURCES,
+        "command": [STRING],
+        "args": [STRING],
+        "env": [{"name": STRING, "value": STRING, "valueFrom": {}}],
+        "envFrom": [{"prefix": STRING, "configMapRef": {}, "secretRef": {}}],
+        "ports": [{"hostPort": INTEGER}],
+        "volumeMounts": [{"name": STRING, "mountPath": STRING, "subPath": STRING}],
+        "volumeDevices": [{"name": STRING, "devicePath": STRING}],
         "securityContext": {
-            "privileged": _BOOLEAN,
-            "procMount": _STRING,
-            "capabilities": {"add": [_STRING], "drop": [_STRING]},
+            "privileged": BOOLEAN,
+            "procMount": STRING,
+            "capabilities": {"add": [STRING], "drop": [STRING]},
             **_CONFINED,
         },
     }
 ]
-_POD: Schema = {
+POD: Final[dict[str, Any]] = {
     "metadata": {
-        "name": _STRING,
-        "generateName": _STRING,
-        "namespace": _STRING,
-        "labels": _STRINGS,
-        "annotations": _STRINGS,
-        "ownerReferences": [{"kind": _STRING, "name": _STRING, "uid": _STRING}],
+        "name": STRING,
+        "generateName": STRING,
+        "namespace": STRING,
+        "labels": STRINGS,
+        "annotations": STRINGS,
+        "ownerReferences": [{"kind": STRING, "name": STRING, "uid": STRING}],
     },
     "spec": {
         "containers": _CONTAINERS,
         "initContainers": _CONTAINERS,
         "ephemeralContainers": _CONTAINERS,
-        "tolerations": [{"key": _STRING, "operator": _STRING, "value": _STRING, "effect": _STRING}],
-        "topologySpreadConstraints": [{"topologyKey": _STRING, "labelSelector": {}}],
+        "tolerations": [{"key": STRING, "operator": STRING, "value": STRING, "effect": STRING}],
+        "topologySpreadConstraints": [{"topologyKey": STRING, "labelSelector": {}}],
         "schedulingGates": [{}],
-        "resourceClaims": [{"name": _STRING}],
-        "volumes": [{"name": _STRING, "hostPath": {"path": _STRING, "type": _STRING}, "gitRepo": {}}],
-        "nodeName": _STRING,
-        "schedulerName": _STRING,
-        "priorityClassName": _STRING,
-        "runtimeClassName": _STRING,
-        "serviceAccountName": _STRING,
-        "serviceAccount": _STRING,
-        "restartPolicy": _STRING,
-        "preemptionPolicy": _STRING,
-        "hostPID": _BOOLEAN,
-        "hostIPC": _BOOLEAN,
-        "nodeSelector": _STRINGS,
-        "resources": _RESOURCES,
-        "overhead": _QUANTITIES,
+        "resourceClaims": [{"name": STRING}],
+        "volumes": [{"name": STRING, "hostPath": {"path": STRING, "type": STRING}, "gitRepo": {}}],
+        "nodeName": STRING,
+        "schedulerName": STRING,
+        "priorityClassName": STRING,
+        "runtimeClassName": STRING,
+        "serviceAccountName": STRING,
+        "serviceAccount": STRING,
+        "restartPolicy": STRING,
+        "preemptionPolicy": STRING,
+        "hostPID": BOOLEAN,
+        "hostIPC": BOOLEAN,
+        "nodeSelector": STRINGS,
+        "resources": RESOURCES,
+        "overhead": QUANTITIES,
         "securityContext": _CONFINED,
         "affinity": {
             "nodeAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": _INTEGER, "preference": _TERM}],
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]},
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": INTEGER, "preference": TERM}],
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]},
             },
             "podAffinity": _POD_TERMS,
             "podAntiAffinity": _POD_TERMS,

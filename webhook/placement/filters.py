@@ -24,6 +24,8 @@ _MAX_SOFT_TAINTS: Final = 20
 PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
+    *[f"{kind}-taint.cluster-autoscaler.kubernetes.io/" for kind in ("startup", "status", "ignore")],
+    *("node.cilium.io/agent-not-ready", "ebs.csi.aws.com/agent-not-ready", "efs.csi.aws.com/agent-not-ready"),
 )
 """Taints that come and go with the state of a node begin with one of these."""
 
@@ -74,7 +76,16 @@ class Filter:
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` the pod may go to."""
-        mask: Mask = nodes.columns.alive[rows] & (self._now.of(nodes, rows) == 0)
+        return self.open(nodes, rows) & self.selected(nodes, rows)
+
+    def open(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` are in a state in which the pod may go there, whatever their labels."""
+        found: Mask = self._now.of(nodes, rows) == 0
+        return found
+
+    def selected(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` are nodes that the pod may go to by their labels."""
+        mask: Mask = nodes.columns.alive[rows].copy()
         for _, passes in self._selects(nodes, rows):
             mask &= passes
         return mask

@@ -6,7 +6,7 @@ a rack, a zone). Nothing is required: where a domain has no room for the rest of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from webhook.placement.settings import Gangs
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
+Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
+"""How many more pods each of some rows takes. Also given: by row, the number of its domain."""
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -51,35 +53,35 @@ def size_of(pod: Pod) -> int:
 
 
 def gang_domains(
-    nodes: Nodes, scores: Floats, demand: Demand, peers: Mapping[int, int], pods: int, keys: tuple[str, ...]
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    fits: Mask,
+    room_of: Room,
+    peers: Mapping[int, int],
+    pods: int,
+    keys: tuple[str, ...],
 ) -> list[Mask]:
-    """The nodes of the gang's domain by each key, closest first. Domains without room for the rest are left out.
+    """Which of `rows` are outside of the gang's domain, by each key, closest first. Domains without room for the rest are left
+    out.
 
-    `scores`: by row, -inf where the pod does not fit. `peers`: where pods of the gang are already. `pods`: of the whole
+    `fits`: which of `rows` have room for the pod. `peers`: where pods of the gang are already, by row. `pods`: of the whole
     gang; 1 where that is not known.
     """
     missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
         return []
-    domains, rows = [], np.fromiter(peers, np.intp, len(peers))
-    counts = np.fromiter(peers.values(), float, len(peers))
+    there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
+    room = rows[fits] if missing > 1 else rows
+    found: list[Mask] = []
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
-        size = nodes.columns.size
-        code = _most(column, rows, counts, size) if peers else _smallest(nodes, column, scores, demand, missing)
-        if code:
-            domain = column.padded(size)[:size] == code
-            if missing == 1 or _holds(nodes, np.flatnonzero(domain), scores, demand, missing):
-                domains.append(domain)
-    return domains
-
-
-def _holds(nodes: Nodes, rows: NDArray[np.intp], scores: Floats, demand: Demand, missing: int) -> bool:
-    """Whether so many pods fit on these rows together. Each row that fits takes one at least."""
-    rows = rows[scores[rows] > -np.inf]
-    return len(rows) >= missing or bool(room_for(nodes, rows, demand).sum() >= missing)
+        codes = column.padded(nodes.columns.size)
+        code = _most(column, codes[there], counts) if peers else _smallest(column, room, room_of, codes, missing)
+        if code and (missing == 1 or room_of(room[codes[room] == code], codes).sum() >= missing):
+            found.append(codes[rows] != code)
+    return found
 
 
 def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
@@ -92,17 +94,18 @@ def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Deman
     return room
 
 
-def _most(column: LabelColumn, rows: NDArray[np.intp], counts: Floats, size: int) -> int:
-    """The domain where most of the gang is, with so many pods on these rows; 0 where none."""
-    pods = np.bincount(column.padded(size)[rows], counts)
+def _most(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
+    """The domain where most of the gang is, with so many pods in these domains; 0 where none."""
+    pods = np.bincount(codes, counts)
     pods[0] = 0
     most = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
     return min(most, key=column.values.__getitem__, default=0)
 
 
-def _smallest(nodes: Nodes, column: LabelColumn, scores: Floats, demand: Demand, missing: int) -> int:
+def _smallest(
+    column: LabelColumn, rows: NDArray[np.intp], room_of: Room, codes: NDArray[np.int32], missing: int
+) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
-    rows = np.flatnonzero(scores > -np.inf)
-    rooms = np.bincount(column.codes[rows], weights=room_for(nodes, rows, demand))
+    rooms = np.bincount(codes[rows], weights=room_of(rows, codes))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0

@@ -33,16 +33,21 @@ class NodeScores:
         self._filter_bytes = filter_bytes
         self._needs = dict(demand.requests) | {"pods": 1}
         self.rows: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The rows that the filter lets pass, whatever is free, in the order of names."""
+        """The rows that the pod selects by their labels, in the order of names."""
         self.score: Floats = np.zeros(0)
-        """One for each of `rows`; -inf where the pod does not fit."""
+        """One for each of `rows`; -inf where the pod does not fit, or may not go now."""
         self.preference: NDArray[np.int64] | None = None
         """For each of `rows`, the weights of the preferred terms that it meets; None where there are no such terms."""
         self.reluctance: NDArray[np.int8] | None = None
         """For each of `rows`, how little the node is to be used (`Filter.reluctance`); None where that is 0 for all."""
+        self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
         self._at: NDArray[np.intp] = np.zeros(0, np.intp)
         """By row, where in `rows` it stands."""
-        self._mask: Mask = np.zeros(0, bool)
+        self._selected: Mask = np.zeros(0, bool)
+        self._open: Mask = np.zeros(0, bool)
+        """By row, whether a pod that selects it may go there now. Nodes are cordoned more often than labelled: that `rows` stay
+        the same then saves 1 ms among 65,000."""
+        self._reluctance: NDArray[np.int8] = np.zeros(0, np.int8)
         self._weights: NDArray[np.int64] = np.zeros(0, np.int64)
         self._filtered_to = self._scored_to = -1
         self._values: Floats = np.zeros(0)
@@ -53,20 +58,23 @@ class NodeScores:
     @property
     def kept_bytes(self) -> int:
         """What is kept of this shape."""
-        arrays = (self.rows, self.score, self._at, self._mask, self._weights, self._values)
-        return int(sum([array.nbytes for array in arrays]) + self._filter_bytes)
+        by_row = self._at, self._selected, self._open, self._reluctance, self._weights
+        return int(sum([array.nbytes for array in (self.rows, self.score, self._values, *by_row)]) + self._filter_bytes)
+
+    @property
+    def passing(self) -> int:
+        """To how many nodes the pod may go, whatever is free."""
+        return int(np.count_nonzero(self._open[self.rows]))
 
     def refresh(self, nodes: Nodes, view: View, *, burst: bool = False) -> None:
         """Filter and score again what changed since the last time. `burst`: pods are on their way."""
         columns, changes = nodes.columns, nodes.columns.changes
         known = states(columns)
         valued = known.epoch, self.strategy.sees(view), nodes.replicas, burst
-        changed = changes.since(self._scored_to) if valued == self._valued else None
+        same_rows = self._filter(nodes)
+        changed = changes.since(self._scored_to) if same_rows and valued == self._valued else None
         if valued != self._valued:
             self._valued, self._values = valued, np.zeros(0)
-        if nodes.changes.position != self._filtered_to or len(self._mask) != columns.size:
-            self._filter(nodes)
-            changed = None
         self._scored_to = changes.position
         if known.count > len(self._values):
             self._values = longer(self._values, 2 * known.count, np.nan)
@@ -74,29 +82,37 @@ class NodeScores:
             self.score = self._scored(nodes, known, self.rows, view)
         elif len(changed):
             rows = distinct(changed)
-            rows = rows[self._mask[rows]]
+            rows = rows[self._selected[rows]]
             self.score[self._at[rows]] = self._scored(nodes, known, rows, view)
 
-    def _filter(self, nodes: Nodes) -> None:
-        size, preferred = nodes.columns.size, self.filter.constraints.preferred
-        changed = nodes.changes.since(self._filtered_to) if self._filtered_to >= 0 else None
+    def _filter(self, nodes: Nodes) -> bool:
+        """Look at the nodes that changed. False where `rows` are others than before."""
+        size, by_name = nodes.columns.size, nodes.by_name()
+        changed = nodes.changes.since(self._filtered_to) if by_name is self._by_name else None
+        if changed is not None and not changed:
+            return True
         self._filtered_to = nodes.changes.position
         rows: Rows = slice(0, size) if changed is None else distinct(changed)
-        self._mask = longer(self._mask, size)
-        self._mask[rows] = self.filter.mask(nodes, rows)
-        by_name = nodes.by_name()
-        self.rows = by_name[self._mask[by_name]]
-        reluctance = self.filter.reluctance(nodes, self.rows)
-        self.reluctance = reluctance if reluctance.any() else None
-        self._at = np.zeros(size, np.intp)
-        self._at[self.rows] = np.arange(len(self.rows))
-        if preferred:
+        self._selected, self._open = longer(self._selected, size), longer(self._open, size)
+        self._reluctance = longer(self._reluctance, size)
+        selected = self.filter.selected(nodes, rows)
+        same = changed is not None and np.array_equal(selected, self._selected[rows])
+        self._selected[rows] = selected
+        self._open[rows] = self.filter.open(nodes, rows)
+        self._reluctance[rows] = self.filter.reluctance(nodes, rows)
+        if not same:
+            self._by_name, self.rows = by_name, by_name[self._selected[by_name]]
+            self._at = np.zeros(size, np.intp)
+            self._at[self.rows] = np.arange(len(self.rows))
+        self.reluctance = self._reluctance[self.rows] if self._reluctance.any() else None
+        if preferred := self.filter.constraints.preferred:
             self._weights = longer(self._weights, size)
             self._weights[rows] = sum([weight * matches(term, nodes, rows) for term, weight in preferred])
             self.preference = self._weights[self.rows]
+        return same
 
     def _scored(self, nodes: Nodes, known: States, rows: NDArray[np.intp], view: View) -> Floats:
-        """Scores of rows that pass: for each state worked out once, on one of its rows."""
+        """Scores of selected rows: for each state worked out once, on one of its rows."""
         numbers = known.of_row[rows]
         scores: Floats = self._values[numbers]
         unknown = np.isnan(scores)
@@ -106,6 +122,7 @@ class NodeScores:
             which = (row_of >= 0).nonzero()[0]
             self._values[which] = self._worked_out(nodes.columns, row_of[which], view)
             scores = self._values[numbers]
+        scores = np.where(self._open[rows], scores, NEVER)
         if len(nodes.replicas) > 1:
             scores = scores - taken_off(nodes.columns, rows, self.demand, self.gpu, burst=bool(self._valued[-1]))
         return scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.placement.company import ALONE
+from webhook.placement.company import ALONE, room_beside
 from webhook.placement.company import tiers as company_tiers
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
@@ -166,8 +167,10 @@ class Ranker:
             fits = scores.score > NEVER
             tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
-            tiers += self._domains(request, scores, peers, pods)
-        tiers += self._waiting.tiers(request, rows, scores.gpu)
+            keys = self._settings.gangs.keys
+            room_of = partial(room_beside, request.company, nodes, request.demand, peers)
+            tiers += gang_domains(nodes, rows, scores.score > NEVER, room_of, peers, pods, keys)
+        tiers += self._waiting.tiers(request, scores)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
         last = self._waiting.last_tiers(request, scores)
@@ -189,14 +192,6 @@ class Ranker:
             keys.append(nodes.columns.share[rows])
         found = smallest(self._settings.nodes, keys, fits)
         return found if tiers else found[scores.score[found] > NEVER]
-
-    def _domains(self, request: PlacementRequest, scores: NodeScores, peers: Peers, pods: int) -> list[Tier]:
-        """How near the domain of the gang each node is: the closest first."""
-        nodes = self._state.nodes
-        by_row = np.full(nodes.columns.size, NEVER)
-        by_row[scores.rows] = scores.score
-        near = gang_domains(nodes, by_row, request.demand, peers, pods, self._settings.gangs.keys)
-        return [~domain[scores.rows] for domain in near]
 
     def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:
         """Which nodes are whole ones of a kind of which few are left, where `found` has one and it matters."""

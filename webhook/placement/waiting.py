@@ -71,17 +71,18 @@ class Waiting:
         self._disks: dict[int, float] = {}
         """By row, the GPUs to be left for those who come for its disks."""
 
-    def tiers(self, request: PlacementRequest, rows: NDArray[np.intp], gpu: str | None) -> list[Tier]:
-        """For each of `rows`, what comes before what: nodes with room for pods that wait for this one, which are those all of
+    def tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
+        """For each of its rows, what comes before what: nodes with room for pods that wait for this one, which are those all of
         whose terms mean it, then nodes where room is left for pods that can go to fewer nodes."""
         self._refresh()
+        rows, gpu = scores.rows, scores.gpu
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
         found = [
             self._beside(tied, pods, passes, request, rows)
             for tied, pods, passes in self._seeking
             if all([term.means(request.namespace, labels, of_namespace) for term in tied.near])
         ]
-        needed = self._needed(rows, gpu)
+        needed = self._needed(scores)
         if needed is not None and gpu is not None:
             found.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
         return found
@@ -91,24 +92,27 @@ class Waiting:
         and for a pod that few nodes can take itself, those with most room. Often several such pods come, and a node that is
         full to the last GPU is what the next of them waits for."""
         columns, gpu = self._state.nodes.columns, scores.gpu
-        needed = self._needed(scores.rows, gpu)
+        needed = self._needed(scores)
         found: list[Tier] = [] if needed is None else [needed]
         if gpu in columns.free and (request.company.confines or scores.filter.volumes):
             found.append(-columns.free[gpu][scores.rows])
         return [scores.score < -LAST / 2, *found] if found else []
 
-    def _needed(self, rows: NDArray[np.intp], gpu: str | None) -> Floats | None:
-        """For each of `rows`, the GPUs that pods need there which can go to fewer nodes than these; None: 0 for all."""
-        columns = self._state.nodes.columns
+    def _needed(self, scores: NodeScores) -> Floats | None:
+        """For each row, the GPUs that pods need there which can go to fewer nodes than this one; None: 0 for all."""
+        columns, gpu = self._state.nodes.columns, scores.gpu
         if gpu is None or gpu not in columns.free:
             return None
-        found = [self._needs[gpu, few] for few in range(1, min(_FEW + 1, len(rows))) if (gpu, few) in self._needs]
+        if not (self._needs or self._disks):
+            return None
+        fewer = range(1, min(_FEW + 1, scores.passing))
+        found = [self._needs[gpu, few] for few in fewer if (gpu, few) in self._needs]
         if not (found or self._disks):
             return None
         needed = np.zeros(columns.size)
         for by_row in (self._disks, *found):
             needed[list(by_row)] += list(by_row.values())
-        return needed[rows]
+        return needed[scores.rows]
 
     def unwanted(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
         """Which of `rows` have a pod in their domain that keeps this one away; None: none has."""

@@ -1,6 +1,6 @@
 """Snapshots: what is written is read again, and the same is decided by it; without names too.
 
-Covers cli.cluster.anonymous, cli.cluster.snapshot, cli.snapshot.
+Covers cli.cluster.anonymous, cli.cluster.shapes, cli.cluster.snapshot, cli.snapshot.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,32 @@ def test_reservations_are_as_old_as_their_pods(tmp_path: Path, created: str, res
 
 def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-a"}, "status": {"allocatable": 7}}
-    with pytest.raises(BadInput, match=r'^Node "gpu-a": AttributeError: .* Give it as kubectl prints it$'):
+    with pytest.raises(
+        BadInput, match=r'Node "gpu-a": status.allocatable: wanted a map, saw a number. Give it as kubectl prints it$'
+    ):
         assert read_snapshot(write(tmp_path, broken)).state
     with pytest.raises(BadInput, match="cannot be written: No such file"):
         write_snapshot(Snapshot({}), tmp_path / "no" / "file")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        pytest.param({"kind": "Pod", "spec": {"volumes": "x"}}, 'Pod "n": spec.volumes: wanted a list, saw a string', id="a pod"),
+        pytest.param(
+            {"kind": "Pod", "metadata": {"name": "n", "namespace": ["x"]}},
+            'Pod "n": metadata.namespace: wanted a string, saw a list', id="its namespace",
+        ),
+        pytest.param({"kind": "Job", "status": {"active": {}}}, 'Job "n": status.active: wanted a whole number, saw a map', id="a Job"),
+        pytest.param(
+            {"kind": "CSINode", "spec": {"drivers": [3]}}, 'CSINode "n": spec.drivers[0]: wanted a map, saw a number', id="a list of numbers"
+        ),
+        pytest.param({"kind": "Event", "message": 7}, 'Event "n": message: wanted a string, saw a number', id="an Event"),
+    ],
+)  # fmt: skip
+def test_an_object_that_is_not_as_kubectl_prints_it_is_named(tmp_path: Path, made: dict[str, Any], said: str) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"metadata": {"name": "n"}} | made))
+    with pytest.raises(BadInput) as error:
+        read_snapshot(path)
+    assert str(error.value) == f"{path}: {said}. Give it as kubectl prints it"

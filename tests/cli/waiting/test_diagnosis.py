@@ -55,6 +55,20 @@ def event(kind: str, name: str, message: str) -> Json:
     return obj("Event", f"e-{name}", involvedObject=about, reason="FailedCreate", message=message)
 
 
+DEVICE_CLASS = obj(
+    "DeviceClass",
+    "dc",
+    {"selectors": [{"cel": {"expression": "device.driver == 'gpu.x'"}}]},
+    metadata={"namespace": ""},
+)
+ON_A = {
+    "allocation": {
+        "devices": {"results": [{"driver": "gpu.x", "pool": "a", "device": "gpu-0"}]},
+        "nodeSelector": {
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
+        },
+    }
+}
 REFUSAL = (
     'admission webhook "pods.gpu-admission.io" denied the request: pod generateName "chat-": spec.hostPID: saw true'
 )
@@ -137,6 +151,31 @@ CASES = [
         [obj("Job", "train", {"parallelism": 1}), event("Job", "train", "no ServiceAccount")],
         id="what else a controller says",
     ),
+    pytest.param(
+        "refused",
+        '1 pod could not be created: violates PodSecurity "restricted:latest": hostPID (set to true)',
+        [obj("Job", "train", {"parallelism": 1}), event("Job", "train", 'pods "train-x" is forbidden: violates PodSecurity "restricted:latest": hostPID (set to true)')],
+        id="Pod Security",
+    ),
+    pytest.param(
+        "queued",
+        'Kueue has not admitted it from queue "gpus"',
+        [obj("Job", "train", {"suspend": True}, metadata={"labels": {"kueue.x-k8s.io/queue-name": "gpus"}})],
+        id="a Job that Kueue holds",
+    ),
+    pytest.param("suspended", "spec.suspend is true", [obj("Job", "train", {"suspend": True})], id="a suspended Job"),
+    pytest.param(
+        "noDevice",
+        "deviceclass.resource.kubernetes.io/dc: 2 devices of gpu.x wanted, at most 0 free on a node",
+        [node("n"), DEVICE_CLASS, waiting(2, resource="deviceclass.resource.kubernetes.io/dc")],
+        id="a device class by the name of its resource",
+    ),
+    pytest.param(
+        "claimElsewhere",
+        "the devices of claim c are on node a, not on node n",
+        [node("a", cordoned=True), node("n"), DEVICE_CLASS, obj("ResourceClaim", "c", status=ON_A), claiming(resourceClaimName="c")],
+        id="a claim with devices of another node",
+    ),
     pytest.param("noNodes", "the cluster has no node", [waiting()], id="no node"),
     pytest.param("fitsNow", "node n could take it now", [node("n"), waiting()], id="room after all"),
     pytest.param(
@@ -155,6 +194,35 @@ def test_a_cause(tmp_path: Path, word: str, text: str, objects: list[Json]) -> N
     assert word in said, said
     assert said[word].text.startswith(text)
     assert said[word].fix
+
+
+def affine(operator: str, *values: str, key: str = "size") -> Json:
+    expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return waiting(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
+@pytest.mark.parametrize(
+    ("made", "fix"),
+    [
+        pytest.param(affine("In", "41"), "set spec.affinity.nodeAffinity to 40, or label nodes: kubectl label node NAME size=41", id="In"),
+        pytest.param(affine("Gt", "79"), "write another number in spec.affinity.nodeAffinity, or label a node with one that fits: kubectl label node NAME size=…", id="Gt"),
+        pytest.param(affine("DoesNotExist"), "remove it from spec.affinity.nodeAffinity, or the label from a node: kubectl label node NAME size-", id="DoesNotExist"),
+        pytest.param(affine("NotIn", "40"), "remove it from spec.affinity.nodeAffinity, or the label from a node: kubectl label node NAME size-", id="NotIn"),
+        pytest.param(affine("In", "gone", key="kubernetes.io/hostname"), "remove the node's name from spec.affinity.nodeAffinity", id="a node that is gone"),
+        pytest.param(affine("In", "full", key="kubernetes.io/hostname"), "remove the node's name from spec.affinity.nodeAffinity, or free that node", id="a node that is full"),
+    ],
+)  # fmt: skip
+def test_what_mends_an_affinity_is_what_its_operator_means(tmp_path: Path, made: Json, fix: str) -> None:
+    nodes = [node("n", labels={"size": "40"}), node("full", labels={"size": "40"}), placed(pod("other", 8), "full")]
+    (found,) = answers(snapshot(tmp_path, *nodes, made), load_policy(), None)
+    assert fix in [cause.fix for cause in found.causes]
+
+
+def test_while_it_preempts_what_the_scheduler_said_before_is_no_other_cause(tmp_path: Path) -> None:
+    status = {"nominatedNodeName": "n", **unschedulable("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")}
+    (found,) = answers(snapshot(tmp_path, node("n"), leaving("victim", "n"), waiting(8, status)), load_policy(), None)
+    assert [cause.cause for cause in found.causes] == ["preempting"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from webhook.admission.context import PROFILE_LABEL
 from webhook.cli.checks.result import Result
-from webhook.cli.cluster.report import gpu_nodes, gpus_of, record_of, report
+from webhook.cli.cluster.report import gpu_nodes, gpus_of, healths, record_of
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.kube.pod import MIRROR, annotations_of, owner
 from webhook.policy.model import Policy
@@ -18,13 +18,13 @@ _HARD: Final = ("NoSchedule", "NoExecute")
 
 def health(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Nodes that have GPUs are up, and offer them."""
-    nodes = report(snapshot, policy, gpu_nodes(snapshot, policy))
+    nodes = healths(snapshot, policy, gpu_nodes(snapshot, policy))
     if not nodes:
         yield Result("nodes", "warn", "no node has GPUs", "install a device plugin, or add nodes")
         return
     sick: dict[str, list[str]] = {}
-    for node in nodes:
-        sick.setdefault(node["health"], []).append(node["name"])
+    for name, word in nodes.items():
+        sick.setdefault(word, []).append(name)
     healthy = len(sick.pop("healthy", []))
     text = f"{healthy} of {plural(len(nodes), 'GPU node')} healthy"
     yield Result("nodes", "ok" if healthy else "broken", text, "" if healthy else "gpu-admission nodes")

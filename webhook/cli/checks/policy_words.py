@@ -55,7 +55,7 @@ def classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
             ),
             "",
         )
-        if not why and rule.namespaces and not any(matches_any(rule.namespaces, name) for name in names):
+        if not why and names and not any(matches_any(rule.namespaces or _ANY, name) for name in names):
             why = f"it is for namespaces {listed(rule.namespaces)}, and there is none"
         if why:
             wrong = True

@@ -10,19 +10,21 @@ import orjson
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.cluster.measured import Measured
+from webhook.cli.cluster.shapes import check
 from webhook.cli.cluster.snapshot import Snapshot
-from webhook.errors import BadInput
+from webhook.errors import BadInput, BadPod
 from webhook.feeds.file import documents_in, objects_in
 from webhook.text import quoted
 
 _MARK: Final = "snapshot"
+_STDIN: Final = Path("/dev/stdin")
 _DROPPED: Final = ("managedFields", "selfLink")
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints. Raises BadInput."""
+    """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints; `-`: from stdin. Raises BadInput."""
     found = Snapshot({})
-    for document in documents_in(path):
+    for document in documents_in(_STDIN if str(path) == "-" else path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
         if isinstance(mark, dict):
             taken = mark.get("taken") or 0
@@ -34,6 +36,11 @@ def read_snapshot(path: Path) -> Snapshot:
             if (measured := mark.get("gpuMetrics")) is not None:
                 found.measured = Measured.read(measured, str(path))
         for kind, obj in objects_in(document, path):
+            try:
+                check(kind, obj)
+            except BadPod as error:
+                where = f"{path}: {kind} {quoted(obj['metadata']['name'])}"
+                raise BadInput(f"{where}: {error}. Give it as kubectl prints it") from None
             obj.setdefault("kind", kind)
             if kind in KINDS and KINDS[kind].namespaced:
                 obj["metadata"].setdefault("namespace", "default")

@@ -66,7 +66,11 @@ def _namespace(paths: str, context: str | None) -> str:
 
     try:
         contexts, current = list_kube_config_contexts(paths)
-    except (ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, LookupError):
+        raise BadInput(
+            f"--kubeconfig {paths}: it has not the form of a kubeconfig. kubectl config view shows one"
+        ) from None
+    except (ConfigException, OSError, ValueError) as error:
         raise BadInput(f"--kubeconfig {paths}: {' '.join(str(error).split())}") from None
     found = next((each for each in contexts if each["name"] == context), None) if context else current
     if found is None:

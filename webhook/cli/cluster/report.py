@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import NoneType
 from typing import Any, Final
 
 import numpy as np
 import orjson
 
+from webhook.cli.cluster.devices import Devices
 from webhook.cli.cluster.measured import Figures
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cluster.pods import counted_demand
@@ -41,16 +42,18 @@ PRESENT: Final = ("nvidia.com/gpu.present", "nvidia.com/gpu.count", *MODEL_LABEL
 
 def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[str, Any]]:
     """Of the nodes of these names, in their order."""
-    unhealthy = _unhealthy(snapshot, policy)
+    health = healths(snapshot, policy, names)
     state = snapshot.state
     state.view(snapshot.taken)  # ends the reservations that have expired
     columns = state.nodes.columns
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
     resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
+    devices = Devices(snapshot)
     found = []
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
-        pods = list(_pods(snapshot.pods_on.get(name, ()), policy))
+        offered = {resource for resource in resources if columns.capacity[resource][row]}
+        pods = list(_pods(snapshot.pods_on.get(name, ()), policy, devices, offered))
         gpus = {}
         for resource in resources:
             total = int(columns.capacity[resource][row])
@@ -59,15 +62,14 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 free = int(columns.free[resource][row])
                 reserved = total - allocated - free
                 gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
-        offers = name in state.nodes.dra or any(each["total"] for each in gpus.values())
-        health = _health(node, offers=offers, unhealthy=name in unhealthy)
+        gpus |= devices.on(name)
         found.append(
             {
                 "name": name,
                 "pool": pool_of(node),
                 "model": model_of(node),
                 "ready": is_ready(node),
-                "health": health,
+                "health": health[name],
                 "taints": [taint_text(taint) for taint in node["spec"].get("taints") or ()],
                 "gpus": gpus,
                 "pods": pods,
@@ -106,16 +108,25 @@ def _together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
     """The names of the nodes that offer GPUs, by a device plugin or by DRA, or have some by their labels, sorted."""
-    state = snapshot.state
-    offered = [array for name, array in state.nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
+    offering = _offering(snapshot, policy)
+    return sorted([name for name, node in snapshot.nodes.items() if name in offering or has_gpu_labels(node)])
+
+
+def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
+    """The worst that is to be said of each of these nodes, as a constant word."""
+    unhealthy, offering = _unhealthy(snapshot, policy), _offering(snapshot, policy)
+    return {name: _health(snapshot.nodes[name], offers=name in offering, unhealthy=name in unhealthy) for name in names}
+
+
+def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
+    """The nodes that offer GPUs, by a device plugin or by DRA."""
+    nodes = snapshot.state.nodes
+    offered = [array for name, array in nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
     rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
-    having = {state.nodes.columns.name[row] for row in rows}
-    having |= state.nodes.dra
-    return sorted([name for name, node in snapshot.nodes.items() if name in having or has_gpu_labels(node)])
+    return {nodes.columns.name[row] for row in rows} | nodes.dra
 
 
 def _health(node: Object, *, offers: bool, unhealthy: bool) -> str:
-    """The worst that is to be said of it, as a constant word."""
     if not is_ready(node):
         return "notReady"
     if unhealthy:
@@ -154,8 +165,11 @@ def taint_text(taint: Mapping[str, Any]) -> str:
 
 def record_of(pod: Pod) -> dict[str, Any]:
     """The decision on it; {} where there is none, or what stands there is none."""
+    text = annotations_of(pod).get(DECISION)
+    if text is None:
+        return {}
     try:
-        found = orjson.loads(annotations_of(pod).get(DECISION, "{}"))
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
     return found if _is_record(found) else {}
@@ -184,10 +198,13 @@ def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:
     return {name: amount for name, amount in counted_demand(pod).requests if policy.gpus.kind(name) is not None}
 
 
-def _pods(pods: Any, policy: Policy) -> Iterator[dict[str, Any]]:
-    """Those that have GPUs."""
+def _pods(pods: Any, policy: Policy, devices: Devices, offered: Set[str]) -> Iterator[dict[str, Any]]:
+    """Those that have GPUs. `offered`: by a device plugin; what else a pod with a claim asks for, the scheduler claims for it
+    (KEP-5004)."""
     for pod in pods:
         metadata, gpus = pod["metadata"], gpus_of(pod, policy)
+        if claimed := devices.of(pod):
+            gpus = {name: count for name, count in gpus.items() if name in offered} | claimed
         if not gpus:
             continue
         said = record_of(pod).get("class")

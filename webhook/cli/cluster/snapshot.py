@@ -12,6 +12,7 @@ from webhook.cli import offline
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.terminal import no_such
+from webhook.cluster.pods import SCHEDULER
 from webhook.cluster.state import REQUIRED, ClusterState, ListKind
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -19,7 +20,7 @@ from webhook.feeds.file import KINDS
 from webhook.kube.pod import Pod
 from webhook.policy.loader import KEY
 from webhook.policy.model import Policy
-from webhook.text import quoted
+from webhook.text import listed, plural, quoted
 
 Object = dict[str, Any]
 OUR_POLICY: Final = "gpu-admission-policy"
@@ -68,6 +69,27 @@ class Snapshot:
         return found
 
     @cached_property
+    def keeping_away(self) -> list[tuple[str, Pod]]:
+        """Those of them that say which pods they do not want near them, with the node."""
+        return [(node, pod) for node, pods in self.pods_on.items() for pod in pods if keeps_away(pod)]
+
+    @cached_property
+    def schedulers(self) -> frozenset[str]:
+        """Those that are at work: one bound a pod, told of one, or holds a lease."""
+        found = {SCHEDULER}
+        for pod in self.of("Pod"):
+            conditions = pod["status"].get("conditions") or ()
+            if pod["spec"].get("nodeName") or any(
+                [c.get("type") == "PodScheduled" and c.get("reason") for c in conditions]
+            ):
+                found.add(pod["spec"].get("schedulerName") or SCHEDULER)
+        for event in self.of("Event"):
+            if event.get("reason") in ("Scheduled", "FailedScheduling"):
+                found.add(event.get("reportingComponent") or (event.get("source") or {}).get("component") or SCHEDULER)
+        leases = [lease["metadata"]["name"] for lease in self.of("Lease")]
+        return frozenset(found.union([name for name in leases if "scheduler" in name]))
+
+    @cached_property
     def state(self) -> ClusterState:
         """As a replica of the webhook would have it that has just listed all. Reservations that have expired are not in it.
 
@@ -75,7 +97,7 @@ class Snapshot:
         """
         state = ClusterState(max_age=float("inf"))
         for name, kind in KINDS.items():
-            if name in self.objects or kind in REQUIRED:
+            if name in self.objects or (kind in REQUIRED and name not in self.missing):
                 self._list(state, name, kind)
         return state
 
@@ -102,9 +124,19 @@ class Snapshot:
         found.state = self.state
         return found
 
-    def pod(self, namespace: str, name: str) -> Pod:
-        """By its name, as kubectl takes it (`pod/NAME` too). Raises BadInput with the nearest name where there is none."""
+    def pod(self, namespace: str | None, name: str) -> Pod:
+        """By its name, as kubectl takes it (`pod/NAME` too). None: of whatever namespace, where only one has it. Raises BadInput
+        with the nearest name where there is none."""
         pods, name = self.named("Pod"), name.removeprefix("pod/")
+        if namespace is None:
+            there = sorted([where for where, each in pods if each == name])
+            if len(there) > 1:
+                raise BadInput(
+                    f"pod {quoted(name)} is in {plural(len(there), 'namespace')}: {listed(there)}. Give one: -n"
+                )
+            if not there:
+                raise no_such("pod", name, [each for _, each in pods])
+            (namespace,) = there
         if found := pods.get((namespace, name)):
             return found
         raise no_such("pod", name, [each for there, each in pods if there == namespace], f" in namespace {namespace}")
@@ -115,6 +147,10 @@ class Snapshot:
         found = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
         text = ((found or {}).get("data") or {}).get(KEY)
         return offline.load_policy(text) if isinstance(text, str) else None
+
+
+def keeps_away(pod: Pod) -> bool:
+    return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
 def key_of(obj: Object) -> tuple[str, str]:

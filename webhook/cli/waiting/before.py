@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cli.waiting.cause import Cause
-from webhook.cli.waiting.situation import Case, Situation
-from webhook.cluster.pods import KUEUE
+from webhook.cli.waiting.situation import Case
+from webhook.cluster.pods import KUEUE, SCHEDULER
 from webhook.kube.pod import labels_of
 from webhook.text import bare, listed, nearest, plural, quoted
 
-DEFAULT: Final = "default-scheduler"
 _GROUP_LABELS: Final = (
     *("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"),
     *("scheduling.k8s.io/group-name", "kai.scheduler/pod-group"),
@@ -35,10 +34,10 @@ def before(case: Case) -> Iterator[Cause]:
             "let the controller that set the gate remove it, or remove it from spec.schedulingGates",
         )
         return
-    name = spec.get("schedulerName") or DEFAULT
-    known = _served(s)
+    name = spec.get("schedulerName") or SCHEDULER
+    known = s.snapshot.schedulers
     if name not in known:
-        near = nearest(name, sorted(known)) or DEFAULT
+        near = nearest(name, sorted(known)) or SCHEDULER
         text = f"no scheduler {quoted(name)} was ever seen to do anything here; there are {listed(sorted(known))}"
         yield Cause(
             "unknownScheduler", text, f"set spec.schedulerName to {bare(near)} in its template, or install {bare(name)}"
@@ -86,23 +85,3 @@ def _group(case: Case) -> Iterator[Cause]:
     if len(members) < wanted:
         text = f"gang {quoted(name)} wants {wanted} pods, and {plural(len(members), 'pod')} of it exist"
         yield Cause("gangIncomplete", text, f"create the other {wanted - len(members)}, or lower the group's minimum")
-
-
-def _served(s: Situation) -> frozenset[str]:
-    """Schedulers that are at work: one bound a pod, told of one, or holds a lease."""
-    if s.served is None:
-        found = {DEFAULT}
-        for pod in s.snapshot.of("Pod"):
-            conditions = pod["status"].get("conditions") or ()
-            if pod["spec"].get("nodeName") or any(
-                c.get("type") == "PodScheduled" and c.get("reason") for c in conditions
-            ):
-                found.add(pod["spec"].get("schedulerName") or DEFAULT)
-        for event in s.snapshot.of("Event"):
-            if event.get("reason") in ("Scheduled", "FailedScheduling"):
-                found.add(event.get("reportingComponent") or (event.get("source") or {}).get("component") or DEFAULT)
-        found |= {
-            lease["metadata"]["name"] for lease in s.snapshot.of("Lease") if "scheduler" in lease["metadata"]["name"]
-        }
-        s.served = frozenset(found)
-    return s.served

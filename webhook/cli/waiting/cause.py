@@ -35,7 +35,8 @@ class Check(NamedTuple):
 CAUSES: Final = (
     # what the pod itself waits for: no node is looked at
     *("bound", "schedulingGate", "queued", "unknownScheduler"),
-    *("refused", "quotaExceeded", "limitRange", "notCreated"),
+    *("suspended", "refused", "quotaExceeded", "limitRange"),
+    *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated"),
     *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
     *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
     *("podGroupMissing", "gangIncomplete", "preempting"),
@@ -44,7 +45,7 @@ CAUSES: Final = (
     *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),
     *("podAffinity", "podAntiAffinity", "existingAntiAffinity", "topologySpread"),
     *("untoleratedTaint", "insufficientCpu", "insufficientMemory", "insufficientEphemeralStorage"),
-    *("insufficientResource", "tooManyPods", "gpusFragmented", "gpusTaken", "noDevice"),
+    *("insufficientResource", "tooManyPods", "gpusFragmented", "gpusTaken", "noDevice", "claimElsewhere"),
     *("volumeNodeConflict", "volumeLimit", "volumeInUse", "nominated"),
     *("preemptionNever", "cordoned", "notReady", "noNodes", "noGpus", "schedulerOther", "fitsNow"),
 )

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from webhook.cli.cluster.devices import newest
 from webhook.cli.waiting.cause import Cause, Check
 from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.volumes import able
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest, plural, quoted
 
@@ -66,31 +68,47 @@ def missing(case: Case) -> Iterator[Cause]:
 
 def devices(case: Case) -> Check:
     """Nodes that have too few free devices for the claims, or not those that were allocated."""
-    s, fails = case.situation, np.zeros(len(case.situation.alive), bool)
-    told: list[str] = []
+    s, few = case.situation, np.zeros(len(case.situation.alive), bool)
+    told, away = list[str](), dict[str, Mask]()
     for _, name in _entries(case):
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name)))
         if claim is None:
             continue
+        if allocation := claim["status"].get("allocation"):
+            away[f"claim {bare(str(name))}"] = ~able(s, allocation.get("nodeSelector"))
+            continue
         wanted: Counter[str] = Counter()
         for class_name, count in _requests(claim):
             wanted[_driver(s, class_name)] += count
-        if claim["status"].get("allocation"):
-            continue
-        free = _free(s)
         for driver, count in wanted.items():
-            by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
-            fails |= np.array([by_node[n] < count for n in s.names[: len(s.alive)]], bool)
-            most = max(by_node.values(), default=0)
-            who, of = bare(str(name)), bare(driver or "any driver")
-            told.append(f"claim {who}: {plural(count, 'device')} of {of} wanted, at most {most} free on a node")
+            few |= _too_few(s, driver, count, f"claim {bare(str(name))}", told)
+    for resource, class_name in case.demand_of_devices.items():
+        count, plugin = case.demand.amount(resource), s.capacity.get(resource, np.zeros(len(s.alive))) > 0
+        few |= _too_few(s, _driver(s, class_name), count, bare(resource), told) & ~plugin
+    fails = np.any([few, *away.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"{listed(told)}: not on {s.where(mask)}"
-        fix = "ask for fewer devices, wait for a claim to be released, or mend the driver there: kubectl get resourceslices"
-        yield s.cause("noDevice", text, fix, mask, alone)
+        if (off := mask & few).any():
+            text = f"{listed(told)}: not on {s.where(off)}"
+            fix = "ask for fewer devices, wait for a claim to be released, or mend the driver there: kubectl get resourceslices"
+            yield s.cause("noDevice", text, fix, off, alone)
+        for who, elsewhere in away.items():
+            if (off := mask & ~few & elsewhere).any():
+                there = s.where(s.alive & ~elsewhere)
+                text = f"the devices of {who} are on {there}, not on {s.where(off)}"
+                fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
+                yield s.cause("claimElsewhere", text, fix, off, alone)
 
     return Check(s.alive & fails, explain)
+
+
+def _too_few(s: Situation, driver: str, count: int, who: str, told: list[str]) -> Mask:
+    """Nodes with fewer free devices than that; `told` gets the words."""
+    free = _free(s)
+    by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
+    most, of = max(by_node.values(), default=0), bare(driver or "any driver")
+    told.append(f"{who}: {plural(count, 'device')} of {of} wanted, at most {most} free on a node")
+    return np.array([by_node[name] < count for name in s.names[: len(s.alive)]], bool)
 
 
 def _absent(word: str, kind: str, name: str, known: list[str], case: Case, of: str = "") -> Cause:
@@ -135,8 +153,7 @@ def _free(s: Situation) -> dict[str, Counter[str]]:
         for each in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
     }
     found: dict[str, Counter[str]] = {}
-    for piece in s.snapshot.of("ResourceSlice"):
-        spec = piece["spec"]
+    for spec in newest(s.snapshot.of("ResourceSlice")):
         nodes = [spec["nodeName"]] if spec.get("nodeName") else s.names if spec.get("allNodes") else []
         free = [d for d in spec.get("devices") or () if (spec["driver"], spec["pool"]["name"], d["name"]) not in taken]
         found.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})

@@ -138,7 +138,8 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
         fix = (
             "delete the pod: its controller makes another, for which a node is chosen anew"
             if ours
-            else "remove the node's name from spec.affinity.nodeAffinity, or free that node"
+            else "remove the node's name from spec.affinity.nodeAffinity"
+            + ("" if gone == names else ", or free that node")
         )
         text = f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}"
         return s.cause("pinnedNode", text, fix, mask, alone)
@@ -176,7 +177,7 @@ def _nearest(case: Case, wrong: Expression) -> str:
     """«; nearest: …» among the labels that nodes have."""
     values = _known(case, wrong.key)
     if values:
-        near = nearest(wrong.values[0], values) if wrong.values else None
+        near = nearest(wrong.values[0], values) if wrong.operator == "In" else None
         told = f"; nearest: {bare(wrong.key)}={bare(near)}" if near else ""
         return f"{told}; nodes have {listed(map(bare, values), 6)}"
     near = nearest(wrong.key, _keys(case))
@@ -184,6 +185,10 @@ def _nearest(case: Case, wrong: Expression) -> str:
 
 
 def _mend(case: Case, wrong: Expression, field: str) -> str:
+    if wrong.operator in ("NotIn", "DoesNotExist"):
+        return f"remove it from {field}, or the label from a node: kubectl label node NAME {bare(wrong.key)}-"
+    if wrong.operator in ("Gt", "Lt"):
+        return f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {bare(wrong.key)}=…"
     values = _known(case, wrong.key)
     if values and wrong.values:
         value = nearest(wrong.values[0], values) or values[0]

@@ -59,13 +59,15 @@ def anti_affinity(case: Case) -> Check:
 
 def existing_anti_affinity(case: Case) -> Check:
     s = case.situation
-    fails, who = np.zeros(len(s.alive), bool), Counter[str]()
+    fails, who, taken = np.zeros(len(s.alive), bool), Counter[str](), dict[str, set[str]]()
     for row, pod in s.keeping_away:
         for term in _terms(pod, "podAntiAffinity"):
-            domains = _domains(s, term["topologyKey"])
-            if domains[row] and _picks(s, term, pod, case.pod):
+            key = term["topologyKey"]
+            if (domain := _domains(s, key)[row]) and _picks(s, term, pod, case.pod):
                 who[holder(pod)] += 1
-                fails |= np.array([value == domains[row] for value in domains], bool)
+                taken.setdefault(key, set()).add(domain)
+    for key, values in taken.items():
+        fails |= np.array([value in values for value in _domains(s, key)], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"anti-affinity of {_most(who)} keeps pods with these labels from {s.where(mask)}"
@@ -83,7 +85,7 @@ def spread(case: Case) -> Check:
         if c.get("whenUnsatisfiable") == "DoNotSchedule"
     ]
     keys = [_domains(s, c["topologyKey"]) for c in constraints]
-    fails, told = np.zeros(len(s.alive), bool), []
+    fails, told, fixes = np.zeros(len(s.alive), bool), [], list[str]()
     if not constraints:
         return Check(fails, _nothing)
     counted = s.alive & np.array([all(domain[row] for domain in keys) for row in range(len(s.alive))], bool)
@@ -96,12 +98,15 @@ def spread(case: Case) -> Check:
         if (s.alive & now).any():
             shown = ", ".join(f"{bare(value)} {count}" for value, count in sorted(counts.items())[:6])
             told.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
+            if len(counts) < (wanted := int(constraint.get("minDomains") or 1)):
+                told[-1] += f" and minDomains {wanted}, of which there are {len(counts)},"
+                fixes.append(f"lower minDomains to {len(counts)}, or add nodes where there are none")
         fails |= now
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"topology spread over {listed(told)} keeps it from {s.where(mask)}"
         fix = "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room where there are fewest"
-        yield s.cause("topologySpread", text, fix, mask, alone)
+        yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone)
 
     return Check(s.alive & fails, explain)
 

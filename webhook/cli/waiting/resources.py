@@ -33,10 +33,16 @@ def resources(case: Case) -> Check:
     s = case.situation
     nothing = np.zeros(len(s.alive), np.int64)
     short = {name: s.free.get(name, nothing) < amount for name, amount in case.demand.requests}
+    for name in case.demand_of_devices:
+        short[name] = short[name] & (s.capacity.get(name, nothing) > 0)
     fails = s.alive & np.any([*short.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        unknown = [name for name in short if name not in _WORDS and not s.capacity.get(name, nothing)[s.alive].any()]
+        unknown = [
+            name
+            for name in short
+            if name not in {*_WORDS, *case.demand_of_devices} and not s.capacity.get(name, nothing)[s.alive].any()
+        ]
         for name in unknown:
             yield _unknown(case, name, mask)
         for name, amount in case.demand.requests:
@@ -128,7 +134,8 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
         fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={silent[0]}"
         return Cause("devicePluginMissing", text, fix, tuple(silent), len(silent))
     near = nearest(name, offered) or next((each for each in offered if vendor(each) == vendor(name)), None)
-    text = f"no node offers {bare(name)}; they offer {listed(map(bare, offered)) or 'no extended resource at all'}"
+    others = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
+    text = f"no node offers {bare(name)}{others}"
     fix = (
         f"ask for {bare(near)} in place of {bare(name)}"
         if near

@@ -45,6 +45,7 @@ _WORDS: Final = (
     ("storageclass", ("storageClassMissing",)),
     ("cannot allocate all claims", ("noDevice",)),
     ("device class", ("deviceClassMissing",)),
+    ("resourceclaim not available on the node", ("claimElsewhere",)),
     ("resourceclaim", ("claimInUse", "noDevice", "claimMissing")),
     ("scheduling gates", ("schedulingGate", "queued")),
     ("waiting for pods's pod group", ("podGroupMissing",)),
@@ -100,8 +101,10 @@ def reasons(message: str) -> list[Reason]:
 
 
 def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
-    """What it says besides: reasons that none of the causes stands for."""
+    """What it says besides: reasons that none of the causes stands for. While it preempts, it says what was so before."""
     known = {cause.cause for cause in causes}
+    if "preempting" in known:
+        return []
     return [
         Cause(
             "schedulerOther",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
-from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, seconds
+from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, keeps_away, seconds
 from webhook.cli.waiting.cause import Cause
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
@@ -22,6 +22,7 @@ from webhook.text import bare, plural
 from webhook.text import nearest as alike
 
 _NAMED = 3
+_CLASS = "deviceclass.resource.kubernetes.io/"
 _BYTES = ("memory", "ephemeral-storage")
 
 
@@ -43,8 +44,6 @@ class Situation:
         self._held: dict[tuple[int, str], Counter[str]] = {}
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
         """The pods that hold something of a node, by its name. Changed by `bind`, which leaves the snapshot as it is."""
-        self.served: frozenset[str] | None = None
-        """The schedulers that are at work, once somebody asked."""
         for row, kind in snapshot.state.ledger.holders():
             for name, amount in kind.demand.requests:
                 if name in self.free:
@@ -58,8 +57,9 @@ class Situation:
 
     @cached_property
     def keeping_away(self) -> list[tuple[int, Pod]]:
-        """Those of them that say which pods they do not want near them."""
-        return [(row, pod) for row, pod in self.bound if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")]
+        """Those of them that say which pods they do not want near them, first those of the snapshot."""
+        row_of = self.nodes.row_of
+        return [(row_of[name], pod) for name, pod in self.snapshot.keeping_away if name in row_of]
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
@@ -149,9 +149,9 @@ class Situation:
         for name, amount in demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
+        self.bound.append((row, pod))  # before `pods_on`, which it is read from
         self.pods_on.setdefault(self.names[row], []).append(pod)
-        self.bound.append((row, pod))
-        if (pod["spec"].get("affinity") or {}).get("podAntiAffinity"):
+        if keeps_away(pod):
             self.keeping_away.append((row, pod))
 
     def priority(self, pod: Pod) -> int:
@@ -176,6 +176,15 @@ class Case:
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
+
+    @cached_property
+    def demand_of_devices(self) -> Mapping[str, str]:
+        """The device class of each extended resource that one stands for (KEP-5004): the scheduler makes a claim for it on nodes
+        whose device plugin does not offer it."""
+        known = {name: obj for (_, name), obj in self.situation.snapshot.named("DeviceClass").items()}
+        by_name = {f"{_CLASS}{name}": name for name in known}
+        by_name |= {each: name for name, obj in known.items() if (each := obj["spec"].get("extendedResourceName"))}
+        return {name: by_name[name] for name, _ in self.demand.requests if name in by_name}
 
 
 def _when(event: Object) -> float:

@@ -168,13 +168,17 @@ def _drivers(s: Situation, pod: Pod) -> dict[str, set[str]]:
 
 
 def _reachable(s: Situation, volume: Object) -> Mask:
-    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
+    return able(s, (volume["spec"].get("nodeAffinity") or {}).get("required"))
+
+
+def able(s: Situation, required: Object | None) -> Mask:
+    """The nodes that a NodeSelector takes."""
     constraints = compiled({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
     if constraints is None or constraints.required is None:
         return s.alive
     rows = slice(0, len(s.alive))
-    able: Mask = np.any([matches(term, s.nodes, rows) for term in constraints.required] or [~s.alive], axis=0)
-    return s.alive & able
+    found: Mask = np.any([matches(term, s.nodes, rows) for term in constraints.required] or [~s.alive], axis=0)
+    return s.alive & found
 
 
 def _suits(volume: Object, claim: Object) -> bool:

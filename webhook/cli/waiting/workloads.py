@@ -8,11 +8,18 @@ from typing import Any, Final, NamedTuple
 
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.situation import Situation
-from webhook.text import bare, listed
+from webhook.cluster.pods import KUEUE
+from webhook.text import bare, listed, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
 _OURS: Final = "gpu-admission"
+_POLICY: Final = re.compile(r"(?:ValidatingAdmissionPolicy '.+? denied request: .+|violates PodSecurity .+)", re.DOTALL)
+_ABSENT: Final = (
+    ("serviceAccountMissing", "ServiceAccount", re.compile(r'serviceaccount "([^"]+)" not found')),
+    ("priorityClassMissing", "PriorityClass", re.compile(r"no PriorityClass with name (\S+) was found")),
+    ("runtimeClassMissing", "RuntimeClass", re.compile(r'RuntimeClass "([^"]+)" not found')),
+)
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
 _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
 Object = Mapping[str, Any]
@@ -31,25 +38,39 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[NotCreated]:
     for kind in _KINDS:
         for obj in s.snapshot.of(kind):
             here = obj["metadata"].get("namespace", "")
-            if namespace in (None, here) and (short := _missing(kind, obj)) > 0 and (why := _why(s, kind, obj)):
+            name = f"{kind.lower()}/{obj['metadata']['name']}"
+            if namespace in (None, here) and kind == "Job" and obj["spec"].get("suspend") and not _finished(obj):
+                yield NotCreated(here, name, [_suspended(here, obj)])
+            elif namespace in (None, here) and (short := _missing(kind, obj)) > 0 and (why := _why(s, kind, obj)):
                 causes = [_cause(s, here, short, why)]
-                yield NotCreated(here, f"{kind.lower()}/{obj['metadata']['name']}", causes)
+                yield NotCreated(here, name, causes)
+
+
+def _suspended(namespace: str, job: Object) -> Cause:
+    name = bare(job["metadata"]["name"])
+    if queue := (job["metadata"].get("labels") or {}).get(KUEUE):
+        look = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
+        return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", look)
+    fix = f"""resume it: kubectl patch job {name} -n {namespace} --type merge -p '{{"spec": {{"suspend": false}}}}'"""
+    return Cause("suspended", "spec.suspend is true: its pods are made when it is resumed", fix)
 
 
 def _missing(kind: str, obj: Object) -> int:
     """How many pods it has too few."""
     spec, status = obj["spec"], obj["status"]
     if kind == "Job":
-        if any(
-            c.get("type") in ("Complete", "Failed", "Suspended") and c.get("status") == "True"
-            for c in status.get("conditions") or ()
-        ):
+        if _finished(obj) or spec.get("suspend"):
             return 0
         wanted = min(spec.get("parallelism", 1), max(0, spec.get("completions", 1 << 30) - status.get("succeeded", 0)))
         return int(wanted) - int(status.get("active", 0))
     if kind == "DaemonSet":
         return int(status.get("desiredNumberScheduled", 0)) - int(status.get("currentNumberScheduled", 0))
     return int(spec.get("replicas", 1)) - int(status.get("replicas", 0))
+
+
+def _finished(job: Object) -> bool:
+    conditions = job["status"].get("conditions") or ()
+    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in conditions)
 
 
 def _why(s: Situation, kind: str, obj: Object) -> str:
@@ -75,6 +96,19 @@ def _cause(s: Situation, namespace: str, short: int, why: str) -> Cause:
             text,
             "mend the pod template as it says" if ours else "mend the pod template, or ask who runs that webhook",
         )
+    if found := _POLICY.search(why):
+        return Cause("refused", f"{lacks}{_plain(found[0])}", "mend the pod template, or ask who keeps that policy")
+    for word, kind, pattern in _ABSENT:
+        if found := pattern.search(why):
+            name = bare(found[1])
+            where = f" -n {namespace}" if kind == "ServiceAccount" else ""
+            how = {
+                "ServiceAccount": f"serviceaccount {name}{where}",
+                "PriorityClass": f"priorityclass {name} --value=…",
+            }
+            made = f"create it (kubectl create {how[kind]})" if kind in how else "create it"
+            text = f"{lacks}{kind} {quoted(found[1])} does not exist{f' in {namespace}' if where else ''}"
+            return Cause(word, text, f"{made}, or name another in the pod template")
     if _LIMITS.search(why):
         return Cause(
             "limitRange",

@@ -1,0 +1,95 @@
+"""How a command ends where it is not its own end: the reader of the pipe is gone, Ctrl-C, a mistake of ours; and files with nothing
+in them, or on stdin.
+
+Covers cli.main, cli.terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.objects import CLUSTER, call, placed, write
+from tests.controlplane.objects import pod
+from webhook.cli import main as cli
+from webhook.cli import nodes
+
+BASE = [sys.executable, "-m", "webhook"]
+
+
+def test_a_reader_that_has_read_enough_is_no_refusal(tmp_path: Path) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    command = [*BASE, "nodes", "--cluster", str(write(tmp_path, *CLUSTER))]
+    with os.fdopen(written, "wb") as stdout:
+        ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_ctrl_c_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nodes, "snapshot_of", interrupted)
+    assert call("nodes", "--cluster", write(tmp_path, *CLUSTER)).exit_code == 128 + signal.SIGINT
+
+
+def test_a_mistake_of_ours_is_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def wrong() -> None:
+        raise KeyError("topologyKey")
+
+    monkeypatch.setattr(cli, "app", wrong)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("error: KeyError: 'topologyKey' (test_ends.py:")
+    assert second.startswith("It is a mistake of gpu-admission, or an object is not as kubectl prints it. ")
+    monkeypatch.setenv("GPU_ADMISSION_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        cli.main()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "---\n", "# nothing\n"])
+def test_an_empty_file_is_no_cluster(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    result = call("nodes", "--cluster", tmp_path / "c.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        "c.yaml: there is nothing in it. Give what kubectl get nodes,pods,namespaces -A -o json prints" in result.stderr
+    )
+
+
+def test_a_cluster_from_stdin(tmp_path: Path) -> None:
+    command = [*BASE, "nodes", "--cluster", "-"]
+    with write(tmp_path, *CLUSTER).open("rb") as stdin:
+        ended = subprocess.run(command, stdin=stdin, capture_output=True, check=True)
+    assert ended.stdout.startswith(b"NODE ")
+
+
+@pytest.mark.parametrize("command", ["explain", "pending"])
+def test_a_pod_of_a_file_is_found_in_whatever_namespace(tmp_path: Path, command: str) -> None:
+    same = placed(pod("waits", 4), None)
+    same["metadata"] |= {"namespace": "other", "uid": "u"}
+    assert "team/waits" in call(command, "waits", "--cluster", write(tmp_path, *CLUSTER)).stdout
+    result = call(command, "waits", "--cluster", write(tmp_path, *CLUSTER, same))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == 'error: pod "waits" is in 2 namespaces: other, team. Give one: -n\n'
+    assert call(command, "wait", "--cluster", write(tmp_path, *CLUSTER)).stderr == (
+        'error: no pod "wait"; did you mean waits?\n'
+    )
+
+
+def test_what_is_no_kubeconfig_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("root:x:0:0\n")
+    said = call("nodes", "--kubeconfig", tmp_path / "config").stderr
+    assert (
+        said
+        == f"error: --kubeconfig {tmp_path}/config: it has not the form of a kubeconfig. kubectl config view shows one\n"
+    )

@@ -1,0 +1,49 @@
+"""What is printed of what others wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+from tests.cli.objects import CLUSTER, call, placed, unschedulable, write
+from tests.controlplane.objects import pod
+from webhook.cli.printing import show, table
+from webhook.cli.terminal import say
+
+RED, BACKWARDS, BELL = "\x1b[31m", "\u202e", "\x07"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_escape_codes_of_others_are_not_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "dumb"}.items() if terminal else ():
+        monkeypatch.setenv(key, value)
+    evil = f"a{RED}b{BACKWARDS}c{BELL}d\x9b31m"
+    table(["NAME", "WHAT"], [[evil, Text("fine")], ["two\nlines", 3]])
+    show(Text(evil), Text("one\ntwo"))
+    say(evil)
+    printed = "".join(capsys.readouterr())
+    assert not set(printed) & set("\x1b\u202e\x07\x9b")
+    assert "two lines" in printed
+    assert "one\ntwo" in printed
+
+
+def test_columns_stand_below_each_other_whatever_the_width_of_a_character(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["NAME", "N"], [["模型", 1], ["cafe\u0301", 22]])
+    assert capsys.readouterr().out == "NAME    N\n模型    1\ncafe\u0301   22\n"
+
+
+def test_a_message_of_the_scheduler_cannot_move_the_cursor(tmp_path: Path) -> None:
+    waits = placed(pod("waits", 4), None, **unschedulable("0/4 nodes are available: \x1b[2J\x1b[1;1Hall is fine."))
+    result = call("pending", "--cluster", write(tmp_path, *CLUSTER[:4], waits))
+    assert "\x1b" not in result.output
+
+
+def test_a_long_message_of_the_scheduler_is_cut_off_in_the_table_only(tmp_path: Path) -> None:
+    said = f"0/4 nodes are available: {'x' * 20_000}."
+    cluster = write(tmp_path, *CLUSTER[:4], placed(pod("waits", 4), None, **unschedulable(said)))
+    assert max(map(len, call("pending", "--cluster", cluster).stdout.splitlines())) < 1100
+    assert said in call("pending", "--cluster", cluster, "-o", "json").stdout

@@ -1,0 +1,168 @@
+"""More causes of waiting: numbers in affinity, too few domains, devices that are elsewhere, victims that have not ended, and pods that
+the API server does not take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controlplane.objects import deployment, pod
+from tests.e2e.pending_kit import (
+    CLAIMING,
+    DEVICE_CLASS,
+    ZONE,
+    Case,
+    Json,
+    Kit,
+    claim,
+    cpu,
+    device_claim,
+    device_slice,
+    held,
+    in_zone,
+    mounts,
+    node_affinity,
+    one,
+    priority,
+    spread,
+    two,
+    volume,
+    waits,
+)
+
+BACKED = {**DEVICE_CLASS, "spec": {**DEVICE_CLASS["spec"], "extendedResourceName": "example.com/gpu"}}
+
+
+def by_field(name: str) -> Json:
+    expression = {"key": "metadata.name", "operator": "In", "values": [name]}
+    required = {"nodeSelectorTerms": [{"matchFields": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def of_class(name: str, binding: str) -> Json:
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+    return {**head, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": binding}
+
+
+def job(**spec: Any) -> Json:
+    template = {"spec": {**pod("waits", 1)["spec"], "restartPolicy": "Never"}}
+    head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "waits"}}
+    return {**head, "spec": {"template": template, **spec}}
+
+
+async def unhold(kit: Kit) -> None:
+    await kit.patch("Pod", "victim", {"metadata": {"finalizers": None}}, True)
+
+
+def _refusing() -> list[Json]:
+    """A policy that refuses pods with a label."""
+    rules = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    version = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "pending-refuses"}}
+    expression = "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)"
+    policy = {
+        "matchConstraints": {"resourceRules": [rules]},
+        "validations": [{"expression": expression, "message": "not today"}],
+    }
+    binding = {"policyName": "pending-refuses", "validationActions": ["Deny"]}
+    return [
+        version | {"kind": "ValidatingAdmissionPolicy", "spec": policy},
+        version | {"kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+    ]
+
+
+async def _allowed(kit: Kit) -> None:
+    await kit.api.delete("ValidatingAdmissionPolicyBinding", "pending-refuses")
+
+
+MORE = [
+    Case(
+        "node affinity by a number", "nodeAffinity",
+        "required node affinity «gpu-memory Gt 79» matches no node; nodes have 40",
+        one(labels={"gpu-memory": "40"}), waits(affinity=node_affinity({"key": "gpu-memory", "operator": "Gt", "values": ["79"]})),
+        "node affinity/selector", lambda k: k.again(affinity=node_affinity({"key": "gpu-memory", "operator": "Gt", "values": ["39"]})),
+    ),
+    Case(
+        "node affinity that excludes", "nodeAffinity",
+        "required node affinity «topology.kubernetes.io/zone DoesNotExist» matches no node; nodes have zone-a",
+        one(), waits(affinity=node_affinity({"key": ZONE, "operator": "DoesNotExist"})),
+        "node affinity/selector", lambda k: k.again(affinity=None),
+    ),
+    Case(
+        "a node by its field that is not there", "pinnedNode",
+        "pinned to 1 node (p-z) by its manifest, and p-z is no node of this cluster",
+        one(), waits(affinity=by_field("p-z")), "[NodeAffinity]", lambda k: k.again(affinity=None),
+    ),
+    Case(
+        "fewer domains than minDomains", "topologySpread",
+        "topology spread over topology.kubernetes.io/zone with maxSkew 1 (pods now: zone-a 1, zone-b 1) and minDomains 3, of which there are 2, keeps it from nodes p-a, p-b",
+        two(), waits(topologySpreadConstraints=[{**spread(), "topologyKey": ZONE, "minDomains": 3}]), "topology spread",
+        lambda k: k.again(topologySpreadConstraints=[{**spread(), "topologyKey": ZONE}]),
+        [held("one", 1, labels={"app": "waits"}), held("two", 1, "p-b", labels={"app": "waits"})],
+    ),
+    Case(
+        "a victim that has not ended", "preempting",
+        "it preempts 1 pod on p-a (NAMESPACE/victim), which have not ended yet",
+        one(), waits(8, priorityClassName="p-high"), "", unhold,
+        [priority("p-high", 1000, "PreemptLowerPriority"),
+         {**held("victim", 8), "metadata": {**held("victim", 8)["metadata"], "finalizers": ["example.com/hold"]}}],
+    ),
+    Case(
+        "a claim whose device is on a full node", "tooManyPods",
+        "node p-a: full: 1 pods at most, says the kubelet",
+        two(resources={"pods": "1"}), waits(0, **CLAIMING), "", lambda k: k.end("other"),
+        [DEVICE_CLASS, device_slice("s-else", "p-a", 1), device_claim("c"), {**pod("other", 0), "spec": {**pod("other", 0)["spec"], **CLAIMING}}],
+    ),
+    Case(
+        "a claim template that is not there", "claimTemplateMissing",
+        'ResourceClaimTemplate "t" does not exist in NAMESPACE',
+        one(), waits(0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}]), "",
+        lambda k: k.again(resourceClaims=None),
+    ),
+    Case(
+        "an extended resource that a device class has, and too few devices", "noDevice",
+        "example.com/gpu: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
+        one(), waits(2, resource="example.com/gpu"), "", lambda k: k.again(containers=waits(1, resource="example.com/gpu")["spec"]["containers"]),
+        [BACKED, device_slice("s-ext", "p-a", 1)],
+    ),
+    Case(
+        "huge pages", "unknownResource",
+        "no node offers hugepages-2Mi",
+        one(), cpu({"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "1Gi"}), "Insufficient hugepages-2Mi", lambda k: k.asks(cpu="1"),
+    ),
+    Case(
+        "no free volume on the nodes that are left", "nodeSelector",
+        "nodeSelector topology.kubernetes.io/zone=zone-a is on 1 node of 2 (p-a); node p-b without it",
+        two(), waits(nodeSelector={ZONE: "zone-a"}, **mounts("data")), "", lambda k: k.again(nodeSelector=None),
+        [of_class("local", "WaitForFirstConsumer"), volume("pv-local", storageClassName="local", nodeAffinity=in_zone("zone-b")),
+         claim("data", storageClassName="local")],
+    ),
+    Case(
+        "a suspended Job", "suspended",
+        "spec.suspend is true: its pods are made when it is resumed",
+        one(), job(suspend=True), "", lambda k: k.patch("Job", "waits", {"spec": {"suspend": False}}, True), [], "job/waits",
+    ),
+    Case(
+        "a ServiceAccount that is not there", "serviceAccountMissing",
+        '1 pod could not be created: ServiceAccount "robot" does not exist in NAMESPACE',
+        one(), deployment("waits", 1, 1, serviceAccountName="robot"), "",
+        lambda k: k.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}, k.namespace),
+        [], "replicaset/waits-",
+    ),
+    Case(
+        "a PriorityClass that is not there", "priorityClassMissing",
+        '1 pod could not be created: PriorityClass "p-new" does not exist',
+        one(), deployment("waits", 1, 1, priorityClassName="p-new"), "",
+        lambda k: k.api.create(priority("p-new", 10, "Never")), [], "replicaset/waits-",
+    ),
+    Case(
+        "a RuntimeClass that is not there", "runtimeClassMissing",
+        '1 pod could not be created: RuntimeClass "r-new" does not exist',
+        one(), deployment("waits", 1, 1, runtimeClassName="r-new"), "",
+        lambda k: k.api.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "r-new"}, "handler": "runc"}),
+        [], "replicaset/waits-",
+    ),
+    Case(
+        "an admission policy that refuses the pods", "refused",
+        "1 pod could not be created: ValidatingAdmissionPolicy 'pending-refuses' with binding 'pending-refuses' denied request: not today",
+        one(), deployment("waits", 1, 1, labels={"refuse": "me"}), "", _allowed, _refusing(), "replicaset/waits-",
+    ),
+]  # fmt: skip

@@ -1,0 +1,74 @@
+"""A decision record as a document and in words: what the injectors did, and the ranking with what each number means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rich.text import Text
+
+from webhook.admission import words
+from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.printing import show, table
+from webhook.cluster.pods import counted_demand
+from webhook.kube.pod import Pod
+
+_NUMBERS: Final = ("name", "free", "peers", "score", "usable", "load")
+"""Of a node in the record; the last two where GPU metrics were used."""
+
+
+def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot) -> dict[str, Any]:
+    """The document of it, for a pod on the node `bound`."""
+    if not record:
+        return {"boundTo": bound}
+    nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
+    state = None if "Node" in snapshot.missing else snapshot.state
+    for node in nodes:
+        if why := words.why_last(node, counted_demand(pod), state):
+            node["last"] = why
+    word, sentence = words.choice([node["name"] for node in nodes], bound)
+    return {
+        **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
+        "units": [{"name": name, "text": text} for name, text in words.units(record)],
+        "nodes": nodes,
+        "why": words.why_none(record),
+        "by": words.source(record),
+        "boundTo": bound,
+        "choice": word,
+        "text": sentence,
+    }
+
+
+def print_decision(found: dict[str, Any]) -> None:
+    """Nothing where there is none."""
+    if "class" not in found:
+        return
+    show(Text(f"  class {found['class']}, profile {found['profile']}, policy {found['policy']}"))
+    for unit in found["units"]:
+        show(Text.assemble(("  " + unit["name"], "cyan"), f": {unit['text']}"))
+    if found["why"]:
+        show(Text(f"  no node chosen: {found['why']}"))
+    if found["nodes"]:
+        used = f", {found['by']}" if found["by"] else ""
+        show(Text(f"  strategy {found['strategy']}{used}; {found['text']}"))
+        metered = any("usable" in n for n in found["nodes"])
+        rows = [
+            [
+                *("  " + n["name"], n["free"], n["peers"], n["score"]),
+                *([_metrics(n)] if metered else []),
+                _remark(n, found["boundTo"]),
+            ]
+            for n in found["nodes"]
+        ]
+        table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
+        show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))
+
+
+def _remark(node: Mapping[str, Any], bound: str | None) -> str:
+    last = f"last: {node['last']}" if "last" in node else ""
+    return "; ".join(filter(None, ["← bound" if node["name"] == bound else "", last]))
+
+
+def _metrics(node: Mapping[str, Any]) -> str:
+    load = "" if node.get("load") is None else f", {node['load']} % used"
+    return "" if node.get("usable") is None else f"{node['usable']} fit for use{load}"
