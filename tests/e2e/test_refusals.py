@@ -199,8 +199,8 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
     "a model that is spelt otherwise: the label may come": (
         trainer(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80G"}),
         [
-            "gpuFits: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80G. Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if that "
-            "is meant."
+            "gpuFits: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80G. Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if "
+            "that is meant."
         ],
     ),
     "a MIG profile that no node offers": (
