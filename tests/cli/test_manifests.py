@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.controlplane.objects import deployment, job, pod
@@ -64,4 +65,27 @@ def test_a_folder_is_every_manifest_in_it_and_errors_stand_in_their_place(tmp_pa
     (tmp_path / "notes.txt").write_text("no manifest")
     first, second = planned([str(tmp_path)], load_policy(), None)
     assert isinstance(first, BadInput)
+    assert isinstance(second, Planned)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        pytest.param(("containers",), 3, "spec.containers: wanted a list, saw a number", id="a number of containers"),
+        pytest.param(("containers", 0, "resources"), "1", "spec.containers[0].resources: wanted a map, saw a string", id="resources in a word"),
+        pytest.param(("containers", 0, "resources", "limits"), -1, "spec.containers[0].resources.limits: wanted a map, saw a number", id="limits in a number"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["Pod", "Deployment"])
+def test_a_template_that_is_no_pod_is_an_error_in_its_place(
+    tmp_path: Path, kind: str, path: tuple[Any, ...], value: Any, said: str
+) -> None:
+    made = pod("one", 1) if kind == "Pod" else deployment("chat", 2)
+    at = made["spec"] if kind == "Pod" else made["spec"]["template"]["spec"]
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    first, second = found(tmp_path, made, pod("two", 1))
+    assert isinstance(first, BadInput)
+    assert str(first).endswith(f"document 1: {said}")
     assert isinstance(second, Planned)

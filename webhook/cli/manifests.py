@@ -11,8 +11,9 @@ import orjson
 from webhook.cli.offline import Document, documents
 from webhook.cli.replicas import pods_of
 from webhook.cli.terminal import read
-from webhook.errors import BadInput
+from webhook.errors import BadInput, BadReview
 from webhook.kube.pod import Pod
+from webhook.kube.pod_schema import check
 from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.policy.templates import templates
 
@@ -42,12 +43,15 @@ def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) ->
         if isinstance(found, BadInput):
             yield found
         else:
-            yield from _pods(_in(found, namespace), policy)
+            try:
+                yield from _pods(_in(found, namespace), policy)
+            except BadReview as error:
+                yield BadInput(f"{found.where}: {error}")
 
 
 def _in(document: Document, namespace: str | None) -> Document:
-    stated = ((document.request.object or {}).get("metadata") or {}).get("namespace")
-    if stated or not namespace or not document.plain:
+    metadata = (document.request.object or {}).get("metadata")
+    if (isinstance(metadata, dict) and metadata.get("namespace")) or not namespace or not document.plain:
         return document
     return document._replace(request=document.request._replace(namespace=namespace))
 
@@ -82,11 +86,11 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
 
 
 def _created(pod: Pod, namespace: str) -> Pod:
-    """With the requests that the API server fills in from limits (SetDefaults_Pod)."""
-    made: Pod = orjson.loads(orjson.dumps(pod))
+    """With the requests that the API server fills in from limits (SetDefaults_Pod). Raises BadReview where it is no pod."""
+    made: Pod = check(orjson.loads(orjson.dumps(pod)))
     made["metadata"]["namespace"] = namespace
     for reference in made["metadata"].get("ownerReferences") or ():
-        reference.setdefault("uid", f"{reference['kind']}/{namespace}/{reference['name']}")
+        reference.setdefault("uid", f"{reference.get('kind')}/{namespace}/{reference.get('name')}")
     for kind in ("initContainers", "containers"):
         for container in made["spec"].get(kind) or ():
             resources = container.get("resources") or {}

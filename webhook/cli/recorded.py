@@ -60,11 +60,13 @@ class Recorded:
             except orjson.JSONDecodeError as error:
                 self.errors.append(f"{where}: not JSON: {error}")
                 continue
-            for each in event.get("items") or [event] if isinstance(event, dict) else []:
-                yield from self._of_event(each, where)
+            listed = event.get("items") if isinstance(event, dict) else None
+            for each in listed if isinstance(listed, list) else [event]:
+                if isinstance(each, dict):
+                    yield from self._of_event(each, where)
 
     def _of_event(self, event: Mapping[str, Any], where: str) -> Iterator[tuple[str, Request]]:
-        about = event.get("objectRef") or {}
+        about, user = [found if isinstance(found := event.get(key), dict) else {} for key in ("objectRef", "user")]
         if not event or event.get("stage") not in (None, _DONE):
             return
         if event.get("verb") != "create" or about.get("resource") != "pods" or about.get("subresource"):
@@ -75,9 +77,9 @@ class Recorded:
             self.left_out[NO_OBJECT] += 1
         else:
             pod = {"apiVersion": "v1", "kind": "Pod", **event["requestObject"]}
-            user = event.get("user") or {}
             for found, request in self._of_reviews(
                 planned_in(orjson.dumps(pod), where, self._policy, about.get("namespace"))
             ):
-                groups = tuple([str(group) for group in user.get("groups") or ()])
+                groups = user.get("groups")
+                groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
                 yield found, request._replace(user=str(user.get("username") or ""), groups=groups)

@@ -113,6 +113,20 @@ def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         pytest.param(
             {"kind": "CSINode", "spec": {"drivers": [3]}}, 'CSINode "n": spec.drivers[0]: wanted a map, saw a number', id="a list of numbers"
         ),
+        pytest.param({"kind": "ReplicaSet", "status": {"conditions": -1}}, 'ReplicaSet "n": status.conditions: wanted a list, saw a number', id="conditions"),
+        pytest.param({"kind": "DeviceClass", "spec": {"selectors": "x"}}, 'DeviceClass "n": spec.selectors: wanted a list, saw a string', id="a DeviceClass"),
+        pytest.param(
+            {"kind": "ResourceSlice", "spec": {"pool": {"generation": "new"}}},
+            'ResourceSlice "n": spec.pool.generation: wanted a whole number, saw a string', id="a ResourceSlice",
+        ),
+        pytest.param(
+            {"kind": "MutatingWebhookConfiguration", "webhooks": [{"rules": ["x"]}]},
+            'MutatingWebhookConfiguration "n": webhooks[0].rules[0]: wanted a map, saw a string', id="a webhook",
+        ),
+        pytest.param(
+            {"kind": "Namespace", "metadata": {"name": "n", "labels": {"a": [None]}}},
+            'Namespace "n": metadata.labels["a"]: wanted a string, saw a list', id="a label",
+        ),
         pytest.param({"kind": "Event", "message": 7}, 'Event "n": message: wanted a string, saw a number', id="an Event"),
     ],
 )  # fmt: skip
