@@ -159,4 +159,6 @@ def amount_number(resource: str, amount: int) -> str:
     """ "400", "64Gi", "4"."""
     if resource == "cpu":
         return f"{amount / 1000:g}"
-    return f"{round(amount / (1 << 30), 1):g}Gi" if resource in ("memory", "ephemeral-storage") else str(amount)
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        return f"{round(amount / (1 << 30), 1):g}Gi"
+    return str(amount)

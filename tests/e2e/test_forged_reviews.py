@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import ssl
+from contextlib import suppress
 from typing import Any
 
-import aiohttp
 import orjson
 import pytest
 
@@ -19,8 +18,10 @@ from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.conftest import Sides
+from tests.edge import post
 from tests.installed import Installed
 from tests.manifests.recorder import Recorder
+from tests.strangers import anybody
 from webhook.kube.pod import DECISION
 
 pytestmark = pytest.mark.controlplane
@@ -32,8 +33,6 @@ HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 async def send(installed: Installed, hook: str, namespace: str, obj: dict[str, Any], **request: Any) -> int:
     """Post a review as nobody checks it: the status of the answer."""
-    anybody = ssl.create_default_context()
-    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     asked = {
         "uid": "forged",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -43,19 +42,28 @@ async def send(installed: Installed, hook: str, namespace: str, obj: dict[str, A
         "userInfo": {"username": "kubernetes-admin"},
         "object": obj,
     } | request
-    async with aiohttp.ClientSession() as stranger:
-        url = f"https://127.0.0.1:{installed.ports[0]}/{hook}"
-        async with stranger.post(url, json=HEAD | {"request": asked}, ssl=anybody) as response:
-            return response.status
+    body = orjson.dumps(HEAD | {"request": asked})
+    reader, writer = await asyncio.open_connection("127.0.0.1", installed.ports[0], ssl=anybody())
+    try:
+        writer.write(post(f"/{hook}", length=len(body)) + body)
+        return int((await reader.readline()).split()[1])
+    finally:
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def asker(api: Api) -> dict[str, Any]:
+    """Who we are to the API server, as it says in the reviews of what we create."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+    user: dict[str, Any] = answer["status"]["userInfo"]
+    return user
 
 
 async def test_a_pod_that_a_forged_review_had_allowed_is_refused(api: Api, installed: Installed, sides: Sides) -> None:
     """The forged review is as the API server's own but for one thing: it has an old object, or another operation."""
     thief = pod("thief", gpus=0, hostPID=True)
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    asker = (await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review))["status"][
-        "userInfo"
-    ]
     stored = await api.create(thief, sides.plain, dryRun="All")
     stored["metadata"]["namespace"] = sides.ours
     forgeries: list[dict[str, Any]] = [
@@ -65,38 +73,86 @@ async def test_a_pod_that_a_forged_review_had_allowed_is_refused(api: Api, insta
         {"operation": "DELETE", "oldObject": stored},
         {"subResource": "status", "operation": "UPDATE", "oldObject": stored},
     ]
+    user = await asker(api)
     for forged in forgeries:
         for hook in ("mutate", "validate", "validate"):
-            asked = {"name": "thief", "userInfo": asker} | forged
+            asked = {"name": "thief", "userInfo": user} | forged
             assert await send(installed, hook, sides.ours, stored, **asked) in (200, 400)
         with pytest.raises(ApiError, match=r"\[hostNamespaces\]"):
             await api.create(thief, sides.ours, dryRun="All")
 
 
-async def test_replicas_are_named_and_judged_by_what_they_are(api: Api, installed: Installed, sides: Sides) -> None:
-    web = pod("web-")
-    web["metadata"] = {"generateName": "web-"}
-    for name in ("Bad_Name", "web-chosen"):
-        forged = {**web, "metadata": {"name": name, "generateName": "web-", "namespace": sides.ours}}
-        assert await send(installed, "mutate", sides.ours, forged) == 200
-        stored = await api.create(web, sides.ours)
-        assert stored["metadata"]["name"].startswith("web-")
+ODD: list[dict[str, Any]] = [
+    {"subResource": "binding"},
+    {"operation": "CONNECT"},
+    {"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}},
+    {"resource": {"group": "", "version": "v1", "resource": "configmaps"}},
+    {"name": "other"},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: next(iter(odd)))
+async def test_a_review_of_things_that_do_not_belong_together_is_refused(
+    installed: Installed, sides: Sides, odd: dict[str, Any]
+) -> None:
+    made = pod("thief", gpus=0, hostPID=True)
+    made["metadata"]["namespace"] = sides.ours
+    for hook in ("mutate", "validate"):
+        assert await send(installed, hook, sides.ours, made, name="thief") == 200
+        assert await send(installed, hook, sides.ours, made, **{"name": "thief"} | odd) == 400
+
+
+def replica(prefix: str, gpus: int = 1, **spec: Any) -> dict[str, Any]:
+    """A pod that the API server names."""
+    made = pod(prefix, gpus, **spec)
+    made["metadata"] = {"generateName": prefix}
+    return made
+
+
+@pytest.mark.parametrize("name", ["Bad_Name", "web-chosen"])
+async def test_replicas_are_judged_by_what_they_are_and_not_by_a_forged_name(
+    api: Api, installed: Installed, sides: Sides, name: str
+) -> None:
+    """The forged review is as the API server's own, but that the pod has a name already."""
+    prefix = f"web-{name.lower().replace('_', '-')}-"
+    forged = await api.create(replica(prefix), sides.plain, dryRun="All")
+    forged["metadata"] |= {"name": name, "namespace": sides.ours}
+    user = await asker(api)
+    for _ in range(3):
+        assert await send(installed, "mutate", sides.ours, forged, userInfo=user) == 200
+        stored = await api.create(replica(prefix), sides.ours)
+        assert stored["metadata"]["name"].startswith(prefix)
         assert DECISION in stored["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("name", ["0", "kube-api-access-00000", "metadata.name"])
-async def test_a_node_may_be_called_anything(
-    api: Api, installed: Installed, sides: Sides, name: str, nodes: Any
-) -> None:
+async def test_a_pod_may_have_the_name_of_a_volume_with_a_token(api: Api, installed: Installed, sides: Sides) -> None:
     """Nothing in the text of a review is taken for something that it only looks like."""
-    await nodes([node(name, 8, "NVIDIA-A100-SXM4-80GB", cpu="512", memory="4096Gi")])
-    for _ in range(5):
-        made = pod("web-")
-        made["metadata"] = {"generateName": "web-"}
-        made["spec"]["nodeSelector"] = {"kubernetes.io/hostname": name}
-        stored = await api.create(made, sides.ours)
-        assert f'["{name}"' in stored["metadata"]["annotations"][DECISION]
-        await asyncio.sleep(0)
+    made = replica("plain-", automountServiceAccountToken=False)
+    named = {**made, "metadata": {"name": "kube-api-access-abcde", "generateName": "plain-"}}
+    for each in (made, named, made):
+        assert DECISION in (await api.create(each, sides.ours))["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("name", ["0", "kube-api-access-00000", "metadata.name"])
+async def test_pods_of_another_node_are_not_judged_as_those_of_a_node_with_a_strange_name(
+    api: Api, installed: Installed, sides: Sides, name: str, nodes: MakeNodes
+) -> None:
+    """One node has too few GPUs, and on the other one they are in use now. The reviews differ in the node's name alone."""
+    other = f"other-{len(name)}"
+    await nodes([node(name, 1), node(other, 8)])
+
+    def requires(wanted: str, gpus: int = 4) -> dict[str, Any]:
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [wanted]}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        return replica("strange-", gpus, affinity={"nodeAffinity": required})
+
+    await api.create(requires(other, 8), sides.ours)
+    for _ in range(3):
+        with suppress(ApiError):  # refused, or warned about
+            await api.create(requires(name), sides.ours)
+    waits = await api.create(requires(other), sides.ours)
+    assert "no node fits" in waits["metadata"]["annotations"][DECISION]
+    assert not [text for text in waits.warnings if text.startswith("gpuFits")]
 
 
 async def test_what_is_reserved_for_a_pod_outlives_a_forged_second_call(

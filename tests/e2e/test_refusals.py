@@ -198,7 +198,10 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
     ),
     "a model that is spelt otherwise: the label may come": (
         trainer(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80G"}),
-        ["gpuFits: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80G. Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB."],
+        [
+            "gpuFits: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80G. Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if "
+            "that is meant."
+        ],
     ),
     "a MIG profile that no node offers": (
         asking({"nvidia.com/mig-1g.10gb": "1"}),

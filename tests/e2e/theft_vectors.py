@@ -101,6 +101,13 @@ ANNOTATIONS = (
     *("io.microsoft.virtualmachine.lcow.privileged", "com.github.containers.virtcontainers.config.KernelPath"),
 )
 CLAIM = {"resourceClaims": [{"name": "any", "resourceClaimName": "any"}]}
+ASKS: tuple[tuple[str, str | None, Json], ...] = (
+    ("nothing", None, {}),
+    ("0 GPUs", "0", {}),
+    ("0 of a GPU that nobody knows", None, {"resources": {"limits": {"x.io/gpu": "0"}}}),
+    ("a claim", None, {"resources": {"claims": [{"name": "any"}]}}),
+)
+"""What a container may ask for that is no GPU: what is said of it, its limit of nvidia.com/gpu, and the rest."""
 PATHS = "A host path that is no folder of data, or is a device or a socket"
 MOUNTS = (
     "/var/run/nvidia-container-devices/all",
@@ -143,7 +150,18 @@ VECTORS = [
             {"fieldRef": {"fieldPath": "metadata.labels['a']"}},
         )
     ],
-    Vector("CUDA_VERSION in a container without a GPU", "deviceEnv", container=env("CUDA_VERSION", "12.4")),
+    *[
+        Vector(
+            f"CUDA_VERSION in a container with {asks}",
+            "deviceEnv",
+            container=env("CUDA_VERSION", "12.4") | container,
+            gpus=gpus,
+            claims="claims" in container.get("resources", {}),
+            kinds=KINDS if asks == "nothing" else IN_PODS,
+            group="CUDA_VERSION in a container without a GPU",
+        )
+        for asks, gpus, container in ASKS
+    ],
     *[
         Vector(
             f"prefix {prefix}",
@@ -199,7 +217,17 @@ VECTORS = [
         )
     ],
     # Limits
-    Vector("A limit of 0 GPUs, with which no device plugin is asked", "gpuZero", gpus="0", kinds=IN_PODS),
+    *[
+        Vector(
+            f"a limit of 0 GPUs beside {beside}",
+            "gpuZero",
+            gpus="0",
+            kinds=IN_PODS,
+            claims=claims,
+            group="A limit of 0 GPUs, with which no device plugin is asked",
+        )
+        for beside, claims in (("nothing", False), ("a claim", True))
+    ],
     # The pod
     *[
         Vector(
@@ -232,18 +260,21 @@ VECTORS = [
     Vector("hostPID", "hostNamespaces", pod={"hostPID": True}),
     Vector("hostIPC in a pod with a GPU", out="host-ipc", pod={"hostIPC": True}, gpus="1"),
     *[
-        Vector(f"{what} and {asks}", rule, pod=pod | more, gpus=gpus, container=container, group=group)
+        Vector(
+            f"{what} and {asks}",
+            rule,
+            pod=pod,
+            gpus=gpus,
+            container=container,
+            claims="claims" in container.get("resources", {}),
+            group=group,
+        )
         for what, rule, pod, group in (
             ("hostIPC", "hostNamespaces", {"hostIPC": True}, "hostIPC in a pod without a GPU"),
             ("The GPU runtime", "runtimeClass", {"runtimeClassName": "nvidia"}, RUNTIME),
             ("The GPU runtime under another name", "runtimeClass", {"runtimeClassName": "fast"}, RUNTIME),
         )
-        for asks, more, gpus, container in (
-            ("nothing", {}, None, {}),
-            ("0 GPUs", {}, "0", {}),
-            ("0 of a GPU that nobody knows", {}, None, {"resources": {"limits": {"x.io/gpu": "0"}}}),
-            ("a claim", CLAIM, None, {"resources": {"claims": [{"name": "any"}]}}),
-        )
+        for asks, gpus, container in ASKS
     ],
     Vector("A node's name, past scheduler and taints", "nodeName", pod={"nodeName": "sides-a"}),
     Vector(

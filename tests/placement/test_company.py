@@ -12,7 +12,7 @@ from webhook.cluster.state import ClusterState
 from webhook.placement.company import ALONE, Company, company_of
 from webhook.placement.settings import PlacementSettings
 
-HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 REQUIRED, PREFERRED = (f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
 OWN = {"matchLabels": {"app": "chat"}}
 OTHERS = {"matchLabels": {"app": "cache"}}
@@ -55,9 +55,24 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
         pytest.param({"affinity": {"nodeAffinity": {}}}, ALONE, id="affinity to nodes"),
         pytest.param(towards(term(ZONE)), Company(together=(ZONE,)), id="in one zone"),
         pytest.param(towards(term(namespaces=["team-a"])), Company(together=(HOST,)), id="its own namespace, named"),
+        pytest.param(
+            towards(term(namespaceSelector={})), Company(together=(HOST,)), id="all namespaces, its own among them"
+        ),
         pytest.param(away(term()), Company(apart=(HOST,)), id="never on one host"),
+        pytest.param(
+            away(term(matchLabelKeys=["app"])), Company(apart=(HOST,)), id="never beside those with its own value"
+        ),
+        pytest.param(
+            away(term(mismatchLabelKeys=["app"])), Company(), id="never beside those with another value of a label"
+        ),
+        pytest.param(away(term(mismatchLabelKeys=["no"])), Company(apart=(HOST,)), id="a label that it does not have"),
         pytest.param(away(term(selector=OTHERS)), Company(), id="away from others, of whom nothing is known"),
         pytest.param(away(weighed(term()), kind=PREFERRED), Company(rather_apart=((HOST, 1),)), id="rather apart"),
+        pytest.param(
+            towards(weighed(term(ZONE), 1), weighed(term(), 9), kind=PREFERRED),
+            Company(rather_together=((HOST, 9), (ZONE, 1))),
+            id="rather on one host, else in one zone",
+        ),
         pytest.param(spread(ZONE, skew=2), Company(even=((ZONE, 2),)), id="spread over zones"),
         pytest.param(spread(when="ScheduleAnyway", skew=3), Company(rather_apart=((HOST, 3),)), id="rather spread"),
         pytest.param(spread(selector=OTHERS), Company(), id="spread of others"),
@@ -80,9 +95,16 @@ RATHER = "preferred affinity to other pods"
         pytest.param(towards(term(selector=OTHERS)), LEFT, id="to others"),
         pytest.param(towards(term(), term(selector=OTHERS)), LEFT, id="to its own and to others"),
         pytest.param(towards(term(namespaces=["team-b"])), LEFT, id="in another namespace"),
-        pytest.param(towards(term(namespaceSelector={})), LEFT, id="in all namespaces"),
+        pytest.param(
+            towards(term(namespaceSelector={"matchLabels": {"a": "b"}})), LEFT, id="in namespaces with a label"
+        ),
+        pytest.param(towards(term(mismatchLabelKeys=["app"])), LEFT, id="to those with another value of a label"),
         pytest.param(towards(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather to others"),
-        pytest.param(towards(weighed(term(), 1), kind=PREFERRED), RATHER, id="rather to its own"),
+        pytest.param(
+            towards(weighed(term(), 1), weighed(term(selector=OTHERS)), kind=PREFERRED),
+            RATHER,
+            id="rather to its own and to others",
+        ),
         pytest.param(away(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather away from others"),
     ],
 )
@@ -115,6 +137,36 @@ def test_pods_that_must_share_a_host_begin_where_there_is_most_room(strategy: st
 def test_pods_that_must_share_a_zone_begin_in_the_one_with_most_room() -> None:
     of = state([node("a", labels={ZONE: "x"}), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "y"})])
     assert set(several(of, 2, towards(term(ZONE)), 8)) == {"b", "c"}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [away(term()), spread(), {"containers": PORT}, away(term(RACK))],
+    ids=["a host each", "spread over hosts", "a port of the host", "a rack each"],
+)
+def test_room_in_a_zone_is_counted_as_they_may_be_beside_each_other(beside: dict[str, Any]) -> None:
+    """Zone x has more room than y, on one host."""
+    of = state(
+        [node("a", labels={ZONE: "x", RACK: "1"}), *[node(name, 1, labels={ZONE: "y", RACK: name}) for name in "cd"]]
+    )
+    spec = {**beside, "affinity": towards(term(ZONE))["affinity"] | beside.get("affinity", {})}
+    if "containers" in spec:
+        spec["initContainers"] = spec.pop("containers")
+    assert sorted(several(of, 2, spec)) == ["c", "d"]
+
+
+def test_pods_that_would_rather_share_a_zone_begin_in_one_that_holds_all_and_stay_there() -> None:
+    of = state([node("a", 8, labels={ZONE: "x"}), *[node(name, labels={ZONE: "y"}) for name in "bc"]])
+    metadata = {"name": "chat", "namespace": "team-a", "uid": "chat"}
+    of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 2}}], 0)
+    assert several(of, 2, towards(weighed(term(ZONE)), kind=PREFERRED), 8) == ["b", "c"]
+
+
+@pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
+def test_pods_that_would_rather_share_a_host_follow_the_first_while_there_is_room(strategy: str) -> None:
+    of = state([node("a", 3), node("b"), node("c")], [pod("x", 1, on="a")])
+    of.pod_seen(chat("first", on="a"), 0)
+    assert several(of, 2, towards(weighed(term()), kind=PREFERRED), strategy=strategy)[0] == "a"
 
 
 def test_a_node_outside_of_every_zone_comes_last() -> None:

@@ -126,6 +126,13 @@ def test_a_gang_of_known_size_begins_in_the_smallest_rack_that_holds_it() -> Non
     assert [run(of, member(f"p{i}", 8, size=2)) for i in range(2)] == ["2a", "2b"]
 
 
+def test_a_gang_whose_pods_keep_apart_begins_where_there_are_so_many_hosts() -> None:
+    of = state([node("a", labels={RACK: "r1"}), *[node(name, labels={RACK: "r2"}) for name in "bcd"]])
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert [run(of, member(f"p{i}", 1, size=3, affinity=affinity)) for i in range(3)] == ["b", "c", "d"]
+
+
 @pytest.mark.parametrize(("size", "on"), [(3, "3a"), (None, "2b")], ids=["of known size", "of unknown size"])
 def test_a_rack_without_room_for_the_rest_of_a_gang_is_passed_over_for_the_zone(size: int | None, on: str) -> None:
     of = racks(8, 8, 12, 8)

@@ -40,6 +40,10 @@ FITS = {
     "a node that is cordoned for now": ([node("a", cordoned=True)], pod("p")),
     "a node that is down for now": ([node("a", conditions={"Ready": "False"})], pod("p")),
     "a node that is repaired": ([node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"})], pod("p")),
+    "a taint that passes once an agent is ready": (
+        [node("a", taints=[{"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}])],
+        pod("p"),
+    ),
     "a taint that passes": (
         [node("a", taints=[{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}])],
         pod("p"),
@@ -71,17 +75,19 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
     "a label in another spelling": (
         pod("p", nodeSelector={"gpu-type": "a100"}), "gpu-type=a100",
         "a label that some node has: no node has gpu-type=a100; nearest: gpu.type=A100 (3 nodes)",
-        "Write gpu.type: A100", False,
+        "Write gpu.type: A100 if that is meant", False,
     ),
     "a value that is misspelt": (
         pod("p", nodeSelector={"pool": "bigg"}), "pool=bigg",
-        "a label that some node has: no node has pool=bigg; nearest: pool=big (3 nodes)", "Write pool: big", False,
+        "a label that some node has: no node has pool=bigg; nearest: pool=big (3 nodes)",
+        "Write pool: big if that is meant", False,
     ),
     "a model by a label of somebody's own": (
         pod("p", nodeSelector={"accelerator": "a100"}), "accelerator=a100",
         "a label that some node has: no node has accelerator=a100; "
         "nearest: nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB (3 nodes)",
-        "Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB", False,
+        "Write nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB if that is meant",
+        False,
     ),
     "a label like no other": (
         pod("p", nodeSelector={"disk": "ssd"}), "disk=ssd", "a label that some node has: no node has disk=ssd",
@@ -100,12 +106,23 @@ CASES: dict[str, tuple[Object, str, str, str, bool]] = {
         pod("p", affinity=required({"key": "gpu.type", "operator": "In", "values": ["H100", "a-100"]})),
         "gpu.type in (H100, a-100)",
         "a label that some node has: no node has gpu.type in (H100, a-100); nearest: gpu.type=A100 (3 nodes)",
-        "Write gpu.type: A100", False,
+        "Write gpu.type: A100 if that is meant", False,
     ),
     "alternatives of which none can match": (
         pod("p", affinity=required({"key": "x", "operator": "Exists"}, {"key": "y", "operator": "Exists"})),
         "2 required terms of node affinity", "what some node with 1 GPU has together; none of 4 nodes has",
         "Remove what these nodes do not have", False,
+    ),
+    "an affinity that matches nothing": (
+        pod("p", affinity=required({"key": "gpu.memory", "operator": "Gt", "values": ["80Gi"]})),
+        "no such term in node affinity",
+        "one that can match: an empty term matches nothing, and Gt and Lt compare with one whole number",
+        "Write the terms anew", False,
+    ),
+    "huge pages that no node has": (
+        pod("p", asks={"hugepages-1Gi": "2Gi"}), "2Gi hugepages-1Gi",
+        "a resource that some node has: hugepages-1Gi is on no node",
+        "Remove it, or ask those who run this cluster", False,
     ),
     "a resource that is on no node": (
         pod("p", asks={"rdma/hca": "1"}), "1 rdma/hca", "a resource that some node has: rdma/hca is on no node",
@@ -157,6 +174,14 @@ def test_what_a_node_had_before_may_come_back() -> None:
     assert obstacles(of, pod("p", 9))[0].lasting
     of.node_seen(node("a", 0))
     assert obstacles(of, pod("p", 4)) == [], "their device plugins are away for the moment"
+
+
+def test_a_gpu_that_is_sick_for_now_may_come_back() -> None:
+    sick = node("a", 7)
+    sick["status"]["capacity"] = {**sick["status"]["allocatable"], "nvidia.com/gpu": "8"}
+    (found,) = obstacles(state([sick]), pod("p", 8))
+    assert (found.wanted, found.lasting) == ("at most 7, which is what the largest node has now: a", False)
+    assert obstacles(state([sick]), pod("p", 9))[0].lasting
 
 
 def test_shares_of_gpus_do_not_raise_what_the_largest_node_has() -> None:

@@ -248,6 +248,27 @@ def test_what_cannot_be_had_is_told(annotations: dict[str, str], warning: str) -
     assert sorted(names(found)) == sorted(PLAIN)
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "warning"),
+    [
+        pytest.param(
+            "annotations",
+            "gpu-models",
+            'there is no annotation "gpu-admission.io/gpu-models"; nearest: gpu-admission.io/gpu-model',
+            id="misspelt",
+        ),
+        pytest.param("annotations", "somebody-elses", None, id="another word"),
+        pytest.param(
+            "labels", "gpu-model", "gpu-admission.io/gpu-model is a label here: write it as an annotation", id="a label"
+        ),
+    ],
+)
+def test_a_preference_that_nobody_reads_is_told(part: str, key: str, warning: str | None) -> None:
+    made = pod("p")
+    made["metadata"][part] = {f"gpu-admission.io/{key}": "H100"}
+    assert placed(made, PlacementSettings()).warning == warning
+
+
 def test_wishes_follow_the_nodes() -> None:
     of = state(POOLS)
     assert names(placed(pod("p"), of=of))[0] == "a1"

@@ -80,7 +80,7 @@ def test_a_custom_resource_has_a_template_for_each_entry_of_a_map_in_the_order_o
         "spec.pytorchReplicaSpecs.Master.template.spec",
         "spec.pytorchReplicaSpecs.Worker.template.spec",
     ]
-    assert [t.replicas for t in (first, second)] == [None, 4]
+    assert [t.replicas for t in (first, second)] == [1, 4]
     assert owner(first) == ("PyTorchJob", "app")
     assert first.maker == "", "who makes the pods of a custom resource is not known"
 
@@ -183,3 +183,9 @@ def test_no_object_makes_the_search_for_templates_fail(obj: dict[str, Any], kind
     for template in found(obj, *kind):
         assert isinstance(template.pod["spec"], dict)
         assert template.field("spec.a").endswith(".a")
+
+
+def test_the_head_of_ray_is_one_pod_and_a_replica_of_its_workers_may_be_several() -> None:
+    groups = [{"replicas": 2, "numOfHosts": 4, "template": POD}, {"template": POD}]
+    spec = {"headGroupSpec": {"template": POD}, "workerGroupSpecs": groups}
+    assert [t.replicas for t in found(workload("RayCluster", spec), "ray.io", "RayCluster")] == [1, 8, None]

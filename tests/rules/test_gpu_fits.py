@@ -40,6 +40,7 @@ ALLOWED: dict[str, Case] = {
 
 _LIMITS = "spec.containers[0].resources.limits[nvidia.com/gpu]"
 _WORDS = "wanted that. Do it."
+_LATER = "wanted that. Wait if the autoscaler adds such a node, or do it."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "more GPUs than any node ever had": (
         case(pod(container(gpu=16)), **LARGE),
@@ -69,11 +70,11 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 WARNED: dict[str, tuple[Case, list[str]]] = {
     "more GPUs than any node has, where an autoscaler may bring a larger one": (
         case(pod(container(gpu=16)), cluster=replace(TWO_NODES, elastic=True), **LARGE),
-        [f'{_LIMITS}: saw this in container "main", {_WORDS}'],
+        [f'{_LIMITS}: saw this in container "main", {_LATER}'],
     ),
     "the same, by the policy": (
         case(pod(container(gpu=16)), rule=GpuFits(autoscaler=True), **LARGE),
-        [f'{_LIMITS}: saw this in container "main", {_WORDS}'],
+        [f'{_LIMITS}: saw this in container "main", {_LATER}'],
     ),
     "more GPUs than any node has now": (
         case(pod(container(gpu=16)), **meets("gpus", GPU)),
@@ -82,6 +83,10 @@ WARNED: dict[str, tuple[Case, list[str]]] = {
     "a resource that no node names, asked for as a request": (
         case(pod({"name": "main", "resources": {"requests": {GPU: "1"}}}), **meets("resource", GPU)),
         [f'spec.containers[0].resources.requests[nvidia.com/gpu]: saw this in container "main", {_WORDS}'],
+    ),
+    "a label that no node has yet, where an autoscaler may bring one": (
+        case(pod(), cluster=replace(TWO_NODES, elastic=True), **LABEL),
+        [f"spec.nodeSelector[a]: saw this, {_LATER}"],
     ),
     "a label that no node has": (case(pod(), **LABEL), [f"spec.nodeSelector[a]: saw this, {_WORDS}"]),
     "a label that no node has, in a controller's pod, whatever the policy says": (

@@ -66,6 +66,14 @@ ALLOWED: dict[str, Case] = {
     "the size of the world": running(env={"WORLD_SIZE": "8"}),
     "the size of a world of several pods": running(env={"WORLD_SIZE": "16", "MASTER_ADDR": "trainer-0"}),
     "the size of the world of a Job's pods": running(env={"WORLD_SIZE": "16"}, owned_by="Job"),
+    "a variable beside the option itself": running(TP, "8", env={"TENSOR_PARALLEL_SIZE": "4"}),
+    "a variable of torchrun that counts by itself": running(env={"PET_NPROC_PER_NODE": "auto"}, owned_by="PyTorchJob"),
+    "a variable with as many as GPUs": running(env={"NUM_SHARD": "8"}),
+    "data parallelism alone": running("--data-parallel-size", "8"),
+    "data parallelism over several pods": running("--data-parallel-size=16", owned_by="StatefulSet"),
+    "data parallelism of which a part is here": running("--data-parallel-size=16", "--data-parallel-size-local=8"),
+    "another program's word": running("--dp", "2"),
+    "a default of the shell": case(pod(container(gpu=8, command=["sh", "-c", "vllm serve m --tp ${TP:-4}"]))),
     "arguments that are longer than anybody writes": running(*["x" * 1000] * 40, TP, "2"),
 }  # fmt: skip
 
@@ -95,6 +103,33 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "in a shell, of a value in quotes": (
         case(pod(container(gpu=2, command=["bash", "-c", 'torchrun --nproc_per_node="4" a.py']))),
         _message("--nproc_per_node=4", 4, 2),
+    ),
+    "in a shell, quoted as a whole": (
+        case(pod(container(gpu=2, command=["sh", "-c", 'vllm serve m "--tensor-parallel-size=4"']))),
+        _message(f"{TP}=4", 4, 2),
+    ),
+    "in a shell, at the end of a command": (
+        case(pod(container(gpu=2, command=["sh", "-c", "vllm serve m --tensor-parallel-size 4; sleep 9"]))),
+        _message(f"{TP} 4", 4, 2),
+    ),
+    "in a shell, in the background": (
+        case(pod(container(gpu=2, command=["sh", "-c", "(vllm serve m --tensor-parallel-size=4)& wait"]))),
+        _message(f"{TP}=4", 4, 2),
+    ),
+    "in a shell, with a line that goes on": (
+        case(pod(container(gpu=2, command=["sh", "-c", "vllm serve m --tensor-parallel-size \\\n  4 --port 1"]))),
+        _message(f"{TP} 4", 4, 2),
+    ),
+    "data parallelism alone": (running("--data-parallel-size", "8", gpu=4), _message("--data-parallel-size 8", 8, 4)),
+    "a pipeline alone": (running("--pipeline-parallel-size=2", gpu=1), _message("--pipeline-parallel-size=2", 2, 1)),
+    "the size of the world, as an option": (running("--world_size=4", gpu=2), _message("--world_size=4", 4, 2)),
+    "a variable of torchrun": (
+        running(env={"PET_NPROC_PER_NODE": "8"}, gpu=4, owned_by="PyTorchJob"),
+        _message("PET_NPROC_PER_NODE=8", 8, 4, "env"),
+    ),
+    "a variable of TGI": (running(env={"NUM_SHARD": "4"}, gpu=2), _message("NUM_SHARD=4", 4, 2, "env")),
+    "a variable of a chart": (
+        running(env={"TENSOR_PARALLEL_SIZE": "4"}, gpu=2), _message("TENSOR_PARALLEL_SIZE=4", 4, 2, "env")
     ),
     "launched too often": (running("torchrun", "--nproc_per_node=8", gpu=4), _message("--nproc_per_node=8", 8, 4)),
     "launched too often on each of several nodes": (

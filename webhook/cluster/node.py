@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Taint
@@ -36,10 +36,10 @@ def status_of(node: Mapping[str, Any]) -> Status:
     return Status(tuple(sorted(taints)), frozenset(conditions), bool(spec.get("unschedulable")))
 
 
-def allocatable_of(node: Mapping[str, Any]) -> dict[str, int]:
-    """What a node can allocate: CPU in thousandths, all else in whole units. A quantity we cannot read counts as 0."""
+def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"] = "allocatable") -> dict[str, int]:
+    """What a node can allocate, or has: CPU in thousandths, all else in whole units. A quantity we cannot read counts as 0."""
     found = {}
-    for name, quantity in ((node.get("status") or {}).get("allocatable") or {}).items():
+    for name, quantity in ((node.get("status") or {}).get(part) or {}).items():
         try:
             found[name] = min(_MAX_AMOUNT, milli(quantity) if name == "cpu" else whole(quantity))
         except QuantityError:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.node import SHARED, Status, allocatable_of, pods_to_a_gpu, status_of
+from webhook.cluster.node import SHARED, Status, amounts_of, pods_to_a_gpu, status_of
 from webhook.cluster.node_table import Columns
 from webhook.cluster.replicas import share
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -66,7 +66,7 @@ class Nodes:
         """A node was added or changed. Gives its row."""
         metadata, columns, status = node["metadata"], self.columns, status_of(node)
         labels = metadata.get("labels") or {}
-        allocatable = allocatable_of(node)
+        allocatable, capacity = amounts_of(node, "allocatable"), amounts_of(node, "capacity")
         row = self.row(metadata["name"])  # from here on nothing fails: an object that we cannot read changes nothing
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
@@ -78,7 +78,7 @@ class Nodes:
             changed = True
         self.count += not columns.alive[row]
         columns.alive[row] = True
-        if self._allocatable(row, allocatable) or changed:
+        if self._allocatable(row, allocatable, capacity) or changed:
             self._changed(row)
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
             self.use_seen(metadata["name"], use)
@@ -95,7 +95,7 @@ class Nodes:
         self.labels.put(row, {})
         self.columns.status[row] = self.columns.model[row] = 0
         self.columns.sharing[row] = 1
-        self._allocatable(row, {})
+        self._allocatable(row, {}, {})
         self._changed(row)
         self.drop_if_unused(row)
 
@@ -189,7 +189,7 @@ class Nodes:
             self.statuses.append(status)
         return number
 
-    def _allocatable(self, row: int, amounts: Mapping[str, int]) -> bool:
+    def _allocatable(self, row: int, amounts: Mapping[str, int], capacity_of: Mapping[str, int]) -> bool:
         columns = self.columns
         changed = False
         sharing = int(columns.sharing[row])
@@ -197,7 +197,8 @@ class Nodes:
             if resource not in columns.capacity:
                 columns.add_resource(resource)
             had = self.most.setdefault(resource, {})
-            had[sharing] = max(amount, had.get(sharing, 0))
+            whole = capacity_of.get(resource, 0) if "/" in resource else 0  # sick devices are in the capacity alone
+            had[sharing] = max(amount, whole, had.get(sharing, 0))
             if amount and "/" in resource:
                 beside = self.most_beside.setdefault(resource, {})
                 beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 _REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 """To a variable: of Kubernetes `$(N)`, of a shell `${N}` and `$N`."""
+_BEFORE, _AFTER = "'\"(", "'\");&|"
+"""What a shell may have beside a word."""
 
 
 class Option(NamedTuple):
@@ -35,24 +37,27 @@ def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, O
     """
     written, found = arguments(spec), dict[str, Option]()
     env = variables(spec) if any(["$" in each for each in written]) else {}
-    words = [word for each in written for word in (_without_comments(each) if " #" in each else each).split()]
+    words = [word for each in written for word in _words(each)]
     for word, following in pairwise([*words, ""]):
-        if not word.startswith("-"):
+        option, equals, value = word.lstrip(_BEFORE).partition("=")
+        if not option.startswith("-"):
             continue
-        option, equals, value = word.partition("=")
         meaning = meanings.get(option.lstrip("-").replace("_", "-"))
         if meaning is not None:
             value = value if equals else following
             if "$" in value:
                 value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
-            value = value.strip("'\"")
+            value = value.lstrip(_BEFORE).rstrip(_AFTER)
             known = None if meaning in found else number(value)
             found[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", known)
     return found
 
 
-def _without_comments(script: str) -> str:
-    return "\n".join([line.partition(" #")[0] for line in script.splitlines()])
+def _words(script: str) -> list[str]:
+    """Of one argument, which may be a script: without comments, and with the lines joined that end in a backslash."""
+    if " #" in script:
+        script = "\n".join([line.partition(" #")[0] for line in script.splitlines()])
+    return script.replace("\\\n", " ").split()
 
 
 def number(text: str) -> int | None:

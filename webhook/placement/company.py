@@ -45,6 +45,8 @@ class Company(NamedTuple):
     """No two of them are in one domain."""
     even: tuple[tuple[str, int], ...] = ()
     """No domain has so many more of them than another (maxSkew)."""
+    rather_together: tuple[tuple[str, int], ...] = ()
+    """Each domain that has some of them is preferred, with such a weight for each."""
     rather_apart: tuple[tuple[str, int], ...] = ()
     """Each domain has as few of them as can be, counted in steps of so many (maxSkew)."""
     left: str = ""
@@ -74,8 +76,9 @@ def company_of(pod: Pod) -> Company:
     together, others = _keys(pod, towards.get(_REQUIRED) or ())
     if others:
         return Company(left="required affinity to other pods")
-    rather_apart, others = _keys(pod, [term.get("podAffinityTerm") or {} for term in away.get(PREFERRED) or ()])
-    if others or towards.get(PREFERRED):
+    rather_together, of_others = _weighed_keys(pod, towards.get(PREFERRED) or ())
+    rather_apart, others = _weighed_keys(pod, away.get(PREFERRED) or ())
+    if others or of_others:
         return Company(left="preferred affinity to other pods")
     own = [constraint for constraint in spread[:_MAX_RULES] if _takes(pod, constraint.get("labelSelector"))]
     even, wished = [
@@ -90,7 +93,8 @@ def company_of(pod: Pod) -> Company:
         together,
         (*_keys(pod, away.get(_REQUIRED) or ())[0], *([HOSTNAME] if ports else ())),
         tuple(even),
-        (*[(key, 1) for key in rather_apart], *wished),
+        rather_together,
+        (*[(key, 1) for key, _ in rather_apart], *wished),
     )
 
 
@@ -107,11 +111,25 @@ def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...]
     return tuple([str(term.get("topologyKey")) for term in own]), len(own) < len(listed)
 
 
+def _weighed_keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[tuple[str, int], ...], bool]:
+    """As `_keys`, of preferred terms: with the weight of each, the heaviest first."""
+    listed = sorted(terms, key=lambda each: -int(each.get("weight") or 0))
+    keys, others = _keys(pod, [each.get("podAffinityTerm") or {} for each in listed])
+    return (
+        () if others else tuple([(k, int(t.get("weight") or 0)) for k, t in zip(keys, listed, strict=True)])
+    ), others
+
+
 def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
-    """Whether a term is about pods of other namespaces."""
-    namespaces = term.get("namespaces")
-    own = not namespaces or pod["metadata"].get("namespace") in namespaces
-    return term.get("namespaceSelector") is not None or not own
+    """Whether a term is about pods of other namespaces, or of its own workload no more than of others: those that have another
+    value of a label in `mismatchLabelKeys`. With the selector {} all namespaces are meant, its own among them."""
+    namespaces, selector = term.get("namespaces"), term.get("namespaceSelector")
+    own = (
+        selector == {}
+        or (selector is None and not namespaces)
+        or pod["metadata"].get("namespace") in (namespaces or ())
+    )
+    return not own or not labels_of(pod).keys().isdisjoint(term.get("mismatchLabelKeys") or ())
 
 
 def _takes(pod: Pod, selector: Mapping[str, Any] | None) -> bool:
@@ -137,8 +155,7 @@ def tiers(
         if peers:
             found.append(_there(codes, peers)[codes[rows]] == 0)
             continue
-        rooms = np.bincount(codes[rows[fits]], weights=room_for(nodes, rows[fits], demand), minlength=codes.max() + 1)
-        rooms[0] = 0
+        rooms = _rooms(company, nodes, demand, peers, rows[fits], codes)
         found.append(rooms[codes[rows]] < pods if pods > 1 else -rooms[codes[rows]])
     for key in company.apart:
         codes = domains_of(nodes, key)
@@ -147,10 +164,52 @@ def tiers(
         codes = domains_of(nodes, key)
         there = _there(codes, peers)[codes[rows]]
         found.append((there + 1 - there.min() > skew) | (codes[rows] == 0))
+    if peers and company.rather_together:
+        liked = np.zeros(len(rows), np.int64)
+        for key, weight in company.rather_together:
+            codes = domains_of(nodes, key)
+            liked += weight * _there(codes, peers)[codes[rows]]
+        found.append(-liked)
+    for key, _ in company.rather_together if pods > 1 and not peers else ():
+        codes = domains_of(nodes, key)
+        found.append(_rooms(company, nodes, demand, peers, rows[fits], codes)[codes[rows]] < pods)
     for key, step in company.rather_apart:
         codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] // step)
     return found
+
+
+def _rooms(
+    company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: Integers
+) -> Integers:
+    """By number of a domain, how many pods its `rows` take."""
+    room = room_beside(company, nodes, demand, peers, rows, codes)
+    rooms = np.bincount(codes[rows], weights=room, minlength=codes.max() + 1).astype(np.int64)
+    rooms[0] = 0
+    return rooms
+
+
+def room_beside(
+    company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: NDArray[Any]
+) -> Integers:
+    """How many pods each of `rows` takes, as far as they may be on it beside each other. Of rows in one domain of such a rule,
+    and in one of those numbered by row in `codes`, the first stands for all."""
+    room: Integers = room_for(nodes, rows, demand)
+    if not len(rows):
+        return room
+    for key, most, hard_spread in (*[(k, 1, False) for k in company.apart], *[(k, n, True) for k, n in company.even]):
+        domains = domains_of(nodes, key)
+        there = _there(domains, peers)[domains[rows]]
+        left = np.maximum(most + (there.min() if hard_spread else 0) - there, 0)
+        if key == HOSTNAME:
+            room = np.minimum(room, left)
+            continue
+        pairs = codes[rows].astype(np.int64) * (int(domains.max()) + 1) + domains[rows]
+        _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+        together = np.zeros_like(room)
+        together[first] = np.minimum(np.bincount(which, weights=room), left[first])
+        room = np.where(domains[rows] == 0, 0 if hard_spread else room, together)
+    return room
 
 
 def domains_of(nodes: Nodes, key: str) -> Integers:

@@ -6,7 +6,7 @@ a rack, a zone). Nothing is required: where a domain has no room for the rest of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from webhook.placement.settings import Gangs
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
 _LARGEST = 100_000
+Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
+"""How many more pods each of some rows takes. Also given: by row, the number of its domain."""
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -54,7 +56,7 @@ def gang_domains(
     nodes: Nodes,
     rows: NDArray[np.intp],
     fits: Mask,
-    demand: Demand,
+    room_of: Room,
     peers: Mapping[int, int],
     pods: int,
     keys: tuple[str, ...],
@@ -76,15 +78,10 @@ def gang_domains(
         if column is None:
             continue
         codes = column.padded(nodes.columns.size)
-        code = _most(column, codes[there], counts) if peers else _smallest(nodes, column, room, demand, missing)
-        if code and (missing == 1 or _holds(nodes, room[codes[room] == code], demand, missing)):
+        code = _most(column, codes[there], counts) if peers else _smallest(column, room, room_of, codes, missing)
+        if code and (missing == 1 or room_of(room[codes[room] == code], codes).sum() >= missing):
             found.append(codes[rows] != code)
     return found
-
-
-def _holds(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, missing: int) -> bool:
-    """Whether so many pods fit on these rows together, each of which takes one at least."""
-    return len(rows) >= missing or bool(room_for(nodes, rows, demand).sum() >= missing)
 
 
 def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
@@ -105,8 +102,10 @@ def _most(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
     return min(most, key=column.values.__getitem__, default=0)
 
 
-def _smallest(nodes: Nodes, column: LabelColumn, rows: NDArray[np.intp], demand: Demand, missing: int) -> int:
+def _smallest(
+    column: LabelColumn, rows: NDArray[np.intp], room_of: Room, codes: NDArray[np.int32], missing: int
+) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
-    rooms = np.bincount(column.codes[rows], weights=room_for(nodes, rows, demand))
+    rooms = np.bincount(codes[rows], weights=room_of(rows, codes))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
     return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0

@@ -40,7 +40,7 @@ class _Search:
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
 
     def found(self) -> Iterator[Obstacle]:
-        missing = [name for name, _ in self._demand.requests if "/" in name and not self._most_ever(name)]
+        missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._most_ever(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
             return  # it is said already, or the device plugin is away for the moment
@@ -78,7 +78,7 @@ class _Search:
             name, known_names, "Ask for ", f", which is the nearest, or {_OPERATORS}", f"Remove it, or {_OPERATORS}"
         )
         wanted = f"a resource that some node has: {bare(name)} is on no node{there if name in self._asked else ''}"
-        return Obstacle("resource", name, f"{self._demand.amount(name)} {bare(name)}", wanted, fix, False)
+        return Obstacle("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
 
     def _too_many(self, name: str, amount: int, among: Mask) -> Obstacle:
         devices, most = self._devices(name), int(self._devices(name)[among].max(initial=0))
@@ -92,9 +92,10 @@ class _Search:
         pods = -(-amount // most)
         each = f"{pods} × {most}" if amount % most == 0 else f"{pods} pods with at most {most} each"
         has = "node has" if np.count_nonzero(among & (devices == most)) == 1 else "nodes have"
-        wanted = f"at most {most}, which is what the largest {has}: {where}"
+        lasting = amount > self._most_ever(name)  # else some of the GPUs of a node are away, as sick ones are
+        wanted = f"at most {most}, which is what the largest {has}{'' if lasting else ' now'}: {where}"
         fix = f"Ask for {most} or fewer, or use a Job of {each}"
-        return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, amount > self._most_ever(name))
+        return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
     def _shares(self, left: Mask) -> Iterator[Obstacle]:
         """Several GPUs that only nodes have which sell shares of theirs: two shares may be of one GPU."""
@@ -105,14 +106,8 @@ class _Search:
                 and (self._nodes.columns.sharing[self._rows][left] > 1).all()
             ):
                 wanted = f"1, or nodes with whole GPUs; those that have as many share theirs between pods: {self._named(left)}"
-                yield Obstacle(
-                    "shared",
-                    name,
-                    f"{amount} {bare(name)}",
-                    wanted,
-                    "Ask for 1: a second share is no second GPU",
-                    False,
-                )
+                fix = "Ask for 1: a second share is no second GPU"
+                yield Obstacle("shared", name, f"{amount} {bare(name)}", wanted, fix, False)
 
     def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
         """What no node that the pod may go to has enough of."""
@@ -178,6 +173,9 @@ class _Search:
             if not (among & mask).any():
                 return self._unmatched(f"spec.nodeSelector[{bare(expression.key)}]", expression, mask)
         path = "spec.affinity.nodeAffinity"
+        if constraints.required == ():
+            wanted = "one that can match: an empty term matches nothing, and Gt and Lt compare with one whole number"
+            return Obstacle("label", path, "no such term in node affinity", wanted, "Write the terms anew", False)
         if constraints.required is not None and not (among & self._any_of(constraints.required)).any():
             for expression in constraints.required[0] if len(constraints.required) == 1 else ():
                 mask = matches((expression,), self._nodes, self._rows)
@@ -210,7 +208,7 @@ class _Search:
         fix = f"Remove it, or {_OPERATORS} to label the nodes"
         if near is not None:
             key, value, words = near
-            wanted, fix = f"{wanted}; nearest: {words}", f"Write {bare(key)}: {bare(value)}"
+            wanted, fix = f"{wanted}; nearest: {words}", f"Write {bare(key)}: {bare(value)} if that is meant"
         return Obstacle("label", path, label, wanted, fix, False)
 
     def _tainted(self, among: Mask) -> Obstacle:
@@ -240,3 +238,8 @@ class _Search:
         rows = np.flatnonzero(mask)
         names = sorted(self._nodes.columns.name[row] for row in rows[:_MANY].tolist())
         return ", ".join([*names[:_NAMED], *("…" for _ in names[_NAMED : _NAMED + 1])])
+
+
+def _may_be_missing(resource: str) -> bool:
+    """Whether a resource is one that nodes need not have."""
+    return "/" in resource or resource.startswith("hugepages-")

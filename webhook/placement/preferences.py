@@ -32,13 +32,14 @@ from typing import Any, Final, NamedTuple
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Cluster, Expression, Preferred
 from webhook.kube.gpus import MODEL_LABELS, Gpus
-from webhook.kube.pod import Pod, annotations_of
+from webhook.kube.pod import DECISION, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
-from webhook.text import quoted
+from webhook.text import nearest, quoted
 
 NODES: Final = "gpu-admission.io/preferred-nodes"
 MODELS: Final = "gpu-admission.io/gpu-model"
+_OURS: Final = "gpu-admission.io/"
 _MAX_NAMES: Final = 10
 _MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 20
@@ -85,7 +86,8 @@ def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -
     annotations = annotations_of(pod)
     by_author = NODES in annotations or MODELS in annotations
     pools = [p for p in preferences if not p.classes or workload in p.classes]
-    if not by_author and not pools:
+    misplaced = _misplaced(annotations, labels_of(pod))
+    if not by_author and not pools and not misplaced:
         return None
     (nodes, more_nodes), (models, more_models) = _listed(annotations, NODES), _listed(annotations, MODELS)
     terms, weights = _stated(pod["spec"])
@@ -99,7 +101,7 @@ def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -
         models,
         () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)]),
         gcd(*weights) - 1 if weights else None,
-        more_nodes or more_models,
+        more_nodes or more_models or misplaced,
     )
     return found if nodes or models or found.pools or found.warning else None
 
@@ -147,6 +149,19 @@ def _listed(annotations: Mapping[str, str], key: str) -> tuple[tuple[str, ...], 
     names = list(dict.fromkeys([name for part in text.split(",") if (name := part.strip())]))
     warning = f"{key} has {len(names)} names: the first {_MAX_NAMES} count" if len(names) > _MAX_NAMES else None
     return tuple(names[:_MAX_NAMES]), warning
+
+
+def _misplaced(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
+    """What to say of a preference that is written where nobody reads it."""
+    for key in (NODES, MODELS):
+        if key in labels and key not in annotations:
+            return f"{key} is a label here: write it as an annotation"
+    unknown = [key for key in annotations if key.startswith(_OURS) and key not in (NODES, MODELS, DECISION)]
+    for key in unknown[:_MAX_NAMES]:
+        near = nearest(key.removeprefix(_OURS), [known.removeprefix(_OURS) for known in (NODES, MODELS)])
+        if near:
+            return f"there is no annotation {quoted(key)}; nearest: {_OURS}{near}"
+    return None
 
 
 def _stated(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]]:

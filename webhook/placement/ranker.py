@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.placement.company import ALONE
+from webhook.placement.company import ALONE, room_beside
 from webhook.placement.company import tiers as company_tiers
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
@@ -167,7 +168,8 @@ class Ranker:
             tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
             keys = self._settings.gangs.keys
-            tiers += gang_domains(nodes, rows, scores.score > NEVER, request.demand, peers, pods, keys)
+            room_of = partial(room_beside, request.company, nodes, request.demand, peers)
+            tiers += gang_domains(nodes, rows, scores.score > NEVER, room_of, peers, pods, keys)
         tiers += self._waiting.tiers(request, scores)
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)

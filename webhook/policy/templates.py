@@ -20,6 +20,8 @@ from webhook.text import bare
 Mode = Literal["off", "warn", "fix", "deny"]
 _MODEL = "model"
 """The container of an InferenceService that is not among `containers`."""
+_HEAD = "headGroupSpec"
+"""Of Ray: one pod."""
 _MAX_NAME = 253
 """Of a name, as the API server takes it: names of pods and volumes are made of it."""
 
@@ -47,7 +49,7 @@ def _known(
     return tuple([CustomTemplate(group=group, kind=kind, path=path, owner_kind=owner, holds=holds) for path in paths])
 
 
-_RAY = ("headGroupSpec.template", "workerGroupSpecs.*.template")
+_RAY = (f"{_HEAD}.template", "workerGroupSpecs.*.template")
 CUSTOM = (
     *_known("kubeflow.org", "PyTorchJob", "spec.pytorchReplicaSpecs.*.template"),
     *_known("kubeflow.org", "MPIJob", "spec.mpiReplicaSpecs.*.template"),
@@ -171,7 +173,7 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
             for number, path in enumerate(_paths(obj, custom.path.split("."))):
                 if number > LIMITS["templates"]:  # one more than is looked at tells that there are too many
                     return
-                replicas = _count(_at(obj, path[:-1]), "replicas")
+                replicas = _replicas(_at(obj, path[:-1]), group == "kubeflow.org" or _HEAD in path)
                 yield from _found(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
 
 
@@ -207,6 +209,13 @@ def _as_template(found: dict[str, Any], holds: Holds) -> dict[str, Any]:
         containers = [*(containers if isinstance(containers, list) else ()), {"name": _MODEL, **model}]
     metadata = {key: found[key] for key in ("labels", "annotations") if key in found}
     return {"metadata": metadata, "spec": {**found, "containers": containers or []}}
+
+
+def _replicas(holder: Any, one: bool) -> int | None:
+    """`one`: where it does not say it is one. Each replica of a group of Ray's workers has `numOfHosts` pods."""
+    count = _count(holder, "replicas")
+    count = 1 if count is None and one else count
+    return count and count * (_count(holder, "numOfHosts") or 1)
 
 
 def _count(holder: Any, key: str) -> int | None:

@@ -10,9 +10,11 @@ from webhook.framework.cluster_view import Workload
 from webhook.framework.interface import Settings
 from webhook.kube.gpus import GpuKind
 from webhook.kube.pod import Owner, Pod, labels_of
-from webhook.text import matches_any, quoted
+from webhook.text import matches_any, one_slip, quoted
 
 _EVERYWHERE = ("*",)
+_MAX_VALUE = 63
+"""Of a label, as the API server takes it."""
 
 
 class GpuResource(Settings):
@@ -88,10 +90,28 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
         if rule.owner_kinds and kind not in rule.owner_kinds:
             continue
         if rule.namespaces == _EVERYWHERE or matches_any(rule.namespaces, namespace):
-            return Workload(rule.name, warning)
+            return Workload(rule.name, warning if rule.labels else warning or _misspelt(rules, labels))
         if rule.labels and warning is None:  # the pod asked for it by name
             warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
-    return Workload("none", warning)
+    return Workload("none", warning or _misspelt(rules, labels))
+
+
+def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | None:
+    """What to say of a label that would give another class but for a letter, its case or a sign."""
+    found = None
+    for rule in rules:
+        for key in labels.keys() & rule.labels.keys():
+            value = labels[key]
+            if value in rule.labels[key]:
+                return None  # an entry before that one was for this pod
+            near = [known for known in rule.labels[key] if _alike(value.casefold().replace("_", "-"), known)]
+            if near and found is None:
+                found = f"label {key}={quoted(value)} gives no class; nearest: {near[0]}"
+    return found
+
+
+def _alike(value: str, known: str) -> bool:
+    return value == known or (len(value) <= _MAX_VALUE and one_slip(value, known))
 
 
 Entitled = dict[str, tuple[str, ...]]

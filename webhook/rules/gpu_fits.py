@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 from webhook.framework.cluster_view import Obstacle
 from webhook.framework.interface import Context, Finding, Rule
 from webhook.kube.pod import Pod, claims_devices, requests_of
-from webhook.text import matches_any, quoted
+from webhook.text import Hint, matches_any, quoted
 
 _DRA = "deviceclass.resource.kubernetes.io/*"
 
@@ -39,7 +39,7 @@ class GpuFits(Rule):
     """warn | deny: what is done about what may become true without a change of the pod: a label, a taint, a node that comes
     back, a resource that is served later. Pods that a controller makes are never refused for it."""
     autoscaler: bool | None = None
-    """Whether nodes may come that are larger than those there are: true | false | null (judged by the nodes)."""
+    """Whether nodes may come that have what those lack that are there: true | false | null (judged by the nodes)."""
     extra: tuple[str, ...] = ()
     """Resources that exist although no node names them (name patterns): served by DRA, or by pools that are empty now."""
 
@@ -58,7 +58,19 @@ class GpuFits(Rule):
             if each.lasting and not may_come:
                 only_warn = False
             path, where = _place(each, pod, context)
-            yield Finding(path, each.seen + where, each.wanted, each.fix, only_warn, each.cause)
+            fix = _waiting_first(each.fix) if may_come and each.cause != "shared" else each.fix
+            yield Finding(path, each.seen + where, each.wanted, fix, only_warn, each.cause)
+
+
+def _waiting_first(fix: str | Hint) -> str | Hint:
+    """What to do where an autoscaler may add what is missing."""
+    if isinstance(fix, Hint):
+        return fix._replace(start=_waiting(fix.start), otherwise=_waiting(fix.otherwise))
+    return _waiting(fix)
+
+
+def _waiting(step: str) -> str:
+    return f"Wait if the autoscaler adds such a node, or {step[0].lower()}{step[1:]}"
 
 
 def _place(obstacle: Obstacle, pod: Pod, context: Context) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from tests.e2e.behaviour.made import EVERYTHING, LATE, affinity, claim, port, sp
 _MODELS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4")
 _USED = 0.5
 """Of the GPUs of nodes that are open to all, at most, that are asked for."""
-_FEW = ("host", "volume", "late volume", "near", "together", "port", "apart", "even", "model")
+_FEW = ("host", "volume", "late volume", "near", "together", "together, apart", "port", "apart", "even", "model")
 """What leaves a pod few nodes, the fewest first."""
 
 
@@ -75,7 +75,20 @@ def _taken(lot: random.Random, nodes: Sequence[Json]) -> list[Json]:
 
 
 _WHAT = (
-    *("", "", "", "together", "apart", "rather apart", "near", "rather near", "spread", "even", "port"),
+    *(
+        "",
+        "",
+        "",
+        "together",
+        "together, apart",
+        "apart",
+        "rather apart",
+        "near",
+        "rather near",
+        "spread",
+        "even",
+        "port",
+    ),
     *("model", "everything", "volume", "late volume", "cpu", "host", "away", "gate"),
 )
 
@@ -93,6 +106,8 @@ def _workload(lot: random.Random, name: str, what: str, nodes: Sequence[Json]) -
     container: dict[str, Any] = {"resources": {"limits": limits}}
     if what == "together":
         spec["affinity"] = affinity(name, key)
+    elif what == "together, apart":
+        spec["affinity"] = affinity(name, ZONE) | affinity(name, anti=True)
     elif what == "apart":
         spec["affinity"] = affinity(name, key, anti=True)
     elif what == "rather apart":

@@ -1,0 +1,304 @@
+"""What few manifests say: rules about pods that must be near and apart at once, and demands besides GPUs and CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.controlplane.nodes import GPU_TAINT, node
+from tests.controlplane.objects import deployment, job, pod
+from tests.e2e.behaviour.case import (
+    HOST,
+    RACK,
+    ZONE,
+    Case,
+    Change,
+    Json,
+    apart,
+    as_chosen,
+    counts,
+    on,
+    runs,
+    together,
+    told,
+    waits,
+)
+from tests.e2e.behaviour.made import affinity, claim, port, spread, taken, using, volume
+from tests.e2e.behaviour.play import Played, judged
+from tests.e2e.behaviour.test_workloads import in_zones, indexed
+
+pytestmark = pytest.mark.controlplane
+
+GPU, RDMA, PROFILE = "nvidia.com/gpu", "rdma/hca_shared_devices_a", "nvidia.com/mig-3g.40gb"
+A, B, C, D = (node(name) for name in "abcd")
+FULLER, HALF = [taken("a", 7)], [taken("a", 4)]
+ONE_FREE_EACH = [taken(f"b{number}", 7) for number in (1, 2, 3)]
+"""In zone b, of which zone a has more."""
+
+
+def limits(**amounts: str) -> Json:
+    return {"resources": {"limits": amounts}}
+
+
+def rule(kind: str, key: str, selector: Json, **more: Any) -> Json:
+    """A required rule about pods."""
+    return {
+        kind: {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": selector} | more]
+        }
+    }
+
+
+def exclusive(name: str) -> Json:
+    """One zone for a job, and no other job in it, as LeaderWorkerSet writes it."""
+    own = {"key": "job", "operator": "In", "values": [name]}
+    others = [{"key": "job", "operator": "Exists"}, own | {"operator": "NotIn"}]
+    return rule("podAffinity", ZONE, {"matchExpressions": [own]}) | rule(
+        "podAntiAffinity", ZONE, {"matchExpressions": others}
+    )
+
+
+def required(part: str, key: str, operator: str, value: str) -> Json:
+    term = {part: [{"key": key, "operator": operator, "values": [value]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def once(found: Json) -> Json:
+    """A volume or a claim for one pod alone."""
+    found["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    return found
+
+
+KATA = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "@kata"},
+    "handler": "kata",
+    "overhead": {"podFixed": {"cpu": "16"}},
+}
+GPU_BY_DEFAULT = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "gpus"},
+    "spec": {"limits": [{"type": "Container", "default": {GPU: "1"}, "defaultRequest": {GPU: "1"}}]},
+}
+GUARD = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "guard"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}},
+}
+TENANTS = {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}
+TIER = rule("podAntiAffinity", HOST, {"matchLabels": {"tier": "x"}})
+CASES = [
+    # --- near and apart at once
+    Case(
+        "replicas in one zone, each on a host of its own, begin where there are so many hosts",
+        in_zones(a=1, b=3),
+        [deployment("chat", 3, affinity=affinity("chat", ZONE) | affinity("chat", anti=True))],
+        [runs(count=3)],
+        there=ONE_FREE_EACH,
+    ),
+    Case(
+        "replicas in one zone with a port of the host begin where there are so many hosts",
+        in_zones(a=1, b=3),
+        [deployment("chat", 3, container=port(7070), affinity=affinity("chat", ZONE))],
+        [runs(count=3)],
+        there=ONE_FREE_EACH,
+    ),
+    Case(
+        "replicas in one zone, evenly over hosts, begin where there are so many hosts",
+        in_zones(a=1, b=3),
+        [deployment("chat", 3, topologySpreadConstraints=spread("chat"), affinity=affinity("chat", ZONE))],
+        [runs(count=3)],
+        there=ONE_FREE_EACH,
+    ),
+    Case(
+        "a Job whose pods have a host each goes to the zone with so many hosts",
+        in_zones(a=1, b=3),
+        [job("train", 3, 2, affinity=affinity("train", anti=True))],
+        [together(ZONE), apart()],
+    ),
+    Case(
+        "a Job whose pods have a rack each goes to the zone with so many racks",
+        [
+            *[node(f"a{n}", zone="zone-a", labels={RACK: "a"}) for n in (1, 2, 3)],
+            *[node(f"b{n}", zone="zone-b", labels={RACK: f"b{n}"}) for n in (1, 2, 3)],
+        ],
+        [job("train", 3, 4, affinity=affinity("train", RACK, anti=True))],
+        [together(ZONE), apart(RACK)],
+    ),
+    Case(
+        "a Job that is spread with a skew of two goes to the zone with room for it",
+        in_zones(a=1, b=2),
+        [job("train", 4, topologySpreadConstraints=spread("train", skew=2))],
+        [counts(b1=2, b2=2)],
+    ),
+    Case(
+        "a Job whose pods would rather share a zone goes to one that holds all",
+        in_zones(a=1, b=2),
+        [job("train", 2, 8, affinity=affinity("train", ZONE, weight=1))],
+        [together(ZONE)],
+    ),
+    Case(
+        "two Jobs that want a zone each for themselves",
+        in_zones(a=1, b=2, c=2),
+        [job(name, 2, 8, labels={"job": name}, affinity=exclusive(name)) for name in ("one", "two")],
+        [runs(count=4), together(ZONE, "one"), together(ZONE, "two")],
+    ),
+    Case(
+        "pods that keep off other tenants do not keep off each other",
+        [A, B],
+        [
+            job(
+                "train",
+                4,
+                labels={"tenant": "x"},
+                affinity=rule("podAntiAffinity", HOST, TENANTS, mismatchLabelKeys=["tenant"]),
+            )
+        ],
+        [on("a"), as_chosen()],
+        there=HALF,
+    ),
+    Case(
+        "replicas of one revision go to the zone that holds them",
+        in_zones(a=1, b=2),
+        [
+            deployment(
+                "chat",
+                2,
+                8,
+                affinity=rule(
+                    "podAffinity", ZONE, {"matchLabels": {"app": "chat"}}, matchLabelKeys=["pod-template-hash"]
+                ),
+            )
+        ],
+        [runs(count=2), together(ZONE)],
+    ),
+    Case(
+        "two workloads that must not meet on a host",
+        [A, B, C, D],
+        [deployment(name, 2, labels={"tier": "x"}, affinity=TIER) for name in ("one", "two")],
+        [apart()],
+        there=HALF,
+    ),
+    Case(
+        "a hard spread that counts no nodes with taints of others",
+        [A, node("b", taints=["team=other:NoSchedule"])],
+        [job("train", 3, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
+        [counts(a=3)],
+    ),
+    # --- demands
+    Case(
+        "a network card beside the GPU",
+        [A, node("b", resources={RDMA: "8"})],
+        [pod("one", container=limits(**{GPU: "1", RDMA: "1"}))],
+        [on("b"), as_chosen()],
+        there=FULLER,
+    ),
+    Case(
+        "a GPU for one container and a slice for the other",
+        [A, node("b", resources={PROFILE: "4"})],
+        [
+            pod(
+                "one",
+                containers=[
+                    {"name": "x", "image": "i", **limits(**{GPU: "1"})},
+                    {"name": "y", "image": "i", **limits(**{PROFILE: "1"})},
+                ],
+            )
+        ],
+        [on("b"), as_chosen()],
+        there=FULLER,
+    ),
+    Case(
+        "the overhead of a runtime counts",
+        [node("a", cpu="24"), B],
+        [pod("one", runtimeClassName="@kata", container=limits(**{GPU: "1", "cpu": "12"}))],
+        [on("b"), as_chosen()],
+        there=[KATA, *FULLER],
+    ),
+    Case(
+        "the resources of the whole pod count",
+        [node("a", cpu="24"), B],
+        [pod("one", resources={"limits": {"cpu": "40"}})],
+        [on("b"), as_chosen()],
+        there=FULLER,
+    ),
+    Case(
+        "GPUs that a LimitRange gives",
+        [node("a", taints=[GPU_TAINT]), node("b", taints=[GPU_TAINT])],
+        [pod("one", 0)],
+        [on("a"), as_chosen()],
+        there=[GPU_BY_DEFAULT, *FULLER],
+        without=[waits("one")],
+    ),
+    Case(
+        "a node by its name in a field",
+        [A, B],
+        [pod("one", affinity=required("matchFields", "metadata.name", "NotIn", "@a"))],
+        [on("b"), as_chosen()],
+        there=FULLER,
+    ),
+    Case(
+        "an affinity that matches nothing is told",
+        [A],
+        [pod("one", affinity=required("matchExpressions", "nvidia.com/gpu.memory", "Gt", "80Gi"))],
+        [waits("one"), told("one", "Gt and Lt compare with one whole number")],
+        without=[waits("one")],
+    ),
+    Case(
+        "huge pages that no node has are told",
+        [A],
+        [pod("one", container=limits(**{GPU: "1", "hugepages-1Gi": "1Gi", "memory": "2Gi", "cpu": "1"}))],
+        [waits("one"), told("one", "hugepages-1Gi")],
+        without=[waits("one")],
+    ),
+    Case(
+        "a volume for one pod alone",
+        [A, B],
+        [pod(name, volumes=using("data")) for name in ("one", "two")],
+        [on("b", "one"), waits("two")],
+        there=[once(volume("disk", "@b")), once(claim("data", "disk")), *FULLER],
+        without=[waits("two")],
+    ),
+    # --- what happens later
+    Case(
+        "a Job that is suspended at first goes to the zone that holds it",
+        in_zones(a=1, b=2),
+        [indexed("train", 2, 8, suspend=True)],
+        [runs(count=2), together(ZONE)],
+        later=[Change("Job", "train", {"spec": {"suspend": False}})],
+    ),
+    Case(
+        "a pod that comes once its best node is cordoned",
+        [A, B],
+        [pod("one")],
+        [on("a", "one"), on("b", "two")],
+        later=[Change("Node", "a", {"spec": {"unschedulable": True}}), pod("two")],
+        there=HALF,
+    ),
+    Case(
+        "a service by label takes the place of a pod that no budget guards",
+        [node("a", 2), node("b", 2)],
+        [pod("chat", 2, labels={"workload-type": "inference"})],
+        [on("b", "chat")],
+        there=[
+            taken("a", 2, "guarded", priorityClassName="gpu-development"),
+            taken("b", 2, "other", priorityClassName="gpu-development"),
+            GUARD,
+        ],
+        without=[waits("chat")],
+    ),
+    Case(
+        "a class that is nearly right is told",
+        [A],
+        [pod("one", labels={"workload-type": "Inference"})],
+        [runs("one"), told("one", "nearest: inference")],
+    ),
+]
+
+
+def test_with_us_and_without(case: Case, played: dict[str, Played]) -> None:
+    judged(case, played)

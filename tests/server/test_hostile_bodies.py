@@ -1,0 +1,44 @@
+"""Bodies that were made to keep the program busy, sent to the started server: it answers others all the while, in bounded memory.
+
+What each costs is counted in `tests/test_hostile.py`, and measured by `bench.hostile`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+
+from bench.bodies import BODIES
+from tests.server.started import ANYONE, CLUSTER, Server, serving
+
+MIB = 1 << 10
+"""In kB, as the kernel says it."""
+
+
+def memory(server: Server, field: str) -> int:
+    """A line of the status of the process, in kB."""
+    text = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(text.partition(f"{field}:")[2].split()[0])
+
+
+async def send(server: Server, hook: str, body: bytes) -> int:
+    headers, url = {"Content-Type": "application/json"}, f"https://localhost:{server.port}/{hook}"
+    async with server.http.post(url, data=io.BytesIO(body), headers=headers, ssl=ANYONE) as answer:
+        await answer.read()
+        return answer.status
+
+
+async def test_whatever_the_bodies_others_are_answered_meanwhile_and_memory_is_bounded() -> None:
+    async with serving("--cluster", CLUSTER) as server:
+        await server.ask("mutate")
+        before = memory(server, "VmRSS")
+        for body in BODIES.values():
+            for hook in body.hooks:
+                sending = asyncio.create_task(send(server, hook, body.make()))
+                while not sending.done():
+                    await server.ask("validate")
+                    await asyncio.sleep(0.005)
+                assert sending.result() in (200, 400, 503)
+        assert memory(server, "VmHWM") - before < 300 * MIB
+        assert memory(server, "VmRSS") - before < 150 * MIB
