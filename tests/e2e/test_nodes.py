@@ -13,13 +13,20 @@ import pytest
 import yaml
 
 from tests.cli.objects import call
+from tests.controlplane import clusters
 from tests.controlplane.api import Api, wait_until
 from tests.controlplane.fixtures import MakeNodes
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
+from tests.e2e.pending_kit import CLAIMING, device_claim, device_slice
+from tests.e2e.pending_more_cases import BACKED
 from tests.feeds.prometheus_server import Exporter, Prometheus
 from tests.feeds.test_prometheus import program  # noqa: F401  a fixture
+from webhook.cli.cluster.kinds import ENGINE
+from webhook.cli.cluster.load import load
+from webhook.cli.cluster.report import report
+from webhook.cli.offline import load_policy
 
 pytestmark = pytest.mark.controlplane
 
@@ -111,3 +118,31 @@ async def test_a_service_is_asked_with_the_rights_of_the_kubeconfig(
     assert (await wait_until(granted, 30, "the right"))["utilisation"] == 99
     for kind in ("clusterrole", "clusterrolebinding"):
         await asyncio.to_thread(kubectl, "delete", kind, f"reader-{namespace}")
+
+
+async def test_gpus_of_dra_are_counted_as_the_scheduler_gave_them(
+    control_plane: ControlPlane, api: Api, namespace: str
+) -> None:
+    """One pod names a claim, another asks for an extended resource, for which the scheduler makes a claim."""
+    kinds = {"DeviceClass": BACKED["metadata"]["name"], "ResourceSlice": "s-counted"}
+    names = await clusters.apply(api, [node("p-a", 0)])
+    try:
+        for obj in (BACKED, device_slice("s-counted", "p-a", 3)):
+            await api.create(obj)
+        await api.create(device_claim("c"), namespace)
+        await api.create(pod("by-claim", 0, **CLAIMING), namespace)
+        await api.create(pod("by-name", resource="example.com/gpu"), namespace)
+
+        async def counted() -> dict[str, Any]:
+            snapshot = await asyncio.to_thread(load, control_plane.kubeconfig, None, (*ENGINE, "ResourceClaim"))
+            (found,) = report(snapshot, load_policy(), ["p-a"])
+            assert sorted(each["name"] for each in found["pods"]) == ["by-claim", "by-name"], found
+            return found
+
+        found = await wait_until(counted, 30, "both pods with a GPU")
+        assert found["gpus"] == {"gpu.example.com": {"total": 3, "allocated": 2, "promised": 0, "free": 1}}
+        assert [each["gpus"] for each in found["pods"]] == [{"gpu.example.com": 1}] * 2
+    finally:
+        for kind, name in kinds.items():
+            await api.delete(kind, name, missing_ok=True)
+        await clusters.remove(api, names)

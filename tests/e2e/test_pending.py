@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.controlplane import clusters
-from tests.controlplane.api import Api, wait_until
+from tests.controlplane.api import Api, ApiError, wait_until
+from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.pending_cases import CASES, EVERYWHERE, Case, Kit, make
 from tests.e2e.pending_more_cases import MORE
@@ -66,7 +67,17 @@ async def _made(api: Api, namespace: str, case: Case) -> None:
     async def settled() -> bool:
         return all(pod["spec"].get("nodeName") for pod in await api.pods(namespace))
 
+    async def refusing() -> bool:
+        """A new policy is in force a moment after it is stored."""
+        try:
+            await api.create(pod("probe", 0, labels={"refuse": "me"}), namespace, dryRun="All")
+        except ApiError:
+            return True
+        return False
+
     await wait_until(settled, 30, "the other pods bound")
+    if any(obj["kind"] == "ValidatingAdmissionPolicy" for obj in case.before):
+        await wait_until(refusing, 30, "the policy in force")
     await make(api, namespace, case.pod)
 
 

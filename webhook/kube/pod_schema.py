@@ -79,9 +79,19 @@ def _refuse(path: tuple[str, ...], wanted: str, seen: object) -> NoReturn:
 RESOURCES = {"limits": QUANTITIES, "requests": QUANTITIES, "claims": [{"name": STRING}]}
 _EXPRESSIONS = [{"key": STRING, "operator": STRING, "values": [STRING]}]
 TERM: Schema = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
+SELECTOR: Final[dict[str, Any]] = {
+    "matchLabels": STRINGS,
+    "matchExpressions": [{"key": STRING, "operator": STRING, "values": [STRING]}],
+}
+_POD_TERM = {
+    "topologyKey": STRING,
+    "labelSelector": SELECTOR,
+    "namespaceSelector": SELECTOR,
+    "namespaces": [STRING],
+}
 _POD_TERMS = {
-    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": STRING}],
-    "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": {"topologyKey": STRING}}],
+    "requiredDuringSchedulingIgnoredDuringExecution": [_POD_TERM],
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"podAffinityTerm": _POD_TERM}],
 }
 
 _CONFINED: dict[str, Schema] = {
@@ -124,7 +134,7 @@ POD: Final[dict[str, Any]] = {
         "initContainers": _CONTAINERS,
         "ephemeralContainers": _CONTAINERS,
         "tolerations": [{"key": STRING, "operator": STRING, "value": STRING, "effect": STRING}],
-        "topologySpreadConstraints": [{"topologyKey": STRING, "labelSelector": {}}],
+        "topologySpreadConstraints": [{"topologyKey": STRING, "labelSelector": SELECTOR}],
         "schedulingGates": [{}],
         "resourceClaims": [{"name": STRING}],
         "volumes": [{"name": STRING, "hostPath": {"path": STRING, "type": STRING}, "gitRepo": {}}],

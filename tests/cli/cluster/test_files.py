@@ -113,6 +113,10 @@ def test_an_object_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         pytest.param(
             {"kind": "CSINode", "spec": {"drivers": [3]}}, 'CSINode "n": spec.drivers[0]: wanted a map, saw a number', id="a list of numbers"
         ),
+        pytest.param(
+            {"kind": "Pod", "spec": {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": "x"}}]}},
+            'Pod "n": spec.topologySpreadConstraints[0].labelSelector.matchLabels: wanted a map, saw a string', id="a selector",
+        ),
         pytest.param({"kind": "ReplicaSet", "status": {"conditions": -1}}, 'ReplicaSet "n": status.conditions: wanted a list, saw a number', id="conditions"),
         pytest.param({"kind": "DeviceClass", "spec": {"selectors": "x"}}, 'DeviceClass "n": spec.selectors: wanted a list, saw a string', id="a DeviceClass"),
         pytest.param(

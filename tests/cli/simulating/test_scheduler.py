@@ -15,17 +15,18 @@ from tests.cli.objects import placed, snapshot
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
-from webhook.cli.simulating import scores
+from webhook.cli.simulating import scheduler, scores
 from webhook.cli.simulating.scheduler import Scheduler
-from webhook.cli.waiting.situation import Situation
+from webhook.cli.waiting import diagnosis
+from webhook.cli.waiting.situation import Case, Situation
 
 Json = dict[str, Any]
 
 
 def bound(folder: Path, pods: list[Json], *objects: Json) -> list[str | None]:
     """Where the pods go, one after another."""
-    scheduler = Scheduler(Situation(snapshot(folder, *objects), load_policy()))
-    return [scheduler.bind(placed(each, None)) for each in pods]
+    model = Scheduler(Situation(snapshot(folder, *objects), load_policy()))
+    return [model.bind(placed(each, None)) for each in pods]
 
 
 def asking(name: str, cpu: str = "8", memory: str = "64Gi", **spec: Any) -> Json:
@@ -86,3 +87,21 @@ def test_scores_are_whole_numbers_as_in_go() -> None:
     assert scores.affinity(np.array([3, 1, 0])).tolist() == [200, 66, 0]
     assert scores.affinity(np.array([0, 0])).tolist() == [0, 0]
     assert scores.taints(np.array([0, 1, 2])).tolist() == [300, 150, 0]
+
+
+def test_pods_of_one_shape_that_wait_are_looked_at_once_until_one_is_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def fits(case: Case) -> Any:
+        looked.append(case.pod["metadata"]["name"])
+        return diagnosis.fits(case)
+
+    monkeypatch.setattr(scheduler, "fits", fits)
+    near = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    waiting = [pod(f"waits-{number}", labels={"app": "waits"}, affinity=affinity) for number in range(3)]
+    pods = [*waiting[:2], pod("first"), waiting[2]]
+    assert bound(tmp_path, pods, node("a")) == [None, None, "a", "a"]
+    assert looked == ["waits-0", "first", "waits-2"]

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.kube.pod_schema import BOOLEAN, INTEGER, POD, QUANTITIES, QUANTITY, STRING, STRINGS, TERM, Schema, conform
+from webhook.kube.pod_schema import (
+    BOOLEAN,
+    INTEGER,
+    POD,
+    QUANTITIES,
+    QUANTITY,
+    SELECTOR,
+    STRING,
+    STRINGS,
+    TERM,
+    Schema,
+    conform,
+)
 
 Object = Mapping[str, Any]
 _METADATA: Final[dict[str, Schema]] = {
@@ -18,10 +30,6 @@ _METADATA: Final[dict[str, Schema]] = {
     "ownerReferences": [{"kind": STRING, "name": STRING, "uid": STRING, "controller": BOOLEAN}],
 }
 _CONDITIONS: Final[Schema] = [dict.fromkeys(("type", "status", "reason", "message"), STRING)]
-_SELECTOR: Final[Schema] = {
-    "matchLabels": STRINGS,
-    "matchExpressions": [{"key": STRING, "operator": STRING, "values": [STRING]}],
-}
 _TEMPLATE: Final[Schema] = {"metadata": _METADATA, "spec": {}}
 _DEVICE: Final[Schema] = {"name": STRING, "nodeName": STRING, "consumesCounters": [{"counterSet": STRING}]}
 _EXACT: Final[dict[str, Schema]] = {"deviceClassName": STRING, "count": INTEGER}
@@ -32,8 +40,8 @@ _HOOKS: Final[Schema] = {
             "clientConfig": {"caBundle": STRING, "url": STRING, "service": {"name": STRING, "namespace": STRING}},
             "rules": [{key: [STRING] for key in ("apiGroups", "apiVersions", "operations", "resources")}],
             "matchConditions": [{"name": STRING, "expression": STRING}],
-            "namespaceSelector": _SELECTOR,
-            "objectSelector": _SELECTOR,
+            "namespaceSelector": SELECTOR,
+            "objectSelector": SELECTOR,
         }
     ]
 }
@@ -43,7 +51,7 @@ _COUNTS: Final = (
     *("replicas", "active", "succeeded", "readyReplicas", "desiredNumberScheduled", "currentNumberScheduled"),
 )
 _WORKLOAD: Final[Schema] = {
-    "spec": {**dict.fromkeys(_NUMBERS, INTEGER), "selector": _SELECTOR, "template": _TEMPLATE, "suspend": BOOLEAN},
+    "spec": {**dict.fromkeys(_NUMBERS, INTEGER), "selector": SELECTOR, "template": _TEMPLATE, "suspend": BOOLEAN},
     "status": {**dict.fromkeys(_COUNTS, INTEGER), "conditions": _CONDITIONS},
 }
 _SHAPES: Final[Mapping[str, Schema]] = {
@@ -122,7 +130,7 @@ _SHAPES: Final[Mapping[str, Schema]] = {
     "PriorityClass": {"value": INTEGER, "globalDefault": BOOLEAN, "preemptionPolicy": STRING},
     "RuntimeClass": {"handler": STRING},
     "ConfigMap": {"data": STRINGS},
-    "PodDisruptionBudget": {"spec": {"selector": _SELECTOR, "minAvailable": QUANTITY, "maxUnavailable": QUANTITY}},
+    "PodDisruptionBudget": {"spec": {"selector": SELECTOR, "minAvailable": QUANTITY, "maxUnavailable": QUANTITY}},
     "PodGroup": {"spec": {"schedulingPolicy": {"gang": {"minCount": INTEGER}}}},
     "EndpointSlice": {"endpoints": [{"conditions": {"ready": BOOLEAN}, "addresses": [STRING]}]},
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"), _WORKLOAD),

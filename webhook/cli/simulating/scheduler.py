@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cli.simulating import scores
-from webhook.cli.waiting.diagnosis import fits, kept_back
+from webhook.cli.waiting.diagnosis import fits, kept_back, shape_of
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cluster.node_table import Floats, Integers
 from webhook.framework.cluster_view import Taint
@@ -30,19 +30,24 @@ class Scheduler:
         order = sorted(range(len(situation.alive)), key=lambda row: situation.names[row])
         self._by_name = np.empty(len(order), np.intp)
         self._by_name[order] = np.arange(len(order))
+        self._waiting: set[bytes] = set()
+        """Shapes of pods for which there is no node, until a pod is bound: another of the shape is not looked at again."""
 
     def bind(self, pod: Pod) -> str | None:
         """The node that the pod is bound to; None where it waits."""
-        case = Case.of(self.situation, pod)
+        shape = shape_of(pod)
+        case = None if shape in self._waiting else Case.of(self.situation, pod)
         if case is None or kept_back(case):
             return None
         rows = np.flatnonzero(fits(case))
         if not len(rows):
+            self._waiting.add(shape)
             return None
         score = self._score(case, rows)
         best = rows[score == score.max()]
         row = int(best[self._by_name[best].argmin()])
         self.situation.bind(pod, case.demand, row)
+        self._waiting.clear()
         return self.situation.names[row]
 
     def _score(self, case: Case, rows: NDArray[np.intp]) -> Integers:

@@ -46,7 +46,7 @@ class Diagnosis:
     def of(self, pod: Pod) -> tuple[list[Cause], str]:
         """The causes, and what the scheduler says."""
         message = said(self.situation, pod)
-        key = _shape(pod)
+        key = shape_of(pod)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = ordered(list(self._causes(pod)))
@@ -100,7 +100,7 @@ def fits(case: Case) -> Mask:
     return left
 
 
-def _shape(pod: Pod) -> bytes:
+def shape_of(pod: Pod) -> bytes:
     """All that the causes depend on. Not the preferences: they keep no node away, and differ from pod to pod."""
     spec = pod["spec"]
     affinity: dict[str, Any] = {}
