@@ -115,9 +115,8 @@ def _weighed_keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[t
     """As `_keys`, of preferred terms: with the weight of each, the heaviest first."""
     listed = sorted(terms, key=lambda each: -int(each.get("weight") or 0))
     keys, others = _keys(pod, [each.get("podAffinityTerm") or {} for each in listed])
-    return (
-        () if others else tuple([(k, int(t.get("weight") or 0)) for k, t in zip(keys, listed, strict=True)])
-    ), others
+    weights = [int(each.get("weight") or 0) for each in listed]
+    return () if others else tuple(zip(keys, weights, strict=True)), others
 
 
 def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
