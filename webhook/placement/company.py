@@ -155,7 +155,7 @@ def tiers(
             found.append(_there(codes, peers)[codes[rows]] == 0)
             continue
         rooms = _rooms(company, nodes, demand, peers, rows[fits], codes)
-        found.append(rooms[codes[rows]] < pods if pods > 1 else -rooms[codes[rows]])
+        found.append(-(np.minimum(rooms, pods) if pods > 1 else rooms)[codes[rows]])
     for key in company.apart:
         codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] > 0)
@@ -171,7 +171,8 @@ def tiers(
         found.append(-liked)
     for key, _ in company.rather_together if pods > 1 and not peers else ():
         codes = domains_of(nodes, key)
-        found.append(_rooms(company, nodes, demand, peers, rows[fits], codes)[codes[rows]] < pods)
+        rooms = _rooms(company, nodes, demand, peers, rows[fits], codes)
+        found.append(-np.minimum(rooms, pods)[codes[rows]])
     for key, step in company.rather_apart:
         codes = domains_of(nodes, key)
         found.append(_there(codes, peers)[codes[rows]] // step)

@@ -89,12 +89,13 @@ class Waiting:
 
     def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
         """What comes right before the score, among nodes that it does not put last: those that pods which wait need least of;
-        and for a pod that few nodes can take itself, those with most room. Often several such pods come, and a node that is
-        full to the last GPU is what the next of them waits for."""
+        and for a pod that its volumes or its peers leave few nodes, those with most room. Often several such pods come, and a
+        node that is full to the last GPU is what the next of them waits for."""
         columns, gpu = self._state.nodes.columns, scores.gpu
         needed = self._needed(scores)
         found: list[Tier] = [] if needed is None else [needed]
-        if gpu in columns.free and (request.company.confines or scores.filter.volumes):
+        confined = request.company.confines or scores.filter.volumes
+        if gpu in columns.free and confined and scores.passing <= _FEW:
             found.append(-columns.free[gpu][scores.rows])
         return [scores.score < -LAST / 2, *found] if found else []
 
