@@ -70,6 +70,8 @@ class Case:
     """What was there before the namespace opted in: volumes, and pods that run."""
     later: Sequence[Change | Json] = ()
     """What changes once the objects have found their nodes, or wait; a whole object is created."""
+    last: Sequence[Change | Json] = ()
+    """The same, once what is later has found its node, or waits."""
     without: Sequence[Check] = ()
     """What becomes of it without us, where the case is about the difference."""
     profile: str = "default"

@@ -1,7 +1,8 @@
 """Cases that are drawn by lot, the same for the same seed: small clusters, and pods that say much about where they go.
 
-Who runs is to be a matter of where it may go, and not of who came first and took the room: pods that can go to few nodes come
-first, the others when these are where they go, and on nodes that are open to all there is more room than is asked for.
+Who runs is to be a matter of where it may go, and not of who came first and took the room. So pods that three nodes or fewer can
+take come first, those with fewest before the others; those that more can take, but which say something of other pods, when
+these are where they go; then all others. And on nodes that are open to all there is more room than is asked for.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Any
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import HOST, ZONE, Case, Json
-from tests.e2e.behaviour.made import EVERYTHING, LATE, affinity, claim, port, spread, taken, using, volume
+from tests.e2e.behaviour.made import EVERYTHING, LATE, REQUIRED, affinity, claim, port, spread, taken, using, volume
 
 _MODELS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4")
 _USED = 0.5
 """Of the GPUs of nodes that are open to all, at most, that are asked for."""
-_FEW = ("host", "volume", "late volume", "near", "together", "together, apart", "port", "apart", "even", "model")
-"""What leaves a pod few nodes, the fewest first."""
+_FEW = 3
+"""Nodes that can take a pod which comes first."""
+_OF_OTHERS = ("volume", "late volume", "near", "together", "together, apart", "port", "apart", "even", "model")
+"""What leaves a pod some nodes only, or for a while."""
 
 
 def drawn(seed: int) -> Case:
@@ -28,7 +31,7 @@ def drawn(seed: int) -> Case:
     nodes = [_node(lot, name) for name in "abcdefgh"[: lot.randint(5, 8)]]
     nodes.append(node("z"))
     there = [*_taken(lot, nodes), taken(lot.choice(nodes)["metadata"]["name"], 0, "cache")]
-    objects: list[tuple[int, Json]] = []
+    stages: tuple[list[tuple[int, Json]], ...] = [], [], []
     room = {each["metadata"]["name"]: _gpus(each) for each in nodes if "taints" not in each["spec"]}
     left = _USED * (sum(room.values()) - sum(_asked(each) for each in there if each["spec"]["nodeName"][1:] in room))
     for number in range(lot.randint(12, 24)):
@@ -37,12 +40,41 @@ def drawn(seed: int) -> Case:
         if _size(made) > left:
             continue
         left -= _size(made)
-        objects.append((_FEW.index(what) if what in _FEW else len(_FEW), made))
+        able = _able(made, more, nodes, there)
         there += more
-    objects.sort(key=lambda each: each[0])
-    first = [made for few, made in objects if few < len(_FEW)]
-    later = [made for few, made in objects if few == len(_FEW)]
-    return Case(f"drawn {seed}", nodes, first or [pod("w")], [], there=there, later=later)
+        stages[0 if able <= _FEW else 1 if what in _OF_OTHERS else 2].append((able, made))
+    first, later, last = ([made for _, made in sorted(stage, key=lambda each: each[0])] for stage in stages)
+    return Case(f"drawn {seed}", nodes, first or [pod("w")], [], there=there, later=later, last=last)
+
+
+def _able(made: Json, more: Sequence[Json], nodes: Sequence[Json], there: Sequence[Json]) -> int:
+    """How many nodes could take one of its pods before any other comes, as far as its peers let it."""
+    spec = made["spec"].get("template", made)["spec"]
+    wanted = {key: value.removeprefix("@") for key, value in spec.get("nodeSelector", {}).items()}
+    for term in spec.get("affinity", {}).get("podAffinity", {}).get(REQUIRED, ()):
+        for beside in there:
+            if beside["metadata"]["name"] == term["labelSelector"]["matchLabels"]["app"]:
+                wanted[term["topologyKey"]] = _labels(nodes, beside["spec"]["nodeName"][1:])[term["topologyKey"]]
+    for disk in more:
+        if disk["kind"] == "PersistentVolume":
+            [term] = disk["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"]
+            wanted[term["key"]] = term["values"][0].removeprefix("@")
+    return sum(
+        wanted.items() <= each["metadata"]["labels"].items()
+        and _asked({"spec": spec}) <= _free(each, there)
+        and ("tolerations" in spec or all(taint["effect"] != "NoSchedule" for taint in each["spec"].get("taints", ())))
+        for each in nodes
+    )
+
+
+def _labels(nodes: Sequence[Json], name: str) -> dict[str, str]:
+    found: dict[str, str] = next(each["metadata"]["labels"] for each in nodes if each["metadata"]["name"] == name)
+    return found
+
+
+def _free(found: Json, there: Sequence[Json]) -> int:
+    at = f"@{found['metadata']['name']}"
+    return _gpus(found) - sum(_asked(each) for each in there if each.get("spec", {}).get("nodeName") == at)
 
 
 def _node(lot: random.Random, name: str) -> Json:
@@ -147,6 +179,9 @@ def _workload(lot: random.Random, name: str, what: str, nodes: Sequence[Json]) -
             there.insert(0, LATE | {"metadata": {"name": f"@late-{name}"}})
             for each in there[1:]:
                 each["spec"]["storageClassName"] = f"@late-{name}"
+        if key == ZONE:  # else two of its pods on two nodes would both be bound, and one wait for the disk
+            for each in there[-2:]:
+                each["spec"]["accessModes"] = ["ReadWriteMany"]
         spec["volumes"] = using(f"{name}-data")
     if lot.random() < 0.2:
         spec["tolerations"] = EVERYTHING

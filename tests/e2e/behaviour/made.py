@@ -7,6 +7,7 @@ from typing import Any
 from tests.controlplane.objects import pod
 from tests.e2e.behaviour.case import HOST, Json
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 EVERYTHING = [{"operator": "Exists"}]
 """Tolerations."""
 
@@ -24,7 +25,7 @@ def affinity(app: str, key: str = HOST, *, anti: bool = False, weight: int = 0) 
     if weight:
         weighed = {"weight": weight, "podAffinityTerm": term}
         return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [weighed]}}
-    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {kind: {REQUIRED: [term]}}
 
 
 def spread(app: str, key: str = HOST, *, hard: bool = True, skew: int = 1, **more: Any) -> list[Json]:

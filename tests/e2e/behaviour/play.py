@@ -52,9 +52,13 @@ async def play(api: Api, cases: Sequence[Case]) -> dict[str, Played]:
         await _gathered(opt_in(api, ours.tag, case.profile) for case, ours, _ in sides)
         await _gathered(_create(api, case.objects, side) for case, side in each)
         await _settle(api, sides)
-        if any(case.later for case in cases):
-            await _gathered(_change(api, case.later, side) for case, side in each)
-            await _settle(api, sides)
+        for changes in ([case.later for case in cases], [case.last for case in cases]):
+            if any(changes):
+                sides_of = [
+                    (of_case, side) for of_case, (_, *both) in zip(changes, sides, strict=True) for side in both
+                ]
+                await _gathered(_change(api, of_case, side) for of_case, side in sides_of)
+                await _settle(api, sides)
     finally:
         await _gathered(remove_namespace(api, side.tag) for _, side in each)
         await clusters.remove(api, [f"{side.tag}-{name}" for _, side in each for name in side.labels])
@@ -224,7 +228,7 @@ def _tried(state: Iterable[Iterable[tuple[str, str]]]) -> bool:
 
 async def _remove_cluster_wide(api: Api, case: Case, side: Side) -> None:
     """What a case made that is in no namespace, but for nodes."""
-    made = [each for each in (*case.there, *case.objects, *case.later) if not isinstance(each, Change)]
+    made = [each for each in (*case.there, *case.objects, *case.later, *case.last) if not isinstance(each, Change)]
     for kind, name in {(each["kind"], each["metadata"]["name"]) for each in made if each["kind"] in _CLUSTER_WIDE}:
         if kind == "PersistentVolume":
             with contextlib.suppress(ApiError):
