@@ -1,6 +1,6 @@
 """Parallelism in arguments, and the GPUs that are asked for.
 
-Covers framework.arguments.
+Covers framework.arguments, framework.parallelism.
 """
 
 from __future__ import annotations

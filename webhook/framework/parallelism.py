@@ -1,0 +1,75 @@
+"""For how many GPUs of one container the options of its program are meant. Their sources: `webhook.rules.gpu_parallelism`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from webhook.framework.arguments import Option, number, options, variables
+
+_OPTIONS = {
+    "per container": ("nproc-per-node", "num-gpus", "num-shard", "gpus-per-node"),
+    "processes": ("num-processes", "world-size"),
+    "tensor": ("tensor-parallel-size", "tensor-parallel", "tensor-model-parallel-size", "tp", "tp-size"),
+    "pipeline": ("pipeline-parallel-size", "pipeline-parallel", "pipeline-model-parallel-size", "pp", "pp-size"),
+    "data": ("data-parallel-size", "data-parallel-size-local", "dp", "dp-size"),
+    "nodes": ("nnodes", "nodes", "num-machines"),
+}
+_VARIABLES = {
+    **dict.fromkeys(("PET_NPROC_PER_NODE", "NPROC_PER_NODE", "NUM_SHARD"), "per container"),
+    **dict.fromkeys(("TENSOR_PARALLEL_SIZE", "NIM_TENSOR_PARALLEL_SIZE"), "tensor"),
+    **dict.fromkeys(("PIPELINE_PARALLEL_SIZE", "NIM_PIPELINE_PARALLEL_SIZE"), "pipeline"),
+}
+"""Of torchrun, TGI, NIM, and the charts and images of vLLM."""
+_WITHOUT_TENSOR = (
+    "--data-parallel-size",
+    "--data_parallel_size",
+    "--pipeline-parallel-size",
+    "--pipeline_parallel_size",
+)
+"""These say how many GPUs there are to be where the size of a tensor is left out: that is 1 then."""
+_MEANINGS = {option: meaning for meaning, spellings in _OPTIONS.items() for option in spellings}
+_UNKNOWN = Option("", None)
+_HERE = ("", "localhost", "127.0.0.1", "::1")
+
+
+def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, str]:
+    """By what the container `spec` with `gpus` GPUs says; and the field that says so. Without a number where `gpus` may be right,
+    or nothing is known. `alone`: the pod runs its program by itself."""
+    given = options(spec, _MEANINGS)
+    if given:
+        return _for_one_container(given, gpus, alone), "args"
+    return _for_one_container(_in_variables(variables(spec), alone), gpus, alone), "env"
+
+
+def _in_variables(env: Mapping[str, str], alone: bool) -> dict[str, Option]:
+    """As `options`, of variables that programs read in place of them. `alone`: then WORLD_SIZE is said of this pod."""
+    found = {
+        _VARIABLES[name]: Option(f"{name}={value[:16]}", number(value))
+        for name, value in env.items()
+        if name in _VARIABLES
+    }
+    world = env.get("WORLD_SIZE", "")
+    if not found and world and alone and env.get("MASTER_ADDR", "") in _HERE:
+        found["per container"] = Option(f"WORLD_SIZE={world[:16]}", number(world))
+    return found
+
+
+def _for_one_container(given: Mapping[str, Option], gpus: int, alone: bool) -> Option:
+    """How many GPUs the options need in one container; no number where that may be right, or is not known."""
+    if "per container" in given:
+        return given["per container"]
+    counted = ("processes",) if "processes" in given else ("tensor", "pipeline", "data")
+    every = [given[meaning] for meaning in counted if meaning in given]
+    sizes, nodes = [each.number or 0 for each in every], given.get("nodes", Option("", 1)).number
+    known = counted[0] in given or bool(every and every[0].written.startswith(_WITHOUT_TENSOR))
+    if not known or 0 in sizes or nodes is None:
+        return _UNKNOWN
+    needed = {prod(sizes)}
+    if counted[0] in given:
+        needed |= {sizes[0] * other for other in (1, *sizes[1:])}
+    starts_the_others = counted == ("processes",) and sizes == [1]
+    if starts_the_others or needed & {gpus, gpus * nodes} or (prod(sizes) >= gpus and (nodes > 1 or not alone)):
+        return _UNKNOWN
+    return Option(" ".join([each.written for each in every]), -(-prod(sizes) // nodes))
