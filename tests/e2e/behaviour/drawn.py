@@ -16,6 +16,9 @@ from tests.controlplane.objects import deployment, job, pod
 from tests.e2e.behaviour.case import HOST, ZONE, Case, Json
 from tests.e2e.behaviour.made import EVERYTHING, LATE, REQUIRED, affinity, claim, port, spread, taken, using, volume
 
+_NVIDIA = "nvidia.com/gpu"
+_OTHERS = ("amd.com/gpu", "gpu.intel.com/i915", "habana.ai/gaudi")
+"""A case has nodes of one more vendor, perhaps."""
 _MODELS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4")
 _USED = 0.5
 """Of the GPUs of nodes that are open to all, at most, that are asked for."""
@@ -28,18 +31,22 @@ _OF_OTHERS = ("volume", "late volume", "near", "together", "together, apart", "p
 def drawn(seed: int) -> Case:
     """One case. Nothing is expected of it but that no more of its pods run without us."""
     lot = random.Random(seed)
-    nodes = [_node(lot, name) for name in "abcdefgh"[: lot.randint(5, 8)]]
+    other = lot.choice(_OTHERS)
+    nodes = [_node(lot, name, other) for name in "abcdefgh"[: lot.randint(5, 8)]]
     nodes.append(node("z"))
     there = [*_taken(lot, nodes), taken(lot.choice(nodes)["metadata"]["name"], 0, "cache")]
     stages: tuple[list[tuple[int, Json]], ...] = [], [], []
-    room = {each["metadata"]["name"]: _gpus(each) for each in nodes if "taints" not in each["spec"]}
-    left = _USED * (sum(room.values()) - sum(_asked(each) for each in there if each["spec"]["nodeName"][1:] in room))
+    left = {_NVIDIA: 0.0, other: 0.0}
+    for each in nodes:
+        if "taints" not in each["spec"]:
+            left[_resource(each)] += _USED * _free(each, there)
     for number in range(lot.randint(12, 24)):
         what = lot.choice(_WHAT)
-        made, more = _workload(lot, f"w{number}", what, nodes)
-        if _size(made) > left:
+        resource = other if lot.random() < 0.2 else _NVIDIA
+        made, more = _workload(lot, f"w{number}", what, nodes, resource)
+        if _size(made) > left[resource]:
             continue
-        left -= _size(made)
+        left[resource] -= _size(made)
         able = _able(made, more, nodes, there)
         there += more
         stages[0 if able <= _FEW else 1 if what in _OF_OTHERS else 2].append((able, made))
@@ -50,26 +57,24 @@ def drawn(seed: int) -> Case:
 def _able(made: Json, more: Sequence[Json], nodes: Sequence[Json], there: Sequence[Json]) -> int:
     """How many nodes could take one of its pods before any other comes, as far as its peers let it."""
     spec = made["spec"].get("template", made)["spec"]
+    (resource,) = {*spec["containers"][0]["resources"]["limits"]} - {"cpu"}
     wanted = {key: value.removeprefix("@") for key, value in spec.get("nodeSelector", {}).items()}
+    labels = {f"@{each['metadata']['name']}": each["metadata"]["labels"] for each in nodes}
     for term in spec.get("affinity", {}).get("podAffinity", {}).get(REQUIRED, ()):
         for beside in there:
             if beside["metadata"]["name"] == term["labelSelector"]["matchLabels"]["app"]:
-                wanted[term["topologyKey"]] = _labels(nodes, beside["spec"]["nodeName"][1:])[term["topologyKey"]]
+                wanted[term["topologyKey"]] = labels[beside["spec"]["nodeName"]][term["topologyKey"]]
     for disk in more:
         if disk["kind"] == "PersistentVolume":
             [term] = disk["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"]
             wanted[term["key"]] = term["values"][0].removeprefix("@")
     return sum(
         wanted.items() <= each["metadata"]["labels"].items()
+        and _resource(each) == resource
         and _asked({"spec": spec}) <= _free(each, there)
         and ("tolerations" in spec or all(taint["effect"] != "NoSchedule" for taint in each["spec"].get("taints", ())))
         for each in nodes
     )
-
-
-def _labels(nodes: Sequence[Json], name: str) -> dict[str, str]:
-    found: dict[str, str] = next(each["metadata"]["labels"] for each in nodes if each["metadata"]["name"] == name)
-    return found
 
 
 def _free(found: Json, there: Sequence[Json]) -> int:
@@ -77,7 +82,7 @@ def _free(found: Json, there: Sequence[Json]) -> int:
     return _gpus(found) - sum(_asked(each) for each in there if each.get("spec", {}).get("nodeName") == at)
 
 
-def _node(lot: random.Random, name: str) -> Json:
+def _node(lot: random.Random, name: str, other: str) -> Json:
     taints = [
         taint
         for taint, odds in (
@@ -89,21 +94,26 @@ def _node(lot: random.Random, name: str) -> Json:
         )
         if lot.random() < odds
     ]
+    gpus, others = lot.choice((2, 4, 8, 8)), lot.random() < 0.2
     return node(
         name,
-        lot.choice((2, 4, 8, 8)),
+        0 if others else gpus,
         lot.choice(_MODELS),
         cpu=lot.choice(("64", "96", "128")),
         zone=f"zone-{lot.choice('aab')}",
         taints=taints,
         cordoned=lot.random() < 0.1,
         replicas=4 if lot.random() < 0.05 else 1,
+        resources={other: str(gpus)} if others else None,
     )
 
 
 def _taken(lot: random.Random, nodes: Sequence[Json]) -> list[Json]:
     free = [each for each in nodes if lot.random() < 0.5]
-    return [taken(each["metadata"]["name"], lot.randint(1, max(1, min(7, _gpus(each) - 1)))) for each in free]
+    return [
+        taken(each["metadata"]["name"], lot.randint(1, max(1, min(7, _gpus(each) - 1))), resource=_resource(each))
+        for each in free
+    ]
 
 
 _WHAT = (
@@ -125,7 +135,9 @@ _WHAT = (
 )
 
 
-def _workload(lot: random.Random, name: str, what: str, nodes: Sequence[Json]) -> tuple[Json, list[Json]]:
+def _workload(
+    lot: random.Random, name: str, what: str, nodes: Sequence[Json], resource: str
+) -> tuple[Json, list[Json]]:
     """A workload, and what is to be there for it."""
     most = max(map(_gpus, nodes))
     gpus = min(most, lot.choice((1, 1, 1, 1, 2, 2, 4)))
@@ -134,7 +146,7 @@ def _workload(lot: random.Random, name: str, what: str, nodes: Sequence[Json]) -
     there: list[Json] = []
     key = lot.choice((HOST, ZONE))
     cpu = lot.choice((None, None, "1", "4"))
-    limits = {"nvidia.com/gpu": str(gpus)} | ({"cpu": cpu} if cpu else {})
+    limits = {resource: str(gpus)} | ({"cpu": cpu} if cpu else {})
     container: dict[str, Any] = {"resources": {"limits": limits}}
     if what == "together":
         spec["affinity"] = affinity(name, key)
@@ -155,9 +167,8 @@ def _workload(lot: random.Random, name: str, what: str, nodes: Sequence[Json]) -
     elif what == "port":
         container |= port(7070)
     elif what == "model":
-        spec["nodeSelector"] = {
-            "nvidia.com/gpu.product": lot.choice(nodes)["metadata"]["labels"]["nvidia.com/gpu.product"]
-        }
+        labels = lot.choice(nodes)["metadata"]["labels"]
+        spec["nodeSelector"] = {key: labels[key] for key in ("nvidia.com/gpu.product",) if key in labels}
     elif what == "host":
         spec["nodeSelector"] = {HOST: "@" + lot.choice(nodes)["metadata"]["name"]}
     elif what == "everything":
@@ -192,13 +203,18 @@ def _workload(lot: random.Random, name: str, what: str, nodes: Sequence[Json]) -
     return kind(name, replicas, gpus, **spec), there
 
 
+def _resource(found: Json) -> str:
+    return next((name for name in _OTHERS if name in found["status"]["capacity"]), _NVIDIA)
+
+
 def _gpus(found: Json) -> int:
-    return int(found["metadata"]["labels"].get("nvidia.com/gpu.count", "0"))
+    """Those that it has, and not the slots of those that are shared."""
+    return int(found["metadata"]["labels"].get("nvidia.com/gpu.count") or found["status"]["capacity"][_resource(found)])
 
 
 def _asked(found: Json) -> int:
-    resources = found.get("spec", {}).get("containers", [{}])[0].get("resources", {})
-    return int(resources.get("limits", {}).get("nvidia.com/gpu", "0"))
+    limits = found.get("spec", {}).get("containers", [{}])[0].get("resources", {}).get("limits", {})
+    return sum(int(limits.get(name, 0)) for name in (_NVIDIA, *_OTHERS))
 
 
 def _size(found: Json) -> int:
