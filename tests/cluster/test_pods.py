@@ -83,9 +83,9 @@ def test_few_demands_are_kept_and_no_long_ones() -> None:
     before = len(pods._demands)
     assert counted_demand({"spec": {"containers": [asks(**long)]}}).requests == (("pods", 1),)
     assert len(pods._demands) == before
-    for number in range(pods._MOST_DEMANDS + 10):
+    for number in range(pods._MAX_DEMANDS + 10):
         counted_demand({"spec": {"containers": [asks(cpu=str(number))]}})
-    assert len(pods._demands) <= pods._MOST_DEMANDS
+    assert len(pods._demands) <= pods._MAX_DEMANDS
 
 
 def test_a_pod_has_the_same_key_at_admission_and_in_the_watch() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import PodKey
-from webhook.cluster.reservation_limit import _KEPT, FIRST, LEAST, ReservationLimit
+from webhook.cluster.reservation_limit import _MAX_OWNERS, FIRST, LEAST, ReservationLimit
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -43,11 +43,11 @@ def test_a_controller_that_doubles_gets_a_reservation_for_every_pod(pods: int) -
 
 def test_pods_of_many_owners_that_are_seen_one_by_one_get_all_reservations() -> None:
     limit = ReservationLimit()
-    for i in range(2 * _KEPT):
+    for i in range(2 * _MAX_OWNERS):
         assert opened(limit, key(i), 1) == 1
         limit.came(key(i))
         limit.closed(key(i))
-    assert len(limit._came) == _KEPT
+    assert len(limit._came) == _MAX_OWNERS
     assert (limit._unseen, limit._unseen_in, limit._open) == (0, {}, {})
 
 

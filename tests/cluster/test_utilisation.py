@@ -70,7 +70,7 @@ def test_a_round_that_is_discarded_leaves_no_trace() -> None:
 
 
 def test_more_gpus_than_there_may_be_are_ignored_and_the_known_ones_go_on() -> None:
-    utilisation = Utilisation(SETTINGS, most=2)
+    utilisation = Utilisation(SETTINGS, max_gpus=2)
     samples = [Sample("a", str(n), Reading.UTILISATION, 0.0) for n in range(3)]
     utilisation.observe([*samples, Sample("a", "0", Reading.TEMPERATURE, 90.0)], START)
     assert (utilisation.gpus, utilisation.ignored["too many GPUs"], utilisation.node("a").hot) == (2, 1, 1)
@@ -78,7 +78,7 @@ def test_more_gpus_than_there_may_be_are_ignored_and_the_known_ones_go_on() -> N
 
 def test_one_node_cannot_use_up_the_rows_of_all() -> None:
     utilisation = seen([Sample("a", str(n), Reading.UTILISATION, 0.0) for n in range(1000)], gpu("b"))
-    assert (utilisation.node("a").measured, utilisation.node("b").measured) == (gpu_rows.MOST_PER_NODE, 1)
+    assert (utilisation.node("a").measured, utilisation.node("b").measured) == (gpu_rows.MAX_PER_NODE, 1)
 
 
 def test_gpus_of_the_same_name_on_two_nodes_are_two_gpus() -> None:

@@ -28,41 +28,41 @@ class Autoscalers:
     """By their names, with the namespace, and by what they scale."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[_Target, Autoscaler]] = {}
+        self._by_name: dict[str, tuple[_Target, Autoscaler]] = {}
         self._by_target: dict[_Target, set[Autoscaler]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """One is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
         metadata, spec = obj["metadata"], obj["spec"]
-        name, most, reference = metadata["name"], spec["maxReplicas"], spec["scaleTargetRef"]
-        if not isinstance(most, int):
+        name, max_replicas, reference = metadata["name"], spec["maxReplicas"], spec["scaleTargetRef"]
+        if not isinstance(max_replicas, int):
             raise TypeError("spec.maxReplicas: wanted a whole number")
         target = _Target(metadata["namespace"], reference["kind"], reference["name"])
         apps = (reference.get("apiVersion") or "").startswith("apps/")
         ours = apps and target.kind in _KINDS and len(target.name) <= _MAX_NAME
-        key, found = f"{target.namespace}/{name}", (target, Autoscaler(name, most))
+        key, entry = f"{target.namespace}/{name}", (target, Autoscaler(name, max_replicas))
         self.gone(key)
         if ours:
-            self._found[key] = found
-            self._by_target.setdefault(target, set()).add(found[1])
+            self._by_name[key] = entry
+            self._by_target.setdefault(target, set()).add(entry[1])
 
     def gone(self, name: str) -> None:
         """`name`: with its namespace, `team-a/chat`."""
-        found = self._found.pop(name, None)
-        if found is None:
+        entry = self._by_name.pop(name, None)
+        if entry is None:
             return
-        target, autoscaler = found
+        target, autoscaler = entry
         self._by_target[target].discard(autoscaler)
         if not self._by_target[target]:
             del self._by_target[target]
 
     def __iter__(self) -> Iterator[str]:
         """Their names, with the namespace."""
-        return iter(self._found)
+        return iter(self._by_name)
 
     def scaling(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
         """The one that scales a workload furthest, ties by name. None where there is none, or too many to look at."""
-        found = self._by_target.get(_Target(namespace, kind, name))
-        if not found or len(found) > _MAX_AUTOSCALERS:
+        autoscalers = self._by_target.get(_Target(namespace, kind, name))
+        if not autoscalers or len(autoscalers) > _MAX_AUTOSCALERS:
             return None
-        return min(found, key=lambda autoscaler: (-autoscaler.max_replicas, autoscaler.name))
+        return min(autoscalers, key=lambda autoscaler: (-autoscaler.max_replicas, autoscaler.name))

@@ -84,13 +84,13 @@ def _terms(volume: Mapping[str, Any]) -> str:
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = required.get("nodeSelectorTerms")
     if not terms:
-        found = {key: value for key, value in labels(volume).items() if key in _PLACES}
-        if not found:
+        places = {key: value for key, value in labels(volume).items() if key in _PLACES}
+        if not places:
             return ""
         terms = [
             {
                 "matchExpressions": [
-                    {"key": key, "operator": "In", "values": value.split("__")} for key, value in sorted(found.items())
+                    {"key": key, "operator": "In", "values": value.split("__")} for key, value in sorted(places.items())
                 ]
             }
         ]

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_GPUS = 500_000
-MOST_PER_NODE = 256
+MAX_GPUS = 500_000
+MAX_PER_NODE = 256
 """16 GPUs of 7 MIG instances, their parents, and room."""
 BUCKETS: Final = 16
 Key = tuple[str, str, str]
@@ -79,13 +79,13 @@ _NEW: Final = np.array((-1, -1, _NEVER, _NEVER, _NEVER, 0, np.nan, False, 0, 0, 
 class GpuRows:
     """Rows 0 to `used` - 1 are in use or free to be used again. The array is longer; nobody keeps it across calls."""
 
-    def __init__(self, most: int = MOST_GPUS) -> None:
+    def __init__(self, max_gpus: int = MAX_GPUS) -> None:
         self.used = 0
         self.table: NDArray[np.void] = np.full(_FIRST_SIZE, _NEW)
         self.nodes: dict[str, int] = {}
         """Index of a node, by name. An index is used again when the node's last row is gone."""
         self.node_names: list[str] = []
-        self._most = most
+        self._max_gpus = max_gpus
         self._rows_on: list[int] = []
         self._free_nodes: list[int] = []
         self._row_of: dict[Key, int] = {}
@@ -99,8 +99,8 @@ class GpuRows:
 
     def column(self, name: str) -> NDArray[Any]:
         """One column of the rows in use: see `_ROW`."""
-        found: NDArray[Any] = self.table[name][: self.used]
-        return found
+        values: NDArray[Any] = self.table[name][: self.used]
+        return values
 
     def row(self, node: str, gpu: str, instance: str = "") -> int:
         """The row of a GPU or MIG instance, made if there is none; -1 where there are too many."""
@@ -109,7 +109,7 @@ class GpuRows:
         if row is not None:
             return row
         at = self.nodes.get(node, -1)
-        if len(self._row_of) >= self._most or (at >= 0 and self._rows_on[at] >= MOST_PER_NODE):
+        if len(self._row_of) >= self._max_gpus or (at >= 0 and self._rows_on[at] >= MAX_PER_NODE):
             return -1
         parent = self.row(node, gpu) if instance else -1
         if instance and parent < 0:

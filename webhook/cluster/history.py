@@ -5,11 +5,11 @@ from __future__ import annotations
 from webhook.cluster.node_table import Demand, Popular
 
 _HALVE_AFTER = 2048
-_KEPT = 64
-_GROUPS = 1024
+_MAX_POPULAR = 64
+_MAX_GROUPS = 1024
 _EXACT = 16
 _MAX_CHARACTERS = 2048
-"""Characters of a demand and its models. Tenants write them: with _GROUPS all that is kept stays below a few MiB."""
+"""Characters of a demand and its models. Tenants write them: with _MAX_GROUPS all that is kept stays below a few MiB."""
 GroupKey = tuple[tuple[str, int], ...]
 
 
@@ -55,7 +55,7 @@ class History:
         self._total += 1.0
         self._since_halved += 1
         self._since_version += 1
-        if self._since_halved >= _HALVE_AFTER or len(groups) > _GROUPS:
+        if self._since_halved >= _HALVE_AFTER or len(groups) > _MAX_GROUPS:
             self._halve()
         if self._since_version >= self._total / 2:  # often while little is known, then seldom: all scores depend on it
             self._since_version = 0
@@ -71,7 +71,9 @@ class History:
 
     def popular(self, models: dict[str, int]) -> tuple[Popular, ...]:
         """The most popular demands, most popular first. `models`: the number of each GPU model by its name."""
-        ranked = sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0][0], item[0][1] or ()))[:_KEPT]
+        ranked = sorted(self._groups.items(), key=lambda item: (-item[1].count, item[0][0], item[0][1] or ()))[
+            :_MAX_POPULAR
+        ]
         return tuple(
             Popular(
                 Demand(

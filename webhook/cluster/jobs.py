@@ -16,7 +16,7 @@ from webhook.cluster.pods import JOBSET, namespace_of
 
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
 _MAX_PODS: Final = 100_000
-_ADMITTED: Final = 1024
+_MAX_ADMITTED: Final = 1024
 """Workloads of other kinds that are kept."""
 _MAX_CHARACTERS: Final = 253
 """Of what a tenant may have written in a label."""
@@ -34,7 +34,7 @@ class Jobs:
     """By name with the namespace, those that are not finished; and by gang, how many pods it has."""
 
     def __init__(self) -> None:
-        self._found: dict[str, _Job] = {}
+        self._jobs: dict[str, _Job] = {}
         self._parts: dict[str, dict[str, int]] = {}
         self._admitted: dict[str, int] = {}
 
@@ -42,30 +42,30 @@ class Jobs:
         """A Job is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
         metadata, spec = obj["metadata"], obj["spec"]
         key = f"{metadata['namespace']}/{metadata['name']}"
-        found = None if _finished(obj.get("status") or {}) else _read(metadata, spec)
-        if self._found.get(key) != found:
+        job = None if _finished(obj.get("status") or {}) else _read(metadata, spec)
+        if self._jobs.get(key) != job:
             self.gone(key)
-            if found is not None:
-                self._found[key] = found
-                self._parts.setdefault(found.gang, {})[found.part] = found.pods
+            if job is not None:
+                self._jobs[key] = job
+                self._parts.setdefault(job.gang, {})[job.part] = job.pods
 
     def gone(self, name: str) -> None:
         """`name`: with its namespace, `team-a/train`."""
-        found = self._found.pop(name, None)
-        if found is not None:
-            parts = self._parts.get(found.gang, {})
-            parts.pop(found.part, None)
+        job = self._jobs.pop(name, None)
+        if job is not None:
+            parts = self._parts.get(job.gang, {})
+            parts.pop(job.part, None)
             if not parts:
-                self._parts.pop(found.gang, None)
+                self._parts.pop(job.gang, None)
 
     def __iter__(self) -> Iterator[str]:
         """Their names, with the namespace."""
-        return iter(self._found)
+        return iter(self._jobs)
 
     def admitted(self, workload: str, pods: int) -> None:
         """A workload of another kind is created, with so many pods. `workload`: as `workload_key` names it."""
         self._admitted.pop(workload, None)
-        if len(self._admitted) >= _ADMITTED:
+        if len(self._admitted) >= _MAX_ADMITTED:
             del self._admitted[next(iter(self._admitted))]
         self._admitted[workload] = min(pods, _MAX_PODS)
 

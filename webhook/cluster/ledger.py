@@ -204,8 +204,8 @@ class Ledger:
 
     def holders(self) -> list[tuple[int, PodKind]]:
         """Every row and kind that is held now."""
-        every = (*[reservation for reservation in self._unseen if reservation.reserved], *self._seen.values())
-        return [(reservation.row, reservation.kind) for reservation in every if reservation.row >= 0]
+        reservations = (*[reservation for reservation in self._unseen if reservation.reserved], *self._seen.values())
+        return [(reservation.row, reservation.kind) for reservation in reservations if reservation.row >= 0]
 
     def waiting(self) -> list[int | str]:
         """The pods that were seen and are not yet bound."""
@@ -230,14 +230,14 @@ class Ledger:
         """The oldest reservation for such a pod on this node, taken out of the reserved ones; rather one for all that it asks,
         and of a first call. The others for the same pod end."""
         alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.gpus == kind.gpus]
-        found = min(alike, key=lambda call: (call.asked.demand != kind.demand, call.calls[0] is not call), default=None)
-        if found is not None:
-            for call in [*found.calls]:
+        taken = min(alike, key=lambda call: (call.asked.demand != kind.demand, call.calls[0] is not call), default=None)
+        if taken is not None:
+            for call in [*taken.calls]:
                 self._forget(call)
-                if call is not found:
+                if call is not taken:
                     self.ended["superseded"] += 1
                     self._give_back(call)
-        return found
+        return taken
 
     def _forget(self, reservation: Reservation) -> None:
         reservation.reserved = False

@@ -38,13 +38,13 @@ def status_of(node: Mapping[str, Any]) -> Status:
 
 def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"] = "allocatable") -> dict[str, int]:
     """What a node can allocate, or has: CPU in thousandths, all else in whole units. A quantity we cannot read counts as 0."""
-    found = {}
+    amounts = {}
     for name, quantity in ((node.get("status") or {}).get(part) or {}).items():
         try:
-            found[name] = min(_MAX_AMOUNT, milli(quantity) if name == "cpu" else whole(quantity))
+            amounts[name] = min(_MAX_AMOUNT, milli(quantity) if name == "cpu" else whole(quantity))
         except QuantityError:
-            found[name] = 0
-    return found
+            amounts[name] = 0
+    return amounts
 
 
 def pods_to_a_gpu(labels: Mapping[str, str], offered: int = 0) -> float:

@@ -43,9 +43,9 @@ class Nodes:
         self.count = 0
         """Nodes that are there."""
         self.version = 0
-        self.most: dict[str, dict[int, int]] = {}
+        self.max_capacity: dict[str, dict[int, int]] = {}
         """Resource to the most that one node ever had since this program started, by how many pods share a GPU of that node."""
-        self.most_beside: dict[str, dict[str, int]] = {}
+        self.max_capacity_beside: dict[str, dict[str, int]] = {}
         """Extended resource to the most of each general resource that a node with it ever had."""
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
@@ -59,8 +59,8 @@ class Nodes:
 
     def row(self, name: str) -> int:
         """The row of a node; a new one, not alive, where there is none yet."""
-        found = self.row_of.get(name)
-        return self._new_row(name) if found is None else found
+        row = self.row_of.get(name)
+        return self._new_row(name) if row is None else row
 
     def seen(self, node: Mapping[str, Any]) -> int:
         """A node was added or changed. Gives its row."""
@@ -196,11 +196,11 @@ class Nodes:
         for resource, amount in amounts.items():
             if resource not in columns.capacity:
                 columns.add_resource(resource)
-            had = self.most.setdefault(resource, {})
+            by_sharing = self.max_capacity.setdefault(resource, {})
             whole = capacity_of.get(resource, 0) if "/" in resource else 0  # sick devices are in the capacity alone
-            had[sharing] = max(amount, whole, had.get(sharing, 0))
+            by_sharing[sharing] = max(amount, whole, by_sharing.get(sharing, 0))
             if amount and "/" in resource:
-                beside = self.most_beside.setdefault(resource, {})
+                beside = self.max_capacity_beside.setdefault(resource, {})
                 beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})
         for resource, capacity in columns.capacity.items():
             more = amounts.get(resource, 0) - int(capacity[row])

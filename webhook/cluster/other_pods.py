@@ -16,10 +16,10 @@ from webhook.cluster.pod_terms import PodTerm, pod_terms
 from webhook.cluster.pods import namespace_of
 from webhook.kube.pod import REQUIRED, Pod
 
-_MOST_WAITING: Final = 256
-_LONGEST: Final = 4096
+_MAX_WAITING: Final = 256
+_MAX_CHARACTERS: Final = 4096
 """Characters of what a pod that waits states about nodes."""
-_MOST_CLAIMS: Final = 16
+_MAX_CLAIMS: Final = 16
 """Of one pod."""
 ANY: Final = ""
 """In place of a namespace: those that a selector takes."""
@@ -72,7 +72,7 @@ class OtherPods:
 
     def waits(self, uid: int | str, pod: Pod, demand: Demand) -> None:
         """The pod has no node, and nothing is reserved for it."""
-        if uid in self.waiting or len(self.waiting) >= _MOST_WAITING:
+        if uid in self.waiting or len(self.waiting) >= _MAX_WAITING:
             return
         if (tied := _tied(pod, demand)) is not None:
             self.waiting[uid] = tied
@@ -113,7 +113,7 @@ def _tied(pod: Pod, demand: Demand) -> Tied | None:
     if not (near or claims or affinity or selector):
         return None
     stated = orjson.dumps([selector, affinity and {REQUIRED: affinity}, spec.get("tolerations")])
-    return Tied(demand, stated, claims, near) if len(stated) <= _LONGEST else None
+    return Tied(demand, stated, claims, near) if len(stated) <= _MAX_CHARACTERS else None
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:
@@ -121,4 +121,4 @@ def _claims(pod: Pod) -> tuple[str, ...]:
     if not (volumes := pod["spec"].get("volumes")):
         return ()
     named = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
-    return tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MOST_CLAIMS])
+    return tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])

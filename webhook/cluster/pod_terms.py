@@ -13,9 +13,9 @@ from webhook.cluster.pods import namespace_of
 from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.selectors import Selector, compiled, takes
 
-_MOST: Final = 8
+_MAX_TERMS: Final = 8
 """Terms of one pod."""
-_LONGEST: Final = 4096
+_MAX_CHARACTERS: Final = 4096
 """Characters of a term: tenants write it."""
 
 
@@ -40,8 +40,8 @@ def pod_terms(pod: Pod, kind: Literal["podAffinity", "podAntiAffinity"]) -> tupl
     stated = ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED)
     if not stated:
         return ()
-    found = [_read(term, pod) for term in stated[:_MOST] if len(repr(term)) <= _LONGEST]
-    return tuple([term for term in found if term is not None])
+    terms = [_read(term, pod) for term in stated[:_MAX_TERMS] if len(repr(term)) <= _MAX_CHARACTERS]
+    return tuple([term for term in terms if term is not None])
 
 
 def _read(term: Mapping[str, Any], pod: Pod) -> PodTerm | None:

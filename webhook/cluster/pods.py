@@ -22,7 +22,7 @@ _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET)
 """Set by the controllers of workloads whose pods belong to several smaller ones."""
-_LONGEST_STATED, _MOST_DEMANDS = 1024, 4096
+_MAX_STATED, _MAX_DEMANDS = 1024, 4096
 """What is kept of demands: characters of each, and how many. Tenants write them: some MB at most."""
 _demands: dict[bytes, Demand] = {}
 _ALONE = Demand((("pods", 1),))
@@ -59,24 +59,27 @@ def counted_demand(pod: Pod) -> Demand:
     if (known := _demands.get(stated)) is not None:
         return known
     try:
-        found = demand_of(pod)
+        demand = demand_of(pod)
     except QuantityError:
         return _ALONE
-    if not is_short(found):
+    if not is_short(demand):
         return _ALONE
-    if 0 < len(stated) <= _LONGEST_STATED:
-        if len(_demands) >= _MOST_DEMANDS:
+    if 0 < len(stated) <= _MAX_STATED:
+        if len(_demands) >= _MAX_DEMANDS:
             _demands.clear()
-        _demands[stated] = found
-    return found
+        _demands[stated] = demand
+    return demand
 
 
 def _stated(spec: Mapping[str, Any]) -> bytes:
     """All that `total_requests` reads of a pod, in its own words. Raises TypeError where that is no JSON."""
     return orjson.dumps(
         (
-            [each.get("resources") for each in spec.get("containers") or ()],
-            [(each.get("resources"), each.get("restartPolicy")) for each in spec.get("initContainers") or ()],
+            [container.get("resources") for container in spec.get("containers") or ()],
+            [
+                (container.get("resources"), container.get("restartPolicy"))
+                for container in spec.get("initContainers") or ()
+            ],
             spec.get("resources"),
             spec.get("overhead"),
         )
@@ -233,12 +236,12 @@ def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     models: set[str] = set()
     for term in required.get("nodeSelectorTerms") or ():
-        found = [
+        allowed = [
             e.get("values") or ()
             for e in term.get("matchExpressions") or ()
             if e.get("key") in MODEL_LABELS and e.get("operator") == "In"
         ]
-        if not found:
+        if not allowed:
             return None
-        models.update([name[:_MAX_NAME] for name in found[0]])
+        models.update([name[:_MAX_NAME] for name in allowed[0]])
     return tuple(sorted(models))[:_MAX_MODELS] or None

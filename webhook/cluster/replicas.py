@@ -46,11 +46,11 @@ def taken_off(columns: Columns, rows: Rows, demand: Demand, gpu: str | None, *, 
     The other replica fills the fullest node that a pod fits, so the less room a node of another's has, the more is taken
     off: each pod like this one that would no longer fit counts, up to `_ENOUGH`.
     """
-    others = columns.share[rows] >= OTHER_REPLICA
-    off: Floats = np.where(others, OTHER_REPLICA + (LAST if burst else 0), 0.0)
+    of_other_replicas = columns.share[rows] >= OTHER_REPLICA
+    off: Floats = np.where(of_other_replicas, OTHER_REPLICA + (LAST if burst else 0), 0.0)
     if gpu in columns.free:
         missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-        off[others] += np.maximum(missing, 0)[others]
+        off[of_other_replicas] += np.maximum(missing, 0)[of_other_replicas]
     return off
 
 

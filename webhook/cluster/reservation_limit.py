@@ -17,7 +17,7 @@ without an owner counts as its own owner."""
 LEAST: Final = 32
 NODES: Final = 8
 """Of all namespaces together: LEAST, or one for so many nodes. So pods that never come take at most an eighth of a cluster."""
-_KEPT: Final = 4096
+_MAX_OWNERS: Final = 4096
 """Owners that are kept; the one that was seen first makes room."""
 
 
@@ -65,7 +65,7 @@ class ReservationLimit:
         if known is not None:
             self._came[pod] = known + 1
             return
-        if len(self._came) >= _KEPT:
+        if len(self._came) >= _MAX_OWNERS:
             first = next(iter(self._came))
             del self._came[first]
             self._add_unseen(first, self._open.get(first, 0))

@@ -44,8 +44,8 @@ class Answers:
             self._version, self._known = version, {}
         if question not in self._known:
             self._known[question] = answer()
-        found: T = self._known[question]
-        return found
+        cached: T = self._known[question]
+        return cached
 
 
 class State(Protocol):

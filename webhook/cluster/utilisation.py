@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
-from webhook.cluster.gpu_rows import BUCKETS, MOST_GPUS, RANGES, GpuRows, Reading, Sample
+from webhook.cluster.gpu_rows import BUCKETS, MAX_GPUS, RANGES, GpuRows, Reading, Sample
 from webhook.framework.cluster_view import MetricsStatus
 
 __all__ = ["UNKNOWN", "GpuMetricsSettings", "NodeUse", "Reading", "Sample", "Utilisation"]
@@ -60,9 +60,9 @@ UNKNOWN = NodeUse(0, 0, float("nan"), float("nan"), 0, 0, 0)
 class Utilisation:
     """All GPUs. Times are seconds of one clock that does not go back."""
 
-    def __init__(self, settings: GpuMetricsSettings, most: int = MOST_GPUS) -> None:
+    def __init__(self, settings: GpuMetricsSettings, max_gpus: int = MAX_GPUS) -> None:
         self._settings = settings
-        self._rows = GpuRows(most)
+        self._rows = GpuRows(max_gpus)
         self._bucket = 0
         self._newest: float | None = None
         self._table = np.empty((0, len(UNKNOWN)), np.float32)

@@ -73,12 +73,12 @@ def company_of(pod: Pod) -> Company:
     ports = takes_a_port(spec)
     if not (towards or away or spread or ports):
         return ALONE
-    together, others = _keys(pod, towards.get(_REQUIRED) or ())
-    if others:
+    together, requires_others = _keys(pod, towards.get(_REQUIRED) or ())
+    if requires_others:
         return Company(left="required affinity to other pods")
-    rather_together, of_others = _weighed_keys(pod, towards.get(PREFERRED) or ())
-    rather_apart, others = _weighed_keys(pod, away.get(PREFERRED) or ())
-    if others or of_others:
+    rather_together, prefers_others = _weighed_keys(pod, towards.get(PREFERRED) or ())
+    rather_apart, avoids_others = _weighed_keys(pod, away.get(PREFERRED) or ())
+    if avoids_others or prefers_others:
         return Company(left="preferred affinity to other pods")
     own = [constraint for constraint in spread[:_MAX_RULES] if _takes(pod, constraint.get("labelSelector"))]
     even, wished = [
@@ -100,8 +100,8 @@ def company_of(pod: Pod) -> Company:
 
 def takes_a_port(spec: Mapping[str, Any]) -> bool:
     """Whether a container takes a port of its node."""
-    every = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    return any([port.get("hostPort") for container in every for port in container.get("ports") or ()])
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return any([port.get("hostPort") for container in containers for port in container.get("ports") or ()])
 
 
 def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], bool]:
@@ -113,10 +113,10 @@ def _keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...]
 
 def _weighed_keys(pod: Pod, terms: Iterable[Mapping[str, Any]]) -> tuple[tuple[tuple[str, int], ...], bool]:
     """As `_keys`, of preferred terms: with the weight of each, the heaviest first."""
-    listed = sorted(terms, key=lambda each: -int(each.get("weight") or 0))
-    keys, others = _keys(pod, [each.get("podAffinityTerm") or {} for each in listed])
-    weights = [int(each.get("weight") or 0) for each in listed]
-    return () if others else tuple(zip(keys, weights, strict=True)), others
+    listed = sorted(terms, key=lambda term: -int(term.get("weight") or 0))
+    keys, has_others = _keys(pod, [term.get("podAffinityTerm") or {} for term in listed])
+    weights = [int(term.get("weight") or 0) for term in listed]
+    return () if has_others else tuple(zip(keys, weights, strict=True)), has_others
 
 
 def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
@@ -135,7 +135,7 @@ def _takes(pod: Pod, selector: Mapping[str, Any] | None) -> bool:
     return bool(takes(compiled(selector), labels_of(pod)))
 
 
-def tiers(
+def company_tiers(
     company: Company,
     nodes: Nodes,
     rows: NDArray[np.intp],
@@ -146,37 +146,37 @@ def tiers(
 ) -> list[Tier]:
     """What comes before what among `rows`, the nodes that the filter lets pass. `fits`: where there is room for the pod now.
     `pods`: how many there are to be, 1 where that is not known. `peers`: how many there are, by row."""
-    found: list[Tier] = []
+    tiers: list[Tier] = []
     if not len(rows):
-        return found
+        return tiers
     for key in company.together:
         codes = domains_of(nodes, key)
         if peers:
-            found.append(_there(codes, peers)[codes[rows]] == 0)
+            tiers.append(_there(codes, peers)[codes[rows]] == 0)
             continue
         rooms = _rooms(company, nodes, demand, peers, rows[fits], codes)
-        found.append(-(np.minimum(rooms, pods) if pods > 1 else rooms)[codes[rows]])
+        tiers.append(-(np.minimum(rooms, pods) if pods > 1 else rooms)[codes[rows]])
     for key in company.apart:
         codes = domains_of(nodes, key)
-        found.append(_there(codes, peers)[codes[rows]] > 0)
+        tiers.append(_there(codes, peers)[codes[rows]] > 0)
     for key, skew in company.even:
         codes = domains_of(nodes, key)
         there = _there(codes, peers)[codes[rows]]
-        found.append((there + 1 - there.min() > skew) | (codes[rows] == 0))
+        tiers.append((there + 1 - there.min() > skew) | (codes[rows] == 0))
     if peers and company.rather_together:
         liked = np.zeros(len(rows), np.int64)
         for key, weight in company.rather_together:
             codes = domains_of(nodes, key)
             liked += weight * _there(codes, peers)[codes[rows]]
-        found.append(-liked)
+        tiers.append(-liked)
     for key, _ in company.rather_together if pods > 1 and not peers else ():
         codes = domains_of(nodes, key)
         rooms = _rooms(company, nodes, demand, peers, rows[fits], codes)
-        found.append(-np.minimum(rooms, pods)[codes[rows]])
+        tiers.append(-np.minimum(rooms, pods)[codes[rows]])
     for key, step in company.rather_apart:
         codes = domains_of(nodes, key)
-        found.append(_there(codes, peers)[codes[rows]] // step)
-    return found
+        tiers.append(_there(codes, peers)[codes[rows]] // step)
+    return tiers
 
 
 def _rooms(
@@ -197,10 +197,13 @@ def room_beside(
     room: Integers = room_for(nodes, rows, demand)
     if not len(rows):
         return room
-    for key, most, hard_spread in (*[(k, 1, False) for k in company.apart], *[(k, n, True) for k, n in company.even]):
+    for key, allowed, hard_spread in (
+        *[(k, 1, False) for k in company.apart],
+        *[(k, n, True) for k, n in company.even],
+    ):
         domains = domains_of(nodes, key)
         there = _there(domains, peers)[domains[rows]]
-        left = np.maximum(most + (there.min() if hard_spread else 0) - there, 0)
+        left = np.maximum(allowed + (there.min() if hard_spread else 0) - there, 0)
         if key == HOSTNAME:
             room = np.minimum(room, left)
             continue

@@ -78,21 +78,21 @@ def compiled(spec: Mapping[str, Any]) -> Constraints | None:
     required = terms_of(terms)
     preferred = []
     for term in weighed:
-        found = _term(term.get("preference") or {})
+        parsed = _term(term.get("preference") or {})
         weight = term.get("weight")
-        if found is not None and isinstance(weight, int) and 0 < weight <= _MAX_WEIGHT:
-            preferred.append((found, weight))
+        if parsed is not None and isinstance(weight, int) and 0 < weight <= _MAX_WEIGHT:
+            preferred.append((parsed, weight))
     return Constraints(
         tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),
         None if selector is None else required,
         tuple(preferred),
-        frozenset([known for each in tolerations if (known := _tolerated(each)) is not None]),
+        frozenset([tolerated for toleration in tolerations if (tolerated := _tolerated(toleration)) is not None]),
     )
 
 
 def terms_of(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
     """NodeSelectorTerms, of which one must match; those that match nothing are left out."""
-    return tuple([found for term in terms if (found := _term(term)) is not None])
+    return tuple([parsed for term in terms if (parsed := _term(term)) is not None])
 
 
 def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
@@ -106,14 +106,14 @@ def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
 
 def _term(term: Mapping[str, Any]) -> Term | None:
     """None for a term that matches nothing."""
-    found = []
+    expressions = []
     for part in ("matchExpressions", "matchFields"):
         for expression in term.get(part) or ():
             operator, values = str(expression.get("operator")), tuple(expression.get("values") or ())
             if not _valid(operator, values, part == "matchFields"):
                 return None
-            found.append(Expression(str(expression.get("key")), operator, values, part == "matchFields"))
-    return tuple(found) or None
+            expressions.append(Expression(str(expression.get("key")), operator, values, part == "matchFields"))
+    return tuple(expressions) or None
 
 
 def _valid(operator: str, values: tuple[str, ...], field: bool) -> bool:
@@ -155,5 +155,5 @@ def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
         table = numbers > int(values[0]) if operator == "Gt" else numbers < int(values[0])  # exact up to 2**53
     if operator in ("NotIn", "DoesNotExist"):
         table = ~table
-    found: Mask = table[column.padded(nodes.columns.size)[rows]]
-    return found
+    matching: Mask = table[column.padded(nodes.columns.size)[rows]]
+    return matching

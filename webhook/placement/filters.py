@@ -40,7 +40,7 @@ _LEAVING: Final = (
 _AILING: Final = "node.kubernetes.io/"
 """Taints of Kubernetes itself that say what a node lacks: memory, disk, PIDs, network, its kubelet."""
 
-_PRESSURE: Final = frozenset([(f"{what}Pressure", "True") for what in ("Memory", "Disk", "PID")])
+_PRESSURE: Final = frozenset([(f"{resource}Pressure", "True") for resource in ("Memory", "Disk", "PID")])
 """The conditions that such taints follow, moments later."""
 
 
@@ -58,8 +58,8 @@ class _ByStatus:
         if len(self._table) < len(nodes.statuses):
             more = [self._number_of(status) for status in nodes.statuses[len(self._table) :]]
             self._table = np.append(self._table, np.array(more, np.int8))
-        found: NDArray[np.int8] = self._table[nodes.columns.status[rows]]
-        return found
+        numbers: NDArray[np.int8] = self._table[nodes.columns.status[rows]]
+        return numbers
 
 
 class Filter:
@@ -80,8 +80,8 @@ class Filter:
 
     def open(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` are in a state in which the pod may go there, whatever their labels."""
-        found: Mask = self._now.of(nodes, rows) == 0
-        return found
+        mask: Mask = self._now.of(nodes, rows) == 0
+        return mask
 
     def selected(self, nodes: Nodes, rows: Rows) -> Mask:
         """Which of `rows` are nodes that the pod may go to by their labels."""
@@ -109,7 +109,7 @@ class Filter:
         yield from self._selects(nodes, rows, lasting=True)
 
     def _reason(self, status: Status) -> int:
-        if any([kind == "Ready" and found != "True" for kind, found in status.conditions]):
+        if any([kind == "Ready" and value != "True" for kind, value in status.conditions]):
             return 1
         if status.cordoned and not self.constraints.tolerate_cordon:
             return 2
@@ -118,14 +118,16 @@ class Filter:
         return 0 if status.conditions.isdisjoint(self._health.conditions.items()) else 4
 
     def _reluctant(self, status: Status) -> int:
-        found = sum([t.effect == "PreferNoSchedule" and not self.constraints.tolerate_softly(t) for t in status.taints])
-        found = min(found, _MAX_SOFT_TAINTS)
+        reluctance = sum(
+            [t.effect == "PreferNoSchedule" and not self.constraints.tolerate_softly(t) for t in status.taints]
+        )
+        reluctance = min(reluctance, _MAX_SOFT_TAINTS)
         ailing = any([t.key.startswith(_AILING) for t in status.taints]) or not _PRESSURE.isdisjoint(status.conditions)
         if status.cordoned or ailing:
-            found += _MAX_SOFT_TAINTS + 1
+            reluctance += _MAX_SOFT_TAINTS + 1
         if any([t.key.startswith(_LEAVING) for t in status.taints]):
-            found += 2 * (_MAX_SOFT_TAINTS + 1)
-        return found
+            reluctance += 2 * (_MAX_SOFT_TAINTS + 1)
+        return reluctance
 
     def _lasting_reason(self, status: Status) -> int:
         return 0 if all([t.key.startswith(PASSING) or self.constraints.tolerate(t) for t in status.taints]) else 3

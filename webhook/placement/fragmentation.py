@@ -49,8 +49,8 @@ class Outlook:
 
     def __init__(self, columns: Columns, view: View) -> None:
         gpus = [name for name in view.gpus if name in columns.free]
-        popular = [found for found in view.popular if all(name in columns.free for name, _ in found.demand.requests)]
-        share = np.array([found.share for found in popular])
+        popular = [entry for entry in view.popular if all(name in columns.free for name, _ in entry.demand.requests)]
+        share = np.array([entry.share for entry in popular])
         asked = _matrix(popular, gpus)
         pods = share @ (asked > 0)
         unit = np.divide(share @ asked, pods, out=np.ones(len(gpus)), where=pods > 0)
@@ -60,19 +60,19 @@ class Outlook:
         covered = int(np.searchsorted(np.cumsum(weight.sum(axis=1)[order]), _COVERED * total)) + 1
         kept = order[: min(covered, _MAX_DEMANDS)]
         popular, weight, share = [popular[number] for number in kept], weight[kept] / total, share[kept] / total
-        others = {name for found in popular for name, _ in found.demand.requests} - {_PODS, CPU, *gpus}
-        self._resources = [*gpus, CPU, *sorted(others)]
+        other_resources = {name for entry in popular for name, _ in entry.demand.requests} - {_PODS, CPU, *gpus}
+        self._resources = [*gpus, CPU, *sorted(other_resources)]
         self._gpus = len(gpus)
         need = _matrix(popular, self._resources)
-        each = (share @ need)[self._gpus :]
+        per_gpu = (share @ need)[self._gpus :]
         """How much of the other resources pods ask for with each GPU."""
-        left = np.zeros(len(self._resources))
-        left[: self._gpus] = 1 / unit
-        left[self._gpus] = 1 / (each[0] or _CORES)
-        self._left: Floats = left[:, None]
+        in_gpus = np.zeros(len(self._resources))
+        in_gpus[: self._gpus] = 1 / unit
+        in_gpus[self._gpus] = 1 / (per_gpu[0] or _CORES)
+        self._in_gpus: Floats = in_gpus[:, None]
         """What a unit of each resource is in GPUs of an average pod; CPU as so many GPUs as it is there for."""
-        self._each: Floats = (1 / np.maximum(each, _NOTHING))[:, None, None]
-        self._per: Floats = (1 / np.maximum(need.T, _NOTHING))[:, :, None, None]
+        self._gpus_served: Floats = (1 / np.maximum(per_gpu, _NOTHING))[:, None, None]
+        self._pods_per_unit: Floats = (1 / np.maximum(need.T, _NOTHING))[:, :, None, None]
         self._reach = _reach(popular, len(columns.models))
         self._confined = not self._reach.all()
         sought: NDArray[np.bool_] = np.any(self._reach[~self._reach.all(axis=1)], axis=0)
@@ -92,8 +92,8 @@ class Outlook:
         amounts: Floats = np.stack(
             [free, free - asked, capacity], axis=1
         )  # together: the number of numpy calls is what costs
-        cost: Floats = np.add.reduce(amounts[:, 1] * (self._left * _FULLNESS), axis=0)
-        if self._gpus and self._per.size:
+        cost: Floats = np.add.reduce(amounts[:, 1] * (self._in_gpus * _FULLNESS), axis=0)
+        if self._gpus and self._pods_per_unit.size:
             for worth in self._worths(amounts, columns.model[rows]):
                 cost += worth[0]
                 cost -= worth[1]
@@ -105,13 +105,13 @@ class Outlook:
         to their model, and none to some other model."""
         names = self._resources[: self._gpus + 1]
         left = np.array([columns.free[name][rows] - demand.amount(name) for name in names], float)
-        gpus = np.add.reduce(left[:-1] * self._left[: self._gpus], axis=0)
-        each = 1 / self._each[0, 0, 0]
-        asked = sum([demand.amount(name) * self._left[number, 0] for number, name in enumerate(names[:-1])])
-        enough = each if demand.amount(CPU) > _MUCH * each * asked else each / 2
+        gpus = np.add.reduce(left[:-1] * self._in_gpus[: self._gpus], axis=0)
+        cpu_per_gpu = 1 / self._gpus_served[0, 0, 0]
+        asked = sum([demand.amount(name) * self._in_gpus[number, 0] for number, name in enumerate(names[:-1])])
+        enough = cpu_per_gpu if demand.amount(CPU) > _MUCH * cpu_per_gpu * asked else cpu_per_gpu / 2
         of_no_use = (gpus > 0) & (left[-1] < gpus * enough - 1)
-        found: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
-        return found
+        mask: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
+        return mask
 
     def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
         """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the
@@ -126,8 +126,8 @@ class Outlook:
         """Demands by states by rows: the part of the demand that the row could hold, squared; 0 where not even the empty
         node could hold it all. Also makes nothing out of what is negative in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)
-        part = self._per[0] * amounts[0]
-        for per, amount in zip(self._per[1:], amounts[1:], strict=True):
+        part = self._pods_per_unit[0] * amounts[0]
+        for per, amount in zip(self._pods_per_unit[1:], amounts[1:], strict=True):
             np.minimum(part, per * amount, out=part)
         possible = part[:, -1] >= _WHOLE
         if self._confined:
@@ -141,8 +141,8 @@ class Outlook:
     def _usable(self, free: Floats) -> Floats:
         """By states and rows: how much of the free GPUs counts. One, and one more as far as the rest is there that pods ask
         for with them."""
-        gpus = np.add.reduce(free[: self._gpus] * self._left[: self._gpus, :, None], axis=0)
-        usable: Floats = np.minimum.reduce(free[self._gpus :] * self._each, axis=0)
+        gpus = np.add.reduce(free[: self._gpus] * self._in_gpus[: self._gpus, :, None], axis=0)
+        usable: Floats = np.minimum.reduce(free[self._gpus :] * self._gpus_served, axis=0)
         usable /= gpus
         np.minimum(usable, 1, out=usable)
         usable += 1
@@ -159,26 +159,26 @@ class Outlook:
         price = self._price.copy()
         for number in range(self._gpus):
             idle = amounts[number, 0] * usable
-            least = np.where(price[number, :, 0, 0] > 0, 1 / self._per[number, :, 0, 0], 1)
+            least = np.where(price[number, :, 0, 0] > 0, 1 / self._pods_per_unit[number, :, 0, 0], 1)
             price[number, :, 0, 0] *= float(idle.sum()) / np.maximum(held @ idle, least)
         return price
 
 
 def outlook(columns: Columns, view: View) -> Outlook:
     """That of this view. Kept beside it: that saves 350 µs of each score."""
-    made = view.spare.get(__name__)
-    if made is None:
-        made = view.spare[__name__] = Outlook(columns, view)
-    assert isinstance(made, Outlook)
-    return made
+    cached = view.spare.get(__name__)
+    if cached is None:
+        cached = view.spare[__name__] = Outlook(columns, view)
+    assert isinstance(cached, Outlook)
+    return cached
 
 
 def _matrix(popular: list[Popular], resources: list[str]) -> Floats:
-    amounts = [[found.demand.amount(name) for name in resources] for found in popular]
+    amounts = [[entry.demand.amount(name) for name in resources] for entry in popular]
     return np.array(amounts, float).reshape(len(popular), len(resources))
 
 
 def _reach(popular: list[Popular], models: int) -> NDArray[np.bool_]:
     """Demands by models: whether the demand may go to nodes of the model."""
-    reach = [[found.models is None or model in found.models for model in range(models)] for found in popular]
+    reach = [[entry.models is None or model in entry.models for model in range(models)] for entry in popular]
     return np.array(reach, bool).reshape(len(popular), models)

@@ -21,7 +21,7 @@ from webhook.placement.settings import Gangs
 
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
-_LARGEST = 100_000
+_MAX_PODS = 100_000
 Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
 """How many more pods each of some rows takes. Also given: by row, the number of its domain."""
 
@@ -72,21 +72,25 @@ def gang_domains(
         return []
     there, counts = np.fromiter(peers, np.intp, len(peers)), np.fromiter(peers.values(), float, len(peers))
     room = rows[fits] if missing > 1 else rows
-    found: list[Mask] = []
+    outside: list[Mask] = []
     for key in keys:
         column = nodes.labels.column(key)
         if column is None:
             continue
         codes = column.padded(nodes.columns.size)
-        code = _most(column, codes[there], counts) if peers else _smallest(column, room, room_of, codes, missing)
+        code = (
+            _fullest_domain(column, codes[there], counts)
+            if peers
+            else _smallest_domain(column, room, room_of, codes, missing)
+        )
         if code and (missing == 1 or room_of(room[codes[room] == code], codes).sum() >= missing):
-            found.append(codes[rows] != code)
-    return found
+            outside.append(codes[rows] != code)
+    return outside
 
 
 def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
     """How many pods with this demand each row still takes; `beside`: once a pod with that one is there."""
-    room = np.full(len(rows), _LARGEST, np.int64)
+    room = np.full(len(rows), _MAX_PODS, np.int64)
     for resource, amount in demand.requests:
         free = nodes.columns.free.get(resource)
         taken = 0 if beside is None else beside.amount(resource)
@@ -94,15 +98,15 @@ def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Deman
     return room
 
 
-def _most(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
+def _fullest_domain(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
     """The domain where most of the gang is, with so many pods in these domains; 0 where none."""
     pods = np.bincount(codes, counts)
     pods[0] = 0
-    most = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
-    return min(most, key=column.values.__getitem__, default=0)
+    fullest = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
+    return min(fullest, key=column.values.__getitem__, default=0)
 
 
-def _smallest(
+def _smallest_domain(
     column: LabelColumn, rows: NDArray[np.intp], room_of: Room, codes: NDArray[np.int32], missing: int
 ) -> int:
     """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""

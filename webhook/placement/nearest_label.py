@@ -21,7 +21,7 @@ def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, s
 
     Looked at are the key itself, those that differ from it in signs, case and domain alone, and the labels of GPU models."""
     wanted = [value for value in values if len(value) <= _MAX_CHARACTERS][:8]
-    alike = [each for each in list(nodes.labels.keys())[:_MAX_KEYS] if _bare_key(each) == _bare_key(key)]
+    alike = [known_key for known_key in list(nodes.labels.keys())[:_MAX_KEYS] if _bare_key(known_key) == _bare_key(key)]
     for candidate in (key, *sorted(alike), *MODEL_LABELS):
         column = nodes.labels.column(candidate)
         if column is None or len(column.values) > _MAX_VALUES:
@@ -29,10 +29,10 @@ def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, s
         counts = np.bincount(column.padded(nodes.columns.rows)[: nodes.columns.rows], minlength=len(column.values))
         known = [value for value, count in zip(column.values, counts.tolist(), strict=True) if value and count]
         for value in wanted:
-            found = _like(value, known) or (None if candidate in MODEL_LABELS else nearest(value, known))
-            if found is not None and (candidate, found) != (key, value):
-                count = int(counts[column.ids[found]])
-                return candidate, found, f"{bare(candidate)}={bare(found)} ({plural(count, 'node')})"
+            nearest_value = _like(value, known) or (None if candidate in MODEL_LABELS else nearest(value, known))
+            if nearest_value is not None and (candidate, nearest_value) != (key, value):
+                count = int(counts[column.ids[nearest_value]])
+                return candidate, nearest_value, f"{bare(candidate)}={bare(nearest_value)} ({plural(count, 'node')})"
     return None
 
 

@@ -147,15 +147,15 @@ def smallest(count: int, keys: list[NDArray[Any]], left: NDArray[np.intp] | None
         equal = (values == limit).nonzero()[0]
         if len(equal) < count:
             limit = np.partition(values, count - 1)[count - 1]
-            less = (values < limit).nonzero()[0]
-            sure.append(less if left is None else left[less])
-            count -= len(less)
+            below = (values < limit).nonzero()[0]
+            sure.append(below if left is None else left[below])
+            count -= len(below)
             equal = (values == limit).nonzero()[0]
         left = equal if left is None else left[equal]
     else:
         if not sure and left is not None:
             return left[:count]
     left = np.arange(len(keys[0])) if left is None else left
-    found = np.concatenate([*sure, left[:count]])
-    found.sort()
-    return found[np.lexsort([key[found] for key in keys[::-1]])]
+    chosen = np.concatenate([*sure, left[:count]])
+    chosen.sort()
+    return chosen[np.lexsort([key[chosen] for key in keys[::-1]])]

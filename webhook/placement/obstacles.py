@@ -22,13 +22,13 @@ from webhook.placement.nearest_label import label_words, nearest_label
 from webhook.text import Hint, amount_number, amount_words, bare, listed, plural
 
 _OPERATORS: Final = "ask those who run this cluster"
-_NAMED: Final = 3
-_MANY: Final = 1000
+_MAX_NAMED: Final = 3
+_MAX_LOOKED_AT: Final = 1000
 
 
 def obstacles(demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
     """Each cause once, what is missing first; nothing where some node could take the pod."""
-    return _Search(demand, static, nodes, gpus).found()
+    return _Search(demand, static, nodes, gpus).obstacles()
 
 
 class _Search:
@@ -39,8 +39,8 @@ class _Search:
         self._rows = slice(0, nodes.columns.rows)
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
 
-    def found(self) -> Iterator[Obstacle]:
-        missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._most_ever(name)]
+    def obstacles(self) -> Iterator[Obstacle]:
+        missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._max_capacity(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
             return  # it is said already, or the device plugin is away for the moment
@@ -69,11 +69,11 @@ class _Search:
     # --- resources ----------------------------------------------------------------------------------------------------
 
     def _on_no_node(self, name: str) -> Obstacle:
-        known = [each for each in self._nodes.most if "/" in each and self._most_ever(each)]
+        known = [resource for resource in self._nodes.max_capacity if "/" in resource and self._max_capacity(resource)]
         offered = self._gpus.among(known) if name in self._asked else known
-        offered.sort(key=lambda each: (vendor(each) != vendor(name), each))
+        offered.sort(key=lambda resource: (vendor(resource) != vendor(name), resource))
         there = f"; nodes have {listed(map(bare, offered))}" if offered else "; no node has any"
-        known_names = tuple([each for each in offered if vendor(each) == vendor(name)])
+        known_names = tuple([resource for resource in offered if vendor(resource) == vendor(name)])
         fix = Hint(
             name, known_names, "Ask for ", f", which is the nearest, or {_OPERATORS}", f"Remove it, or {_OPERATORS}"
         )
@@ -81,20 +81,20 @@ class _Search:
         return Obstacle("resource", name, amount_words(name, self._demand.amount(name)), wanted, fix, False)
 
     def _too_many(self, name: str, amount: int, among: Mask) -> Obstacle:
-        devices, most = self._devices(name), int(self._devices(name)[among].max(initial=0))
-        if not most:  # GPUs of two names that no node has together
+        devices, max_gpus = self._devices(name), int(self._devices(name)[among].max(initial=0))
+        if not max_gpus:  # GPUs of two names that no node has together
             seen, wanted = (
                 f"a pod that asks {self._gpu_words()}",
                 "GPUs that one node has together; none has all of these",
             )
             return Obstacle("together", "spec", seen, wanted, "Ask for one of them", False)
-        where = self._named(among & (devices == most))
-        pods = -(-amount // most)
-        each = f"{pods} × {most}" if amount % most == 0 else f"{pods} pods with at most {most} each"
-        has = "node has" if np.count_nonzero(among & (devices == most)) == 1 else "nodes have"
-        lasting = amount > self._most_ever(name)  # else some of the GPUs of a node are away, as sick ones are
-        wanted = f"at most {most}, which is what the largest {has}{'' if lasting else ' now'}: {where}"
-        fix = f"Ask for {most} or fewer, or use a Job of {each}"
+        where = self._named(among & (devices == max_gpus))
+        pods = -(-amount // max_gpus)
+        split = f"{pods} × {max_gpus}" if amount % max_gpus == 0 else f"{pods} pods with at most {max_gpus} each"
+        has = "node has" if np.count_nonzero(among & (devices == max_gpus)) == 1 else "nodes have"
+        lasting = amount > self._max_capacity(name)  # else some of the GPUs of a node are away, as sick ones are
+        wanted = f"at most {max_gpus}, which is what the largest {has}{'' if lasting else ' now'}: {where}"
+        fix = f"Ask for {max_gpus} or fewer, or use a Job of {split}"
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
     def _shares(self, left: Mask) -> Iterator[Obstacle]:
@@ -117,15 +117,15 @@ class _Search:
             if name in self._asked or name not in capacity:
                 continue
             amounts = capacity[name][self._rows]
-            most = int(amounts[left].max(initial=0))
-            if amount <= most or (name not in GENERAL and not most):
+            largest = int(amounts[left].max(initial=0))
+            if amount <= largest or (name not in GENERAL and not largest):
                 continue
-            elsewhere = " that it may go to" if int(amounts[with_gpus].max()) > most else ""
-            where = self._named((left if elsewhere else with_gpus) & (amounts == most))
+            elsewhere = " that it may go to" if int(amounts[with_gpus].max()) > largest else ""
+            where = self._named((left if elsewhere else with_gpus) & (amounts == largest))
             seen = f"a pod that asks {amount_words(name, amount)} with {self._gpu_words()}"
-            wanted = f"what some node has; the largest node with {counts}{elsewhere} has {amount_number(name, most)}: {where}"
-            ever = max([self._nodes.most_beside.get(gpu, {}).get(name, 0) for gpu in self._asked])
-            fix = f"Ask for at most {amount_words(name, most)}"
+            wanted = f"what some node has; the largest node with {counts}{elsewhere} has {amount_number(name, largest)}: {where}"
+            ever = max([self._nodes.max_capacity_beside.get(gpu, {}).get(name, 0) for gpu in self._asked])
+            fix = f"Ask for at most {amount_words(name, largest)}"
             yield Obstacle(name, "spec", seen, wanted, fix, name in GENERAL and amount > ever)
 
     def _together(self, left: Mask) -> Mask:
@@ -143,11 +143,11 @@ class _Search:
         amounts = columns.capacity[name][self._rows]
         return amounts // columns.sharing[self._rows].astype(np.int64) if self._gpus.kind(name) == "whole" else amounts
 
-    def _most_ever(self, name: str) -> int:
+    def _max_capacity(self, name: str) -> int:
         """The most that one node had at any time since this program started."""
         whole = self._gpus.kind(name) == "whole"
-        had = self._nodes.most.get(name, {})
-        return max([amount // sharing if whole else amount for sharing, amount in had.items()], default=0)
+        by_sharing = self._nodes.max_capacity.get(name, {})
+        return max([amount // sharing if whole else amount for sharing, amount in by_sharing.items()], default=0)
 
     # --- labels and taints --------------------------------------------------------------------------------------------
 
@@ -195,9 +195,9 @@ class _Search:
         label, having = label_words(expression), self._nodes.columns.alive[self._rows] & mask
         if having.any():
             name = next(iter(self._asked))
-            most = int(self._devices(name)[having].max())
+            max_gpus = int(self._devices(name)[having].max())
             wanted = f"a label of nodes with {self._gpu_words()}; {plural(int(having.sum()), 'node')} with {label} "
-            wanted += f"{'has' if having.sum() == 1 else 'have'} at most {most}"
+            wanted += f"{'has' if having.sum() == 1 else 'have'} at most {max_gpus}"
             return Obstacle("label", path, label, wanted, "Choose other nodes, or ask for fewer GPUs", False)
         near = (
             None
@@ -213,10 +213,12 @@ class _Search:
 
     def _tainted(self, among: Mask) -> Obstacle:
         statuses = np.unique(self._nodes.columns.status[self._rows][among])
-        found = {taint for number in statuses[:_MANY].tolist() for taint in self._nodes.statuses[number].taints}
+        taints = {
+            taint for number in statuses[:_MAX_LOOKED_AT].tolist() for taint in self._nodes.statuses[number].taints
+        }
         tolerate = self._static.constraints.tolerate
-        taints = [taint for taint in found if not (taint.key.startswith(PASSING) or tolerate(taint))]
-        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in taints)
+        not_tolerated = [taint for taint in taints if not (taint.key.startswith(PASSING) or tolerate(taint))]
+        shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in not_tolerated)
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
         wanted = f"one: {plural(int(among.sum()), 'node')} would take the pod but for that"
         return Obstacle(
@@ -236,8 +238,8 @@ class _Search:
 
     def _named(self, mask: Mask) -> str:
         rows = np.flatnonzero(mask)
-        names = sorted(self._nodes.columns.name[row] for row in rows[:_MANY].tolist())
-        return ", ".join([*names[:_NAMED], *("…" for _ in names[_NAMED : _NAMED + 1])])
+        names = sorted(self._nodes.columns.name[row] for row in rows[:_MAX_LOOKED_AT].tolist())
+        return ", ".join([*names[:_MAX_NAMED], *("…" for _ in names[_MAX_NAMED : _MAX_NAMED + 1])])
 
 
 def _may_be_missing(resource: str) -> bool:

@@ -23,7 +23,7 @@ from webhook.placement.volumes import where
 
 __all__ = ["PlacementRequest", "Placer", "demand_of", "placement_request"]
 
-_RANKERS = 16
+_MAX_RANKERS = 16
 
 
 class Placer:
@@ -52,19 +52,19 @@ class Placer:
         if request.preferences is not None:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
-            found = Placement((), request.strategy, "the policy leaves it to the scheduler")
+            placement = Placement((), request.strategy, "the policy leaves it to the scheduler")
         elif request.company.left:
-            found = Placement((), request.strategy, request.company.left)
+            placement = Placement((), request.strategy, request.company.left)
         elif not cluster.fresh:
-            found = Placement((), request.strategy, "cluster state is stale")
+            placement = Placement((), request.strategy, "cluster state is stale")
         else:
             volumes = where(request.claims, self._state)
-            found = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
-            found = found._replace(asked=request.demand.requests) if found.nodes else found
+            placement = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
+            placement = placement._replace(asked=request.demand.requests) if placement.nodes else placement
         if preferences is NO_PREFERENCES:
-            return found
-        by_name = () if found.nodes else preferences.by_name
-        return found._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
+            return placement
+        by_name = () if placement.nodes else preferences.by_name
+        return placement._replace(preferred=by_name or preferences.preferred, warning=preferences.warning)
 
     def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
@@ -78,7 +78,7 @@ class Placer:
         """The ranker of these settings: profiles with equal ones share it."""
         key = settings.ranking, gpus.names
         if key not in self._rankers:
-            if len(self._rankers) >= _RANKERS:  # of policies that are no longer in force
+            if len(self._rankers) >= _MAX_RANKERS:  # of policies that are no longer in force
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]

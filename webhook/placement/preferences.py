@@ -96,14 +96,14 @@ def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -
     if models:
         models = models if keys.isdisjoint(MODEL_LABELS) else ()
         keys.update(MODEL_LABELS)
-    found = Preferences(
+    pod_preferences = Preferences(
         nodes,
         models,
         () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)]),
         gcd(*weights) - 1 if weights else None,
         more_nodes or more_models or misplaced,
     )
-    return found if nodes or models or found.pools or found.warning else None
+    return pod_preferences if nodes or models or pod_preferences.pools or pod_preferences.warning else None
 
 
 def resolved(stated: Preferences, nodes: Nodes, cluster: Cluster, gpus: Gpus) -> ResolvedPreferences:
@@ -111,10 +111,10 @@ def resolved(stated: Preferences, nodes: Nodes, cluster: Cluster, gpus: Gpus) ->
     alive = [n for n in stated.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
     pools = [p for p in stated.pools if all([cluster.domains(e.key, gpus) for e in p.expressions])]
     values = {key: cluster.label_values(key, gpus) for key in MODEL_LABELS} if stated.models else {}
-    models = {name: found for name in stated.models if (found := _models_like(name, values)) is not None}
+    models = {name: product for name in stated.models if (product := _models_like(name, values)) is not None}
     ours = _scaled([pool.weight for pool in pools])
     model = sum(ours) + 1
-    by_model = [(Expression(key, "In", tuple(sorted(set(found)))),) for key, found in _by_key(models.values())]
+    by_model = [(Expression(key, "In", tuple(sorted(set(products)))),) for key, products in _by_key(models.values())]
     by_node = [(Expression("metadata.name", "In", (name,), field=True),) for name in alive]
     node = sum(ours) + model * len(by_model) + 1
     terms = (
@@ -186,9 +186,9 @@ def _models_like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, l
     return None
 
 
-def _by_key(found: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
+def _by_key(pairs: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
     keys: dict[str, list[str]] = {}
-    for key, values in found:
+    for key, values in pairs:
         keys.setdefault(key, []).extend(values)
     return iter(keys.items())
 

@@ -15,8 +15,7 @@ from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
-from webhook.placement.company import ALONE, room_beside
-from webhook.placement.company import tiers as company_tiers
+from webhook.placement.company import ALONE, company_tiers, room_beside
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
@@ -32,13 +31,13 @@ from webhook.placement.volumes import ANYWHERE, Where
 from webhook.placement.waiting import Waiting
 from webhook.placement.whole import whole_nodes
 
-_BUDGET: Final = 64 << 20
+_MAX_BYTES: Final = 64 << 20
 """Bytes for scores: tenants write the shapes of pods."""
 _BYTES_PER_CHARACTER: Final = 16
 """What a compiled constraint takes, for each character that it was written in."""
-_LONGEST: Final = 32 << 10
+_MAX_CHARACTERS: Final = 32 << 10
 """Of what a pod states about nodes, to be ranked by. Affinity to 500 nodes by name has 20 kB."""
-_SHAPES: Final = 512
+_MAX_SHAPES: Final = 512
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 Peers = dict[int, int]
 Tier = NDArray[Any]
@@ -98,10 +97,10 @@ class Ranker:
         known = self._obstacles.get((key, demand))
         if known is None or known[0] != nodes.version:
             static = self._filter(stated)
-            found = () if static is None else tuple(obstacles(demand, static, nodes, self._gpus))
-            if len(self._obstacles) >= _SHAPES:
+            causes = () if static is None else tuple(obstacles(demand, static, nodes, self._gpus))
+            if len(self._obstacles) >= _MAX_SHAPES:
                 self._obstacles.clear()
-            known = self._obstacles[key, demand] = nodes.version, found
+            known = self._obstacles[key, demand] = nodes.version, causes
         return known[1]
 
     # --- filter and score ---------------------------------------------------------------------------------------------
@@ -118,8 +117,8 @@ class Ranker:
             gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
             size = _BYTES_PER_CHARACTER * len(request.stated)
             scores = NodeScores(static, request.demand, STRATEGIES[request.strategy], gpu, size)
-            left = _BUDGET - sum([each.kept_bytes for each in self._scores.values()])
-            while self._scores and (left < 0 or len(self._scores) >= _SHAPES):
+            left = _MAX_BYTES - sum([each.kept_bytes for each in self._scores.values()])
+            while self._scores and (left < 0 or len(self._scores) >= _MAX_SHAPES):
                 left += self._scores.pop(next(iter(self._scores))).kept_bytes
         self._scores[key] = scores  # as the one used last
         return scores
@@ -127,7 +126,7 @@ class Ranker:
     def _filter(
         self, stated: bytes, where: Where = ANYWHERE, preferences: ResolvedPreferences = NO_PREFERENCES
     ) -> Filter | None:
-        constraints = compiled(spec_of(stated)) if len(stated) <= _LONGEST else None
+        constraints = compiled(spec_of(stated)) if len(stated) <= _MAX_CHARACTERS else None
         if constraints is None:
             return None
         return Filter(preferences.below(constraints), self._settings.health, where.terms)
@@ -178,9 +177,9 @@ class Ranker:
             return self._best(scores, [*tiers, *last])
         counts = np.zeros(nodes.columns.size, np.int32)
         counts[list(peers)] = list(peers.values())
-        found = self._best(scores, [*tiers, counts[rows], *last])
-        whole = self._scarce_among(scores, found)
-        return found if whole is None else self._best(scores, [*tiers, whole, counts[rows], *last])
+        best = self._best(scores, [*tiers, counts[rows], *last])
+        whole = self._scarce_among(scores, best)
+        return best if whole is None else self._best(scores, [*tiers, whole, counts[rows], *last])
 
     def _best(self, scores: NodeScores, tiers: list[Tier]) -> NDArray[np.intp]:
         nodes, rows = self._state.nodes, scores.rows
@@ -190,15 +189,15 @@ class Ranker:
             keys += [nodes.columns.utilisation[rows], nodes.columns.heat[rows]]
         if len(nodes.replicas) > 1:
             keys.append(nodes.columns.share[rows])
-        found = smallest(self._settings.nodes, keys, fits)
-        return found if tiers else found[scores.score[found] > NEVER]
+        best = smallest(self._settings.nodes, keys, fits)
+        return best if tiers else best[scores.score[best] > NEVER]
 
-    def _scarce_among(self, scores: NodeScores, found: NDArray[np.intp]) -> Tier | None:
-        """Which nodes are whole ones of a kind of which few are left, where `found` has one and it matters."""
+    def _scarce_among(self, scores: NodeScores, best: NDArray[np.intp]) -> Tier | None:
+        """Which nodes are whole ones of a kind of which few are left, where `best` has one and it matters."""
         columns = self._state.nodes.columns
         kinds = whole_nodes(columns, self._view, scores.demand) if scores.strategy.spares_whole else []
         few = [whole.among(columns, scores.rows) for whole in kinds if whole.scarce(columns)]
-        spared = [whole for whole in few if whole[found].any()]
+        spared = [whole for whole in few if whole[best].any()]
         if not spared:
             return None
         whole: Tier = np.logical_or.reduce(spared)
@@ -210,7 +209,7 @@ class Ranker:
         """What is said of the chosen rows."""
         columns, rows = self._state.nodes.columns, scores.rows[best]
         free = columns.free[scores.gpu][rows].tolist() if scores.gpu is not None else [0] * len(rows)
-        found = [
+        ranked = [
             Ranked(columns.name[row], gpus, peers.get(row, 0), score)
             for row, gpus, score in zip(rows.tolist(), free, scores.score[best].tolist(), strict=True)
         ]
@@ -219,8 +218,8 @@ class Ranker:
             for number, row in enumerate(rows.tolist()):
                 if columns.known[row]:
                     load = round(100 * columns.utilisation.item(row)) if columns.measured[row] else None
-                    found[number] = found[number]._replace(usable=max(0, int(usable[number])), load=load)
-        return tuple(found)
+                    ranked[number] = ranked[number]._replace(usable=max(0, int(usable[number])), load=load)
+        return tuple(ranked)
 
 
 def _numbers(metrics: MetricsStatus, ranked: tuple[Ranked, ...]) -> tuple[str | int, ...]:

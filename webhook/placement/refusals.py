@@ -14,7 +14,7 @@ from webhook.kube.gpus import Gpus
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import Check, Filter
 
-_KEPT: Final = 256
+_MAX_ANSWERS: Final = 256
 _INSUFFICIENT: Final = {
     "cpu": "too little CPU",
     "memory": "too little memory",
@@ -43,10 +43,10 @@ class Refusals:
         now = nodes.version, self._state.slices.version, nodes.columns.changes.position
         known = self._answers.get(question)
         if known is None or known[0] != now:
-            if len(self._answers) >= _KEPT:
+            if len(self._answers) >= _MAX_ANSWERS:
                 self._answers.clear()
-            made = static()
-            known = self._answers[question] = now, () if made is None else self._count(made, demand)
+            pod_filter = static()
+            known = self._answers[question] = now, () if pod_filter is None else self._count(pod_filter, demand)
         return known[1]
 
     def _count(self, static: Filter, demand: Demand) -> Rejected:

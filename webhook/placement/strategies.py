@@ -71,11 +71,11 @@ class Pack:
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         seen = outlook(columns, view)
-        found = -seen.cost(columns, rows, demand)
+        scores = -seen.cost(columns, rows, demand)
         for whole in whole_nodes(columns, view, demand):
             last = whole.broken(columns, rows, demand) | seen.needed(columns, rows, demand)
-            found = found - LAST * last
-        return found
+            scores = scores - LAST * last
+        return scores
 
     def sees(self, view: View) -> object:
         return view.version

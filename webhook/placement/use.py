@@ -20,13 +20,13 @@ from webhook.cluster.node_table import Columns, Demand, Floats
 def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...], gpu: str) -> Floats:
     """By row, how many of the free ones of the resource `gpu` are fit for use. `gpus`: all resources of GPUs."""
     sharing = columns.sharing[rows]
-    capacity, given = np.zeros(len(rows)), np.zeros(len(rows))
+    capacity, allocated = np.zeros(len(rows)), np.zeros(len(rows))
     for name in gpus:
         if name in columns.free:
             capacity += columns.capacity[name][rows] / sharing
-            given += columns.capacity[name][rows] - columns.free[name][rows]
+            allocated += columns.capacity[name][rows] - columns.free[name][rows]
     withdrawn = np.maximum(columns.known[rows] - capacity, 0)
-    unfit = np.maximum(columns.busy[rows] - np.minimum(given, capacity), 0)
+    unfit = np.maximum(columns.busy[rows] - np.minimum(allocated, capacity), 0)
     unfit += np.maximum(columns.avoid[rows] - withdrawn, 0)
     usable: Floats = columns.free[gpu][rows] - unfit * sharing
     return usable

@@ -65,7 +65,7 @@ def where(claims: Claims, state: ClusterState) -> Where:
     if not claims.names or not state.news.listed.issuperset(("persistentvolumeclaims", "persistentvolumes")):
         return ANYWHERE
     volumes = [claim.volume if (claim := state.claims.get(name)) else "" for name in claims.names]
-    stated = [found.terms for name in volumes if name and (found := state.volumes.get(name)) and found.terms]
+    stated = [volume.terms for name in volumes if name and (volume := state.volumes.get(name)) and volume.terms]
     terms = tuple([terms_of(orjson.loads(text)) for text in stated])
     key = blake2b("\0".join(stated).encode(), digest_size=16).digest() if stated else b""
     return Where(terms, claims.shared and "" in volumes, key)

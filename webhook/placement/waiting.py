@@ -37,9 +37,9 @@ from webhook.placement.request import PlacementRequest
 from webhook.placement.volumes import Claims, Where, where
 
 _FEW: Final = 4
-_MOST: Final = 64
+_MAX_KINDS: Final = 64
 """Kinds of pods that wait which are looked at."""
-_MOST_TERMS: Final = 256
+_MAX_TERMS: Final = 256
 """About pods of one namespace, that are looked at."""
 _HOST_FIELDS: Final = (("matchExpressions", HOSTNAME), ("matchFields", "metadata.name"))
 Tier = NDArray[Any]
@@ -77,15 +77,15 @@ class Waiting:
         self._refresh()
         rows, gpu = scores.rows, scores.gpu
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
-        found = [
+        tiers = [
             self._beside(tied, pods, passes, request, rows)
             for tied, pods, passes in self._seeking
             if all([term.means(request.namespace, labels, of_namespace) for term in tied.near])
         ]
         needed = self._needed(scores)
         if needed is not None and gpu is not None:
-            found.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
-        return found
+            tiers.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
+        return tiers
 
     def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
         """What comes right before the score, among nodes that it does not put last: those that pods which wait need least of;
@@ -93,11 +93,11 @@ class Waiting:
         node that is full to the last GPU is what the next of them waits for."""
         columns, gpu = self._state.nodes.columns, scores.gpu
         needed = self._needed(scores)
-        found: list[Tier] = [] if needed is None else [needed]
+        tiers: list[Tier] = [] if needed is None else [needed]
         confined = request.company.confines or scores.filter.volumes
         if gpu in columns.free and confined and scores.passing <= _FEW:
-            found.append(-columns.free[gpu][scores.rows])
-        return [scores.score < -LAST / 2, *found] if found else []
+            tiers.append(-columns.free[gpu][scores.rows])
+        return [scores.score < -LAST / 2, *tiers] if tiers else []
 
     def _needed(self, scores: NodeScores) -> Floats | None:
         """For each row, the GPUs that pods need there which can go to fewer nodes than this one; None: 0 for all."""
@@ -107,28 +107,28 @@ class Waiting:
         if not (self._needs or self._disks):
             return None
         fewer = range(1, min(_FEW + 1, scores.passing))
-        found = [self._needs[gpu, few] for few in fewer if (gpu, few) in self._needs]
-        if not (found or self._disks):
+        needs = [self._needs[gpu, few] for few in fewer if (gpu, few) in self._needs]
+        if not (needs or self._disks):
             return None
         needed = np.zeros(columns.size)
-        for by_row in (self._disks, *found):
+        for by_row in (self._disks, *needs):
             needed[list(by_row)] += list(by_row.values())
         return needed[scores.rows]
 
     def unwanted(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
         """Which of `rows` have a pod in their domain that keeps this one away; None: none has."""
         away, nodes = self._state.other_pods.away, self._state.nodes
-        found: Mask | None = None
+        unwanted: Mask | None = None
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
         for namespace in (request.namespace, ANY) if away else ():
             terms = away.get(namespace, {})
-            for term in list(terms)[:_MOST_TERMS]:
+            for term in list(terms)[:_MAX_TERMS]:
                 if term.means(request.namespace, labels, of_namespace):
                     domains = domains_of(nodes, term.key)
                     there = {int(domains[nodes.row_of[name]]) for name in terms[term] if name in nodes.row_of} - {0}
                     bad = np.isin(domains[rows], list(there))
-                    found = bad if found is None else found | bad
-        return found
+                    unwanted = bad if unwanted is None else unwanted | bad
+        return unwanted
 
     def _labels_of(self, namespace: str) -> Any:
         return self._state.namespaces.get(namespace) or {}
@@ -136,10 +136,10 @@ class Waiting:
     def _beside(self, tied: Tied, pods: int, passes: Mask, request: PlacementRequest, rows: NDArray[np.intp]) -> Tier:
         """For how many of the pods that wait there is no room in the domain of each row, once this pod is there."""
         nodes = self._state.nodes
-        every = np.flatnonzero(passes)
+        passing = np.flatnonzero(passes)
         now, then = np.zeros(nodes.columns.size), np.zeros(nodes.columns.size)
-        now[every] = np.maximum(room_for(nodes, every, tied.demand), 0)
-        then[every] = np.maximum(room_for(nodes, every, tied.demand, beside=request.demand), 0)
+        now[passing] = np.maximum(room_for(nodes, passing, tied.demand), 0)
+        then[passing] = np.maximum(room_for(nodes, passing, tied.demand, beside=request.demand), 0)
         room = np.full(len(rows), float(pods))
         for term in tied.near:
             domains = domains_of(nodes, term.key)
@@ -160,7 +160,7 @@ class Waiting:
             self._places.clear()
         self._seen = seen
         self._seeking, self._needs, self._disks = [], {}, dict(self._awaited())
-        for tied, pods in Counter(state.other_pods.waiting.values()).most_common(_MOST):
+        for tied, pods in Counter(state.other_pods.waiting.values()).most_common(_MAX_KINDS):
             place = self._place(tied)
             if place is None:
                 continue
@@ -176,13 +176,13 @@ class Waiting:
         volumes = where(Claims(tied.claims), self._state)
         key = tied, volumes.key
         if key not in self._places:
-            if len(self._places) >= 2 * _MOST:
+            if len(self._places) >= 2 * _MAX_KINDS:
                 self._places.clear()
             static = self._filter_of(tied.stated, volumes)
-            self._places[key] = None if static is None else self._found(static, tied)
+            self._places[key] = None if static is None else self._new_place(static, tied)
         return self._places[key]
 
-    def _found(self, static: Filter, tied: Tied) -> _Place:
+    def _new_place(self, static: Filter, tied: Tied) -> _Place:
         nodes = self._state.nodes
         passes = static.mask(nodes, slice(0, nodes.columns.size))
         for resource, amount in tied.demand.requests:
@@ -207,15 +207,15 @@ class Waiting:
     def _disks_by_host(self) -> Iterator[tuple[str, float]]:
         """For each claim that no pod uses the host of its disk; the hosts of few disks that it may get, with a part each."""
         state = self._state
-        unused = [found for name, found in state.claims.items() if name not in state.other_pods.used]
-        for each in unused:
-            if (found := state.volumes.get(each.volume)) and (host := _host(found.terms)):
+        unused = [claim for name, claim in state.claims.items() if name not in state.other_pods.used]
+        for claim in unused:
+            if (volume := state.volumes.get(claim.volume)) and (host := _host(volume.terms)):
                 yield host, 1.0
-        waits_for = Counter([each.waits_for for each in unused if each.waits_for])
+        waits_for = Counter([claim.waits_for for claim in unused if claim.waits_for])
         offered: dict[str, list[str]] = {name: [] for name in waits_for}
-        for found in state.volumes.values() if offered else ():
-            if found.offered in offered:
-                offered[found.offered].append(_host(found.terms))
+        for volume in state.volumes.values() if offered else ():
+            if volume.offered in offered:
+                offered[volume.offered].append(_host(volume.terms))
         for name, hosts in offered.items():
             if len(hosts) <= _FEW and all(hosts):
                 for host in hosts:
@@ -229,8 +229,8 @@ def _host(text: str) -> str:
         {value for field, key in _HOST_FIELDS for e in term.get(field) or () if _names(e, key) for value in e["values"]}
         for term in orjson.loads(text or "[]")
     ]
-    found: set[str] = set().union(*named)
-    return next(iter(found)) if len(found) == 1 and all(named) else ""
+    hostnames: set[str] = set().union(*named)
+    return next(iter(hostnames)) if len(hostnames) == 1 and all(named) else ""
 
 
 def _names(expression: Any, key: str) -> bool:
