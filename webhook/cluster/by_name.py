@@ -63,9 +63,9 @@ class Claim(NamedTuple):
 
 class Volume(NamedTuple):
     terms: str
-    """Those about nodes, one of which a node of it meets, as JSON; "" where every node does."""
+    """Node selector terms as JSON, one of which its node must meet; "" where every node will do."""
     offered: str
-    """The StorageClass whose claims may have it, where none has it."""
+    """The StorageClass whose claims may bind it; "" where it is bound."""
 
 
 def claim(obj: Mapping[str, Any]) -> Claim:

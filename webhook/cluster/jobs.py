@@ -1,7 +1,7 @@
 """Jobs, as far as they tell how many pods work together: the scheduler is shown them one by one.
 
-Jobs are watched. Of workloads of other kinds (a PyTorchJob, an MPIJob, a RayCluster) it is known where this replica was asked
-about them when they were made.
+Jobs are watched. Workloads of other kinds (a PyTorchJob, an MPIJob, a RayCluster) are known where this replica reviewed their
+creation.
 
 Follows batch/v1: at most `parallelism` pods at once, and never more than `completions`. The Jobs of a JobSet are one gang: each
 says in labels how many of its kind there are (jobset.x-k8s.io).

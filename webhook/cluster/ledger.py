@@ -124,7 +124,7 @@ class Ledger:
 
     @contextmanager
     def without(self, earlier: Reservation) -> Iterator[None]:
-        """Meanwhile nothing is held for this pod: what it is ranked anew for is not asked for twice."""
+        """Meanwhile nothing is held for this pod: its earlier reservations do not count against it."""
         for call in earlier.calls:
             self._usage.give_back(call.row, call.kind)
         try:
@@ -227,8 +227,8 @@ class Ledger:
             self._usage.give_back(row, reservation.kind)
 
     def _take(self, pod: PodKey, node: str, kind: PodKind) -> Reservation | None:
-        """The oldest reservation for such a pod on this node, taken out of the reserved ones; rather one for all that it asks,
-        and of a first call. The others for the same pod end."""
+        """The oldest reservation for such a pod on this node, taken out of the reserved ones; preferably one for all that it
+        asks, and of a first call. The others for the same pod end."""
         alike = [call for call in self._reserved.get((pod, node), ()) if call.asked.gpus == kind.gpus]
         taken = min(alike, key=lambda call: (call.asked.demand != kind.demand, call.calls[0] is not call), default=None)
         if taken is not None:

@@ -18,7 +18,7 @@ _MAX_AMOUNT = 2**53  # amounts above this are not real; int64 cannot overflow by
 
 
 class Status(NamedTuple):
-    """What keeps pods away from a node, or healthy. Most nodes of a cluster have one of a few."""
+    """What keeps pods away from a node, and its conditions. Most nodes of a cluster have one of a few."""
 
     taints: tuple[Taint, ...] = ()
     conditions: frozenset[tuple[str, str]] = frozenset()

@@ -44,9 +44,9 @@ class Nodes:
         """Nodes that are there."""
         self.version = 0
         self.max_capacity: dict[str, dict[int, int]] = {}
-        """Resource to the most that one node ever had since this program started, by how many pods share a GPU of that node."""
+        """The most that one node had since this program started: by resource, then by how many pods share a GPU of that node."""
         self.max_capacity_beside: dict[str, dict[str, int]] = {}
-        """Extended resource to the most of each general resource that a node with it ever had."""
+        """The same for nodes with an extended resource: by that resource, then by general resource."""
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
         """Those of this program that share the nodes."""

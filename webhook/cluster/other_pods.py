@@ -46,7 +46,7 @@ class _Held(NamedTuple):
 
 
 class OtherPods:
-    """One method for each thing that becomes of a pod."""
+    """One method for each event of a pod."""
 
     def __init__(self) -> None:
         self.away: dict[str, dict[PodTerm, Counter[str]]] = {}

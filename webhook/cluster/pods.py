@@ -72,7 +72,7 @@ def counted_demand(pod: Pod) -> Demand:
 
 
 def _stated(spec: Mapping[str, Any]) -> bytes:
-    """All that `total_requests` reads of a pod, in its own words. Raises TypeError where that is no JSON."""
+    """All that `total_requests` reads of a pod, as written. Raises TypeError where that is no JSON."""
     return orjson.dumps(
         (
             [container.get("resources") for container in spec.get("containers") or ()],

@@ -22,12 +22,12 @@ from webhook.cluster.node_table import LAST, Columns, Demand, Floats, Rows
 from webhook.kube.pod import Pod, labels_of
 
 LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
-"""What the Service, the budget and this module know a replica by: `manifests/60-deployment.yaml`."""
+"""What the Service, the budget and this module recognise a replica by: `manifests/60-deployment.yaml`."""
 
 OTHER_REPLICA: Final = 1.0
-"""What a node of another's is worth less, in GPUs of an average pod (`fragmentation`), however much room it has."""
+"""How much less a node of another replica is worth, in GPUs of an average pod (`fragmentation`), however much room it has."""
 _ENOUGH: Final = 6
-"""Pods that still fit beside one more: with so many there is no hurry."""
+"""Pods that still fit besides this one: with so many nothing more is taken off."""
 
 
 def share(node: str, replica: str, replicas: Sequence[str]) -> float:

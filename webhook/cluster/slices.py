@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Slices:
-    """Slices of GPUs by name. Keeps `nodes`, the names of the nodes that have any, as it is true; `version` rises with it."""
+    """Slices of GPUs by name. Keeps `nodes`, the names of the nodes that have any, up to date; `version` rises with it."""
 
     def __init__(self, nodes: set[str]) -> None:
         self.version = 0

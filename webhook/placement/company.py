@@ -1,9 +1,9 @@
 """What a pod says about other pods, and which nodes that leaves to it.
 
-The labels of other pods are not kept here. But most of what pods say of others they say of their own replicas: these must share
-a zone, must not share a host, are spread over racks, take the same port of the host. A rule that takes the pod itself takes its
-peers, and where these are is known. So nodes where the scheduler would not let the pod go come last, and the first of pods that
-must share a domain goes where there is room for those that come with it.
+The labels of other pods are not kept here. But most rules are about a pod's own replicas: they must share a zone, must not
+share a host, are spread over racks, or take the same host port. A rule whose selector matches the pod itself matches its peers,
+and their nodes are known. So nodes where the scheduler would not let the pod go come last, and the first of several pods that
+must share a domain goes to one with room for all of them.
 
 A rule about other pods than these is left to the scheduler, with the node: a required one leaves few nodes, which need not be
 among those that are ranked, and a preferred one would be outweighed.
@@ -48,17 +48,17 @@ class Company(NamedTuple):
     rather_together: tuple[tuple[str, int], ...] = ()
     """Each domain that has some of them is preferred, with such a weight for each."""
     rather_apart: tuple[tuple[str, int], ...] = ()
-    """Each domain has as few of them as can be, counted in steps of so many (maxSkew)."""
+    """As few of them in each domain as possible, counted in steps of so many (maxSkew)."""
     left: str = ""
     """Why the node is left to the scheduler; "" where it is not."""
 
     @property
     def confines(self) -> bool:
-        """Whether the scheduler keeps them off nodes for it."""
+        """Whether the scheduler keeps them off some nodes because of these rules."""
         return bool(self.together or self.apart or self.even)
 
     def on_one_host(self) -> Company:
-        """All of them follow the first."""
+        """The same, with all of them on one host."""
         return self if HOSTNAME in self.together else self._replace(together=(*self.together, HOSTNAME))
 
 
@@ -144,7 +144,7 @@ def company_tiers(
     pods: int,
     peers: Peers,
 ) -> list[Tier]:
-    """What comes before what among `rows`, the nodes that the filter lets pass. `fits`: where there is room for the pod now.
+    """The tiers of `rows`, the nodes that the filter lets pass. `fits`: where there is room for the pod now.
     `pods`: how many there are to be, 1 where that is not known. `peers`: how many there are, by row."""
     tiers: list[Tier] = []
     if not len(rows):
@@ -192,8 +192,8 @@ def _rooms(
 def room_beside(
     company: Company, nodes: Nodes, demand: Demand, peers: Peers, rows: NDArray[np.intp], codes: NDArray[Any]
 ) -> Integers:
-    """How many pods each of `rows` takes, as far as they may be on it beside each other. Of rows in one domain of such a rule,
-    and in one of those numbered by row in `codes`, the first stands for all."""
+    """How many pods each of `rows` takes under the rules of `apart` and `even`. Rows that share a domain of such a rule, and one
+    of the domains in `codes`, are counted on the first of them."""
     room: Integers = room_for(nodes, rows, demand)
     if not len(rows):
         return room

@@ -25,16 +25,16 @@ _CORES: Final = 16_000.0
 """Thousandths of a core that go with a GPU where nothing was seen yet."""
 _COVERED: Final = 0.99
 _MAX_DEMANDS: Final = 32
-"""Demands looked at: those that ask for most GPUs, until they ask for so much of all, at most so many."""
+"""Demands looked at: those that ask for most GPUs, until they cover _COVERED of all, at most so many."""
 _FULLNESS = 1 / 64
 """What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
 otherwise, and alone while no demand was seen."""
 _MUCH: Final = 1.2
 """Times the CPU that pods ask for with a GPU: who asks for more takes what the other GPUs of the node need."""
 _WHOLE: Final = 1 - 1e-5
-"""A whole part, but for what rounding takes off."""
+"""A whole part, less rounding."""
 _EMPTY: Final = 1e-3
-"""What stands for nothing free: any row holds nothing, and nothing is divided by zero."""
+"""Stands for nothing free: a row holds next to nothing of it, and nothing is divided by zero."""
 _SAMPLED: Final = 4096
 """Rows from which prices are estimated, at most: they need not be exact."""
 _NOTHING: Final = 1e-9

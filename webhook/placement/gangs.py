@@ -99,7 +99,7 @@ def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Deman
 
 
 def _fullest_domain(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
-    """The domain where most of the gang is, with so many pods in these domains; 0 where none."""
+    """The domain with most pods of the gang, which has `counts` of them in the domains `codes`; 0 where none."""
     pods = np.bincount(codes, counts)
     pods[0] = 0
     fullest = np.flatnonzero(pods == max(pods.max(), 1)).tolist()

@@ -16,7 +16,7 @@ from webhook.placement.filters import Filter
 from webhook.placement.node_states import States, states
 
 NEVER = -np.inf
-_DEARER = 4  # a row by itself costs so many times what it costs among all
+_DEARER = 4  # a row computed alone costs so many times what it costs among all
 
 
 class NodeScores:

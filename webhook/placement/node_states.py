@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Columns
 
 _SPARE = 4096
-_DEARER = 2  # a row by itself costs so many times what it costs among all
+_DEARER = 2  # a row computed alone costs so many times what it costs among all
 
 
 class States:

@@ -98,7 +98,7 @@ class _Search:
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
     def _shares(self, left: Mask) -> Iterator[Obstacle]:
-        """Several GPUs that only nodes have which sell shares of theirs: two shares may be of one GPU."""
+        """Several GPUs, where only nodes with shared GPUs have as many: two shares may be of one GPU."""
         for name, amount in self._asked.items():
             if (
                 amount > 1

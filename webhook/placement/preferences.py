@@ -11,15 +11,15 @@ away, and the annotation for models if it is a label for models. A model named b
 nodes named by annotation all. A key that no GPU node has changes nothing.
 
 Preferences are ranked by, and they go into the pod's affinity too: where all ranked nodes are taken, the scheduler still keeps
-to the preferred pool. There they must not turn the ranked nodes round. Their weights are a tenth of the policy's, and less
-where they would come to more than _ROOM together. A pod that has no preferred terms has its nodes ranked by the sum of
-these very weights first, so what stands further up never has less of them, and the weights of the ranked terms only widen
-the distance; the scheduler scales the best sum to 100 and doubles it (see `strategies.WEIGHTS`), so the first node stays
-(100 - 35) / (100 + _ROOM) * 200 = 108 points ahead of the second (92 for a pod that names a model besides). Among nodes
-that are not ranked the same scaling makes 200 points of whatever the best of them has: small weights lose nothing there.
-A pod with preferred terms of its own is ranked by these first: sums of their weights differ by their greatest common
-divisor at least, so what stays below that turns none of them round; what does not is ranked by, and left out of the
-affinity. So are preferences beside nodes that the author names.
+to the preferred pool. There they must not change the order of the ranked nodes. Their weights are a tenth of the policy's, and
+less where they would come to more than _ROOM together. A pod that has no preferred terms has its nodes ranked by the sum of
+these very weights first, so what stands further up never has less of them, and the weights of the ranked terms only widen the
+distance; the scheduler scales the best sum to 100 and doubles it (see `strategies.WEIGHTS`), so the first node stays
+(100 - 35) / (100 + _ROOM) * 200 = 108 points ahead of the second (92 for a pod that names a model besides). Among nodes that
+are not ranked the same scaling makes 200 points of whatever the best of them has: small weights lose nothing there. A pod with
+preferred terms of its own is ranked by these first: sums of their weights differ by their greatest common divisor at least, so
+what stays below that changes no order; what does not is ranked by, and left out of the affinity. So are preferences beside
+nodes that the author names.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Where(NamedTuple):
     terms: tuple[tuple[Term, ...], ...] = ()
     """For each volume the terms of its affinity, of which one must hold."""
     together: bool = False
-    """Nobody can tell yet, and all pods of the owner will have to follow the first."""
+    """Not known yet: all pods of the owner will have to follow the first."""
     key: bytes = b""
     """Equal where `terms` are; of bounded length."""
 

@@ -1,4 +1,4 @@
-"""Room for pods that can go to few nodes, and nodes whose pods will not have this one near them.
+"""Room for pods that can go to few nodes, and nodes whose pods have anti-affinity to this one.
 
 Packing fills nodes one after the other, where the stock scheduler would leave some room on each: a pod that can go to one node
 only would find just that one full. So a pod that can go to more nodes first takes one where it leaves room, and of nodes that
@@ -38,9 +38,9 @@ from webhook.placement.volumes import Claims, Where, where
 
 _FEW: Final = 4
 _MAX_KINDS: Final = 64
-"""Kinds of pods that wait which are looked at."""
+"""Kinds of waiting pods that are looked at."""
 _MAX_TERMS: Final = 256
-"""About pods of one namespace, that are looked at."""
+"""Terms about pods of one namespace that are looked at."""
 _HOST_FIELDS: Final = (("matchExpressions", HOSTNAME), ("matchFields", "metadata.name"))
 Tier = NDArray[Any]
 FilterOf = Callable[[bytes, Where], Filter | None]
@@ -72,8 +72,8 @@ class Waiting:
         """By row, the GPUs to be left for those who come for its disks."""
 
     def tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
-        """For each of its rows, what comes before what: nodes with room for pods that wait for this one, which are those all of
-        whose terms mean it, then nodes where room is left for pods that can go to fewer nodes."""
+        """The tiers of the rows of `scores`: first nodes with room for pods that wait for this one, as all of their terms mean
+        it, then nodes where room is left for pods that can go to fewer nodes."""
         self._refresh()
         rows, gpu = scores.rows, scores.gpu
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
@@ -88,9 +88,9 @@ class Waiting:
         return tiers
 
     def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
-        """What comes right before the score, among nodes that it does not put last: those that pods which wait need least of;
-        and for a pod that its volumes or its peers leave few nodes, those with most room. Often several such pods come, and a
-        node that is full to the last GPU is what the next of them waits for."""
+        """The tiers right before the score, among nodes that it does not put last: those that waiting pods need least; and for
+        a pod that its volumes or its peers leave few nodes, those with most room. Often several such pods come, and the next
+        of them would wait for a node that is full to the last GPU."""
         columns, gpu = self._state.nodes.columns, scores.gpu
         needed = self._needed(scores)
         tiers: list[Tier] = [] if needed is None else [needed]

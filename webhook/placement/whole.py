@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Columns, Demand, Rows, View
 
 _KEPT: Final = 20
-"""One in so many of the largest nodes stays whole, rather than that replicas are kept apart."""
+"""One in so many of the largest nodes stays whole, even if replicas then share a node."""
 
 
 class Whole:
