@@ -10,7 +10,7 @@ import orjson
 import typer
 from rich.text import Text
 
-from webhook.admission.words import told
+from webhook.admission.words import finding_line
 from webhook.cli import options
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.options import Format
@@ -115,7 +115,7 @@ def _entry(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
     fields = [] if "refused" in (before.outcome, after.outcome) else list(_differing(before.pod, after.pod))
     elsewhere = before.ranking != after.ranking
     own = [field for field in fields if not (elsewhere and field.startswith(_PREFERRED))]
-    new = [told(each.unit, each.finding) for each in after.findings if each.unit not in before.units]
+    new = [finding_line(each.unit, each.finding) for each in after.findings if each.unit not in before.units]
     if before.outcome != "refused" == after.outcome:
         change, text = "refused", after.message
     elif before.outcome == "refused" != after.outcome:

@@ -9,7 +9,7 @@ import orjson
 
 from webhook.admission.context import PROFILE_LABEL
 from webhook.admission.pods import mutate
-from webhook.admission.words import told
+from webhook.admission.words import finding_line
 from webhook.cli import offline
 from webhook.cli.cluster.report import gpus_of
 from webhook.cli.cluster.snapshot import Object, Snapshot
@@ -153,7 +153,7 @@ class _Webhook:
             workload.notes = [f"namespace {namespace} has not opted in, so the webhook is not asked ({label})"]
             return
         decision = offline.run(plan.document, offline.decide_validate, self._policy, self._state, self._now).decision
-        warned = [told(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
+        warned = [finding_line(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
         workload.notes = [*decision.warnings, *warned]
         if decision.result == "denied":
             workload.message = decision.message
