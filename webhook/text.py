@@ -81,17 +81,17 @@ def listed(values: Iterable[str], limit: int = 5, show: Callable[[str], str] = s
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
-    """The known word most like `word`, or None if none is alike. Among few and short ones only: others nobody mistypes."""
+    """The known word most like `word`, or None if none is alike. Only short ones are compared: nobody mistypes long ones."""
     if len(word) > _MAX_NEAR_LENGTH:
         return None
-    few, left = [], _MAX_COMPARED
+    candidates, budget = [], _MAX_COMPARED
     for name in known:
-        left -= max(1, len(word)) * max(1, len(name))
-        if left < 0:
+        budget -= max(1, len(word)) * max(1, len(name))
+        if budget < 0:
             break
         if len(name) <= _MAX_NEAR_LENGTH:
-            few.append(name)
-    return next(iter(difflib.get_close_matches(word, few, n=1, cutoff=0.6)), None)
+            candidates.append(name)
+    return next(iter(difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)), None)
 
 
 def one_slip(word: str, known: str) -> bool:

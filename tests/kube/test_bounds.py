@@ -74,7 +74,7 @@ PAST = {
 
 @pytest.mark.parametrize("what", PAST)
 def test_past_a_bound_is(what: str) -> None:
-    assert [excess.what for excess in of_pod(PAST[what])] == [what]
+    assert [excess.noun for excess in of_pod(PAST[what])] == [what]
 
 
 @pytest.mark.parametrize("what", PAST)
@@ -93,7 +93,7 @@ def test_every_bound_is_tried() -> None:
 def test_templates_of_one_object_count_together() -> None:
     each = pod(*[container()] * 200)
     assert of_templates([each] * 5) == []
-    assert [(e.what, e.number, e.limit) for e in of_templates([each] * 6)] == [("containers", 1200, 1024)]
+    assert [(e.noun, e.number, e.limit) for e in of_templates([each] * 6)] == [("containers", 1200, 1024)]
 
 
 def test_a_review_that_is_too_long_is_not_looked_into() -> None:

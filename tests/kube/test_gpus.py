@@ -69,10 +69,10 @@ def test_names_that_tenants_invent_do_not_fill_the_memory() -> None:
     for number in range(50_000):
         assert gpus.kind(f"nvidia.com/mig-{number}") == "slice"
         assert gpus.kind(f"tenant.example/{number}") is None
-    assert len(gpus._known) <= 4096
+    assert len(gpus._kinds) <= 4096
     long = "nvidia.com/mig-" + "1" * 303
     assert gpus.kind(long) is None, "Kubernetes takes no name of this length"
-    assert long not in gpus._known
+    assert long not in gpus._kinds
 
 
 def test_a_vendor_is_the_domain_of_a_resource() -> None:

@@ -24,7 +24,7 @@ from tests.tls.replicas import (
     trusted_everywhere,
 )
 from webhook.tls.issue import CA_LIFE, Pair, check_issued, make_ca, make_leaf
-from webhook.tls.material import Material, plan, written
+from webhook.tls.material import Material, plan, secret_data
 from webhook.tls.rotate import PROPAGATION
 
 
@@ -77,7 +77,7 @@ async def test_a_ca_that_is_replaced_stays_trusted_until_every_replica_has_left_
     before = api.secret("ca.crt")
     day = NOW + timedelta(days=1)
     await rotate(api, started, day, 10)
-    api.store(SECRET, {**api.objects[SECRET], "data": written(data) if data else {}})
+    api.store(SECRET, {**api.objects[SECRET], "data": secret_data(data) if data else {}})
     await rotate(api, started, day, 10)
     assert before in split(api.secret("ca.crt"))
     assert api.secret("ca.crt") != before

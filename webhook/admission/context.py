@@ -22,7 +22,7 @@ from webhook.text import quoted
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MAX_FINDINGS = 20
-"""Of one rule, that are told."""
+"""Of one rule, that are reported."""
 _MAX_OLD_FINDINGS = 200
 """Of one rule in the old object. Those beyond that excuse nothing in the new one."""
 _SIZE = "podSize"
@@ -48,11 +48,11 @@ def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespacePro
     labels = cluster.namespace_labels(namespace)
     if labels is None:
         return NamespaceProfile(*policy.profile(DEFAULT_PROFILE), unknown=False, warning=None)
-    wanted = labels.get(PROFILE_LABEL)
-    if wanted is None:
+    label = labels.get(PROFILE_LABEL)
+    if label is None:
         return None
-    name, settings = policy.profile(wanted)
-    unknown = wanted not in (name, "")
+    name, settings = policy.profile(label)
+    unknown = label not in (name, "")
     warning = f'namespace label {PROFILE_LABEL}: the policy has no such profile; "{name}" is used' if unknown else None
     return NamespaceProfile(name, settings, unknown, warning)
 
@@ -90,10 +90,10 @@ def context_of(
 
 def _other_gpus(pod: Pod, cluster: Cluster) -> frozenset[str]:
     """The vendors of GPUs that are no resource of the policy; those of claims where GPUs are served by DRA at all."""
-    found = other_gpus(pod)
+    vendors = other_gpus(pod)
     if not claims_devices(pod):
-        return found
-    return found | {d.removeprefix("gpu.") if "intel" not in d else d for d in cluster.dra_drivers}
+        return vendors
+    return vendors | {d.removeprefix("gpu.") if "intel" not in d else d for d in cluster.dra_drivers}
 
 
 def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
@@ -105,19 +105,23 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
     """What the rules find. On an UPDATE only what is new.
 
     At most _MAX_FINDINGS findings of each rule, so that neither the message nor the time grows with the pod. What several rules
-    find is told by one of them: the first that denies, else the first.
+    find is reported by one of them: the first that denies, else the first.
     """
     findings: list[UnitFinding] = []
-    tells: dict[str, UnitFinding] = {}
+    by_cause: dict[str, UnitFinding] = {}
     for name, rule in rules:
-        found = rule.check(pod, context) if context.old is None else _new(rule, pod, context.old, context)
-        for finding in islice(found, _MAX_FINDINGS):
-            each = UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
-            findings.append(each)
-            first = tells.setdefault(finding.cause, each)
-            if each.action == "deny" and first.action != "deny":
-                tells[finding.cause] = each
-    return (each for each in findings if not each.finding.cause or tells[each.finding.cause].unit == each.unit)
+        rule_findings = rule.check(pod, context) if context.old is None else _new(rule, pod, context.old, context)
+        for finding in islice(rule_findings, _MAX_FINDINGS):
+            unit_finding = UnitFinding(name, "warn" if finding.only_warn else rule.action, finding)
+            findings.append(unit_finding)
+            first = by_cause.setdefault(finding.cause, unit_finding)
+            if unit_finding.action == "deny" and first.action != "deny":
+                by_cause[finding.cause] = unit_finding
+    return (
+        unit_finding
+        for unit_finding in findings
+        if not unit_finding.finding.cause or by_cause[unit_finding.finding.cause].unit == unit_finding.unit
+    )
 
 
 def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
@@ -130,7 +134,7 @@ def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
             yield finding
 
 
-def excessive(past: Iterable[bounds.Excess]) -> list[UnitFinding]:
+def excessive(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
     """Findings for what is past a bound. The rules did not run."""
     return [
         UnitFinding(
@@ -138,24 +142,24 @@ def excessive(past: Iterable[bounds.Excess]) -> list[UnitFinding]:
             "deny",
             Finding(
                 field,
-                f"{number} {what}{'' if field == 'object' else ' in all'}",
+                f"{number} {noun}{'' if field == 'object' else ' in all'}",
                 f"at most {limit}",
                 "Split it; nothing else in it was checked",
             ),
         )
-        for field, number, what, limit in past
+        for field, number, noun, limit in excesses
     ]
 
 
 def denials(findings: Sequence[UnitFinding]) -> list[UnitFinding]:
-    return [each for each in findings if each.action == "deny"]
+    return [finding for finding in findings if finding.action == "deny"]
 
 
 def refused(
     request: Request, findings: Sequence[UnitFinding], policy: Policy, profile: NamespaceProfile, workload: str = ""
 ) -> Decision:
     """Refused for every denial in `findings`; in a shadow profile only recorded."""
-    complaint = record.complaint([(each.unit, each.finding) for each in denials(findings)], policy.hash)
+    complaint = record.complaint([(denial.unit, denial.finding) for denial in denials(findings)], policy.hash)
     return Decision(
         "shadow" if profile.settings.shadow else "denied",
         profile.name,
@@ -174,7 +178,7 @@ def subject_of(request: Request) -> str:
     Of a generated name only the prefix. A controller tries again with another name each time; an equal message makes one
     Event with a count instead of many (client-go/tools/record/events_cache.go).
     """
-    what = "pod" if request.kind == "Pod" else request.kind
+    kind = "pod" if request.kind == "Pod" else request.kind
     if (request.generated and request.name.startswith(request.generated)) or not request.name:
-        return f"{what} generateName {quoted(request.generated)}"
-    return f"{what} {quoted(request.name)}"
+        return f"{kind} generateName {quoted(request.generated)}"
+    return f"{kind} {quoted(request.name)}"

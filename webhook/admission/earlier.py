@@ -1,6 +1,6 @@
 """What an earlier call of the hook decided for the same pod: the API server calls again where another hook changed it after us.
 
-The nodes stay, so that a second call changes nothing. They do not where the pod asks for more than it did then, as with a
+The nodes stay, so that a second call changes nothing. They do not stay where the pod asks for more than it did then, as with a
 sidecar that another hook added: the node that was best for the smaller pod may have no room for this one. Then what was written
 for these nodes is taken out, and it is ranked anew as if nothing were reserved for it.
 
@@ -69,8 +69,8 @@ def outgrown(pod: Pod, earlier: Earlier) -> Outgrown | None:
 
 def _asked(record: str) -> Demand | None:
     try:
-        found: dict[str, Any] = orjson.loads(record)["asked"]
-        amounts = sorted([(name, amount) for name, amount in found.items() if type(amount) is int and amount > 0])
+        requests: dict[str, Any] = orjson.loads(record)["asked"]
+        amounts = sorted([(name, amount) for name, amount in requests.items() if type(amount) is int and amount > 0])
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     return Demand(tuple(sorted([*amounts, ("pods", 1)])))

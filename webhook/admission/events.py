@@ -1,4 +1,4 @@
-"""What is told in Events, for people who look at an object with `kubectl describe`.
+"""What Events say, for people who look at an object with `kubectl describe`.
 
 On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) has all findings
 at once, on many lines; after 25 its client sends only one in five minutes, and it folds those that differ into one
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from webhook.admission.context import denials
 from webhook.admission.decision import Decision
-from webhook.admission.words import choice, told, why_elsewhere
+from webhook.admission.words import choice, finding_line, why_elsewhere
 from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
@@ -63,7 +63,7 @@ def refused(request: Request, decision: Decision) -> Event | None:
     denied = denials(decision.findings)
     if not involved or not denied:
         return None
-    message = f"its pods are refused: {told(denied[0].unit, denied[0].finding)} (policy {decision.policy})"
+    message = f"its pods are refused: {finding_line(denied[0].unit, denied[0].finding)} (policy {decision.policy})"
     if more := len(denied) - 1:
         message += f" and {plural(more, 'more problem')}: gpu-admission explain -f FILE shows all"
     return Event(involved, "Warning", REFUSED, _bounded(message), repeats=True)

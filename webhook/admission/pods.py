@@ -111,7 +111,7 @@ def _decision(
     """
     placement, workload = context.placement, context.workload
     asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
-    chosen = reservation_request(edit.object, asked) if asked and not earlier else None
+    reservation = reservation_request(edit.object, asked) if asked and not earlier else None
     record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
     result: Result = "unchanged"
@@ -135,7 +135,7 @@ def _decision(
         record=record,
         outcomes=outcomes,
         placement=placement,
-        reservation=chosen if result == "patched" else None,
+        reservation=reservation if result == "patched" else None,
         unknown_profile=profile.unknown,
         outgrown=grown,
         quiet=profile.settings.shadow,
@@ -190,9 +190,9 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return IGNORED
     if exempt(request, pod, profile):
         return Decision("allowed", profile.name, policy=policy.hash)
-    if past := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
+    if excesses := [*bounds.of_size(request.size), *bounds.of_pod(pod)]:
         if old is None or old["spec"] != pod["spec"] or bounds.of_pod(annotated := _annotations_alone(pod)):
-            return refused(request, excessive(past), policy, profile)
+            return refused(request, excessive(excesses), policy, profile)
         pod, old = annotated, _annotations_alone(old)  # the size of a spec that did not change is not held against it
     context = context_of(request, pod, policy, cluster, profile, placer)
     context.old = None if old is None or bounds.of_pod(old) else old  # what is not walked excuses nothing

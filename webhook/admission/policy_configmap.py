@@ -49,13 +49,13 @@ def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
     """What the policy names and the cluster has not."""
     if cluster.knows_priority_classes:
         known = list(cluster.priority_classes)
-        wanted = {
+        class_names = {
             name
             for profile in policy.file.profiles.values()
             if profile.injectors.priority_class.enabled
             for name in profile.injectors.priority_class.classes.values()
         }
-        for name in sorted(wanted.difference(known)):
+        for name in sorted(class_names.difference(known)):
             near = nearest(name, known)
             hint = f"; did you mean {quoted(near)}?" if near else "; pods will keep their priority"
             yield f"the cluster has no PriorityClass {quoted(name)}{hint}"

@@ -21,7 +21,7 @@ from typing import Any
 
 import orjson
 
-from webhook.admission.words import told
+from webhook.admission.words import finding_line
 from webhook.cluster.node_table import Demand
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
@@ -74,8 +74,8 @@ def record(
 def numbers(ranked: Ranked) -> list[Any]:
     """What the record says of a node."""
     node, free, peers, score, usable, load = ranked
-    found: list[Any] = [node, free, peers, round(score * 1000) / 1000]
-    return found if usable is None else [*found, usable, load]
+    entry: list[Any] = [node, free, peers, round(score * 1000) / 1000]
+    return entry if usable is None else [*entry, usable, load]
 
 
 def encoded(data: dict[str, Any]) -> str:
@@ -144,7 +144,7 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
 def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
     """What is wrong, as the user reads it: every finding at once, with the unit that yielded it."""
     every = list(findings)
-    lines = [told(unit, finding) for unit, finding in every[:_MAX_FINDINGS]]
+    lines = [finding_line(unit, finding) for unit, finding in every[:_MAX_FINDINGS]]
     if len(every) > _MAX_FINDINGS:
         lines.append(f"… and {len(every) - _MAX_FINDINGS} more")
     if len(lines) == 1:

@@ -72,13 +72,13 @@ MEANINGS: Final = {
 
 def units(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Each injector and what it did."""
-    for name, done in (record.get("units") or {}).items():
-        yield str(name), sentence(str(name), done)
+    for name, outcome in (record.get("units") or {}).items():
+        yield str(name), sentence(str(name), outcome)
 
 
-def sentence(unit: str, done: Any) -> str:
+def sentence(unit: str, outcome: Any) -> str:
     """Of what stands in the record: `[result]` or `[result, detail]`. An unknown result stands for itself."""
-    result, *detail = done if isinstance(done, list) and done else [str(done)]
+    result, *detail = outcome if isinstance(outcome, list) and outcome else [str(outcome)]
     text = _SENTENCES.get(unit, {}).get(result, f"{bare(result)}{' {}' if detail else ''}")
     return text.replace("{}", _detail(detail[0]) if detail else "")
 
@@ -87,12 +87,12 @@ def why_none(record: Mapping[str, Any]) -> str:
     """Why no node was chosen; "" where one was."""
     if not (why := record.get("why")):
         return ""
-    kept = listed([f"{plural(number, 'node')} {reason}" for reason, number in record.get("rejected") or ()], 8)
-    return f"{bare(why)}{f': {kept}' if kept else ''}"
+    reasons = listed([f"{plural(number, 'node')} {reason}" for reason, number in record.get("rejected") or ()], 8)
+    return f"{bare(why)}{f': {reasons}' if reasons else ''}"
 
 
-def told(unit: str, finding: Finding) -> str:
-    """A finding, and who says so."""
+def finding_line(unit: str, finding: Finding) -> str:
+    """A finding, and the unit that yielded it."""
     return f"{finding.message} [{unit}]"
 
 
@@ -125,12 +125,12 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
         for taint in status.taints:
             if not constraints.tolerate(taint):
                 return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
-    reserved = [kind.demand for held, kind in state.ledger.holders() if held == row]
-    for resource, wanted in counted_demand(pod).requests:
+    reserved = [kind.demand for reserved_row, kind in state.ledger.holders() if reserved_row == row]
+    for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
         free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
-        if free < wanted:
-            asked, left = amount_words(resource, wanted), amount_words(resource, max(0, free))
+        if free < amount:
+            asked, left = amount_words(resource, amount), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
     return "the scheduler's other scores weighed more"
 
@@ -138,7 +138,7 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
 def _detail(detail: Any) -> str:
     if isinstance(detail, dict):
         return listed([f"{bare(key)} {_detail(value)}" for key, value in detail.items()], 8)
-    return listed([_detail(each) for each in detail], 8) if isinstance(detail, list) else bare(str(detail))
+    return listed([_detail(item) for item in detail], 8) if isinstance(detail, list) else bare(str(detail))
 
 
 def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None) -> str:
@@ -146,10 +146,10 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
     its "name", "free" and "score" in the ranking."""
     if node["score"] >= -LAST / 2:
         return ""
-    asked = [gpu for gpu, _ in demand.requests if "/" in gpu]
+    gpus = [gpu for gpu, _ in demand.requests if "/" in gpu]
     if state is not None and (row := state.nodes.row_of.get(node["name"])) is not None:
         columns = state.nodes.columns
-        sizes = [int(columns.capacity[gpu].max()) for gpu in asked if gpu in columns.capacity]
+        sizes = [int(columns.capacity[gpu].max()) for gpu in gpus if gpu in columns.capacity]
         if columns.sharing[row] > 1:
             return "pods share its GPUs, and whole ones are free elsewhere"
         if sizes and 0 < max(sizes) <= node["free"]:
@@ -164,7 +164,7 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
 
 def source(record: Mapping[str, Any]) -> str:
     """Which numbers of GPUs the ranking used; "" where it says nothing."""
-    what, origin, age = (*record.get("by", ()), None, None, None)[:3]
-    if what == "metrics":
+    kind, origin, age = (*record.get("by", ()), None, None, None)[:3]
+    if kind == "metrics":
         return f"by metrics from {origin}, {age} s old"
-    return f"by what is allocated: {origin}" if what else ""
+    return f"by what is allocated: {origin}" if kind else ""

@@ -66,8 +66,8 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
 
     Raises BadPod where a template is malformed.
     """
-    profile, changed, past = _changed(request, policy, cluster)
-    if profile is None or profile.settings.shadow or past:
+    profile, changed, excesses = _changed(request, policy, cluster)
+    if profile is None or profile.settings.shadow or excesses:
         return IGNORED
     review = _Review(request, policy, cluster, placer, profile)
     operations: list[Operation] = []
@@ -102,7 +102,7 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
         return []
     rules = review.policy.early_rules(review.profile.name)
     denied = denials(list(findings_of(template.pod, review.context(template, None), rules)))
-    return [_in_template(each, template) for each in denied]
+    return [_in_template(finding, template) for finding in denied]
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
@@ -110,15 +110,15 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
 
     Raises BadPod where a template is malformed.
     """
-    profile, changed, past = _changed(request, policy, cluster)
+    profile, changed, excesses = _changed(request, policy, cluster)
     if profile is None:
         return IGNORED
     review = _Review(request, policy, cluster, placer, profile)
-    if past and changed and all(review.exempts(template) for template in changed):
+    if excesses and changed and all(review.exempts(template) for template in changed):
         return Decision("allowed", profile.name, policy=policy.hash)
     deny = profile.settings.templates.mode == "deny"
-    decision = _judged(review, [] if past else changed, excessive(past), deny=deny)
-    return decision if past else replace(decision, gang=_gang(request, changed, policy))
+    decision = _judged(review, [] if excesses else changed, excessive(excesses), deny=deny)
+    return decision if excesses else replace(decision, gang=_gang(request, changed, policy))
 
 
 def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[str, int] | None:
@@ -132,26 +132,30 @@ def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[st
 def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:
     """What all rules say of these templates, after the findings in `early`."""
     policy, profile, workload = review.policy, review.profile, ""
-    judged = [*early]
+    findings = [*early]
     changes: list[str | None] = []
     for template in changed:
         if review.exempts(template):
             continue
         context = review.context(template, review.placer)
         workload = context.workload.name
-        judged += [each for each in _findings(template, context, policy, profile, changes) if each not in early]
-    refusing = bool(denials(judged))
+        findings += [
+            finding for finding in _findings(template, context, policy, profile, changes) if finding not in early
+        ]
+    refusing = bool(denials(findings))
     if refusing and deny:
-        decision = refused(review.request, judged, policy, profile, workload)
+        decision = refused(review.request, findings, policy, profile, workload)
     else:
         if not deny:
-            judged = [each._replace(action="foretold") if each.action == "deny" else each for each in judged]
+            findings = [
+                finding._replace(action="foretold") if finding.action == "deny" else finding for finding in findings
+            ]
         decision = Decision(
-            "allowed", profile.name, workload, policy.hash, findings=tuple(judged), unknown_profile=profile.unknown
+            "allowed", profile.name, workload, policy.hash, findings=tuple(findings), unknown_profile=profile.unknown
         )
     warnings = (profile.warning, *(() if refusing else changes))
-    said = tuple([warning for warning in warnings if warning])
-    return replace(decision, warnings=said, quiet=profile.settings.shadow)
+    texts = tuple([warning for warning in warnings if warning])
+    return replace(decision, warnings=texts, quiet=profile.settings.shadow)
 
 
 def _changed(
@@ -164,21 +168,21 @@ def _changed(
     profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
         return None, [], []
-    if past := bounds.of_size(request.size):  # then not even for templates is it looked through
+    if excesses := bounds.of_size(request.size):  # then not even for templates is it looked through
         differs = request.old is None or request.old.get("spec") != request.object.get("spec")
-        return (profile, [], past) if differs else (None, [], [])
+        return (profile, [], excesses) if differs else (None, [], [])
     settings, old = profile.settings.templates, request.old or {}
-    before = [_looked_at(each) for each in templates(old, request.group, request.kind, settings)] if old else []
+    before = [_looked_at(template) for template in templates(old, request.group, request.kind, settings)] if old else []
     now = templates(request.object, request.group, request.kind, settings)
-    changed = [each for number, each in enumerate(now) if before[number : number + 1] != [_looked_at(each)]]
+    changed = [template for number, template in enumerate(now) if before[number : number + 1] != [_looked_at(template)]]
     if not changed:
         return None, [], []
-    past = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in changed])
+    excesses = bounds.of_workload(request.object) + bounds.of_templates([template.pod for template in changed])
     if len(changed) > (limit := bounds.LIMITS["templates"]):
-        past.append(bounds.Excess("spec", len(changed), "templates", limit))
-    for template in changed if not past else ():
+        excesses.append(bounds.Excess("spec", len(changed), "templates", limit))
+    for template in changed if not excesses else ():
         check(template.pod)
-    return profile, changed, past
+    return profile, changed, excesses
 
 
 def _looked_at(template: Template) -> tuple[Any, Any]:
@@ -205,8 +209,8 @@ def _findings(
         if done:
             changes.append(f"its pods will get: {', '.join(done)}")
         pod = edit.object
-    for each in findings_of(pod, context, policy.rules(profile.name)):
-        yield _in_template(each, template)
+    for finding in findings_of(pod, context, policy.rules(profile.name)):
+        yield _in_template(finding, template)
 
 
 def _defaulted(template: Pod) -> Pod:
@@ -218,5 +222,5 @@ def _defaulted(template: Pod) -> Pod:
     return pod
 
 
-def _in_template(each: UnitFinding, template: Template) -> UnitFinding:
-    return each._replace(finding=each.finding._replace(path=template.field(each.finding.path)))
+def _in_template(unit_finding: UnitFinding, template: Template) -> UnitFinding:
+    return unit_finding._replace(finding=unit_finding.finding._replace(path=template.field(unit_finding.finding.path)))

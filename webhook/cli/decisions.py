@@ -9,7 +9,7 @@ import orjson
 import typer
 
 from webhook.admission.decision import IGNORED
-from webhook.admission.words import told
+from webhook.admission.words import finding_line
 from webhook.cli import offline
 from webhook.cli.terminal import COULD_NOT, REFUSED, out, policy_named, read, say
 from webhook.errors import BadInput, GpuAdmissionError
@@ -37,9 +37,9 @@ def decide_file(
     status, ours, foreign = 0, False, set[str]()
     loaded = policy_named(policy)
     state = offline.load_state(cluster)
-    found = list(offline.documents(read(file), file))
+    documents = list(offline.documents(read(file), file))
     printed = 0
-    for document in found:
+    for document in documents:
         try:
             if isinstance(document, BadInput):
                 raise document
@@ -78,8 +78,8 @@ def report(result: offline.Result) -> None:
         say(f"{where}: {verb}: {decision.message}", "red")
     for unit, action, finding in decision.findings:
         if action == "foretold":
-            say(f"{where}: its pods will be refused: {told(unit, finding)}", "red")
-    warned = [told(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
+            say(f"{where}: its pods will be refused: {finding_line(unit, finding)}", "red")
+    warned = [finding_line(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
     for warning in (*decision.warnings, *warned):
         say(f"{where}: warning: {warning}", "yellow")
 

@@ -49,23 +49,25 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
     `everywhere`: the bans against taking GPUs also hold in namespaces that did not opt in, as the profile `default` has them,
     but for `exclude` and the system's own: those of GPU operators must be among them.
     """
-    others = sorted(set(policy.file.profiles) - {DEFAULT_PROFILE})
-    found: list[Object] = []
+    other_profiles = sorted(set(policy.file.profiles) - {DEFAULT_PROFILE})
+    objects: list[Object] = []
     for name in policy.file.profiles:
         _, profile = policy.profile(name)
-        where = {"key": PROFILE_LABEL, "operator": "In", "values": [name]}
-        selector = [where]
+        requirement = {"key": PROFILE_LABEL, "operator": "In", "values": [name]}
+        selector = [requirement]
         if name == DEFAULT_PROFILE:  # the label without a value, or with one that the policy does not know
             selector = [{"key": PROFILE_LABEL, "operator": "Exists"}]
-            selector += [{"key": PROFILE_LABEL, "operator": "NotIn", "values": others}] if others else []
+            selector += (
+                [{"key": PROFILE_LABEL, "operator": "NotIn", "values": other_profiles}] if other_profiles else []
+            )
         selector.append(_not_in(SYSTEM))
         if not profile.shadow:
-            found += _mutating(policy, name, profile, selector)
-        found += _validating(policy, name, _title(name), selector)
+            objects += _mutating(policy, name, profile, selector)
+        objects += _validating(policy, name, _title(name), selector)
     if everywhere:
         outside = [{"key": PROFILE_LABEL, "operator": "DoesNotExist"}, _not_in((*SYSTEM, *exclude))]
-        found += _validating(policy, DEFAULT_PROFILE, f"gpu-admission.{EVERYWHERE}", outside, only_everywhere=True)
-    return found
+        objects += _validating(policy, DEFAULT_PROFILE, f"gpu-admission.{EVERYWHERE}", outside, only_everywhere=True)
+    return objects
 
 
 def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> str:
@@ -93,10 +95,10 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
     ]
     mutations = []
     for unit, injector in policy.injectors(name):
-        others, claims = (
+        every_pod, claims = (
             (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
         )
-        concerned = "true" if others else any_of(["variables.withGpu", *([CLAIMS] if claims else [])])
+        concerned = "true" if every_pod else any_of(["variables.withGpu", *([CLAIMS] if claims else [])])
         for text in injector.exported(policy.gpus):
             expression = f"{concerned} ? ({text}) : []"
             mutations.append({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
@@ -118,12 +120,12 @@ def _validating(
 ) -> Iterator[Object]:
     """One policy of what is denied, one of what is warned about: a binding has one action for all of its policy."""
     _, profile = policy.profile(name)
-    found: dict[Action, list[tuple[str, Check]]] = {"deny": [], "warn": []}
+    checks_by_action: dict[Action, list[tuple[str, Check]]] = {"deny": [], "warn": []}
     for unit, rule in policy.rules(name):
         if rule.everywhere or not only_everywhere:
             for check in rule.exported(policy.gpus):
-                found["warn" if check.only_warn else rule.action].append((unit, check))
-    for action, checks in found.items():
+                checks_by_action["warn" if check.only_warn else rule.action].append((unit, check))
+    for action, checks in checks_by_action.items():
         if checks:
             spec = _spec(policy, profile, checks, action)
             does = "Audit" if profile.shadow else action.capitalize()
@@ -166,10 +168,10 @@ def _spec(policy: Policy, profile: Profile, checks: list[tuple[str, Check]], act
     }
 
 
-def _bound(kind: str, name: str, spec: Object, selector: list[Object], more: Object | None = None) -> Iterator[Object]:
+def _bound(kind: str, name: str, spec: Object, selector: list[Object], extra: Object | None = None) -> Iterator[Object]:
     yield {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
     matched = {"namespaceSelector": {"matchExpressions": selector}}
-    binding = {"policyName": name, **(more or {}), "matchResources": matched}
+    binding = {"policyName": name, **(extra or {}), "matchResources": matched}
     yield {"apiVersion": API_VERSION, "kind": f"{kind}Binding", "metadata": {"name": name}, "spec": binding}
 
 
@@ -183,8 +185,8 @@ def _rule(resource: str, operation: str) -> Object:
     }
 
 
-def _variables(found: Iterable[tuple[str, str]]) -> list[Object]:
-    return [{"name": name, "expression": expression} for name, expression in found]
+def _variables(expressions: Iterable[tuple[str, str]]) -> list[Object]:
+    return [{"name": name, "expression": expression} for name, expression in expressions]
 
 
 def _not_in(namespaces: Sequence[str]) -> Object:
@@ -192,15 +194,15 @@ def _not_in(namespaces: Sequence[str]) -> Object:
 
 
 def _not_exempt(exempt: tuple[Exemption, ...]) -> Iterator[Object]:
-    for number, one in enumerate(exempt):
-        terms = [matches("request.namespace", one.namespaces)]
-        if one.service_accounts:
+    for number, exemption in enumerate(exempt):
+        terms = [matches("request.namespace", exemption.namespaces)]
+        if exemption.service_accounts:
             account = 'object.spec.?serviceAccountName.orValue("default")'
-            terms.append(matches(account, one.service_accounts))
-        if one.users:
-            terms.append(matches("request.userInfo.username", one.users))
-        if one.groups:
-            terms.append(f"request.userInfo.groups.exists(g, {matches('g', one.groups)})")
+            terms.append(matches(account, exemption.service_accounts))
+        if exemption.users:
+            terms.append(matches("request.userInfo.username", exemption.users))
+        if exemption.groups:
+            terms.append(f"request.userInfo.groups.exists(g, {matches('g', exemption.groups)})")
         yield {"name": f"not-exempt-{number}", "expression": f"!{all_of(terms)}"}
 
 

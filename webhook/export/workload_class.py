@@ -10,17 +10,19 @@ def workload_class(rules: tuple[ClassRule, ...]) -> str:
     """The first rule that matches, as `Policy.classify` has it."""
     labels = "object.metadata.?labels.orValue({})"
     owners = "object.metadata.?ownerReferences.orValue([])"
-    found = '"none"'
+    expression = '"none"'
     for rule in reversed(rules):
         terms = []
         if rule.labels:
-            wanted = [f'{labels}[?{cel.literal(k)}].orValue("") in {cel.literal(v)}' for k, v in rule.labels.items()]
-            terms.append(cel.any_of(wanted))
+            label_terms = [
+                f'{labels}[?{cel.literal(k)}].orValue("") in {cel.literal(v)}' for k, v in rule.labels.items()
+            ]
+            terms.append(cel.any_of(label_terms))
         if rule.owner_kinds:
             terms.append(
                 f"{owners}.exists(o, o.?controller.orValue(false) && o.kind in {cel.literal(rule.owner_kinds)})"
             )
         if "*" not in rule.namespaces:
             terms.append(cel.matches("request.namespace", rule.namespaces))
-        found = f"{cel.all_of(terms)} ? {cel.literal(rule.name)} :\n{found}"
-    return found
+        expression = f"{cel.all_of(terms)} ? {cel.literal(rule.name)} :\n{expression}"
+    return expression

@@ -88,10 +88,10 @@ class Api:
         """The lines of a text, such as metrics, that have `word` in them: of megabytes a few."""
         limits = ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         async with self._open("GET", path, None, {}, limits) as response:
-            found, wanted = [], word.encode()
+            matching, needle = [], word.encode()
             async for bunch in _lines(response.content):
-                found += [line.decode(errors="replace") for line in bunch if wanted in line]
-        return found
+                matching += [line.decode(errors="replace") for line in bunch if needle in line]
+        return matching
 
     @asynccontextmanager
     async def watch(
@@ -141,12 +141,12 @@ class Api:
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
     """One that notices when the other side is gone."""
     family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection = socket.socket(family, kind, protocol)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _ALIVE.items():
         if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:

@@ -34,7 +34,7 @@ NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS = 20, 10.0
 namespace has 380 of ours at most, of 6 kB at most."""
 _TRIES: Final = 3
 """To count up what another replica counts up at the same time."""
-_LONGEST_NAME: Final = 200
+_MAX_NAME_LENGTH: Final = 200
 _MAX_COUNT: Final = 2**31 - 1
 
 
@@ -77,7 +77,7 @@ class Events:
     ) -> None:
         self._state, self._metrics, self._log, self._clock, self._today = state, metrics, log, clock, today
         self._waiting: dict[tuple[Involved, str], _Waiting] = {}
-        self._of: dict[str, Allowance] = {}
+        self._allowances: dict[str, Allowance] = {}
         """By namespace; one that has its whole allowance is forgotten."""
         self._all = Allowance(BURST, EVERY_SECONDS, clock())
         self._failing = False
@@ -102,8 +102,8 @@ class Events:
         key = (event.involved, event.reason)
         if key not in self._waiting:
             namespace = event.involved.namespace
-            of_it = sum([involved.namespace == namespace for involved, _ in self._waiting])
-            if len(self._waiting) >= MAX_WAITING or of_it >= MAX_WAITING_OF_NAMESPACE:
+            waiting_of_namespace = sum([involved.namespace == namespace for involved, _ in self._waiting])
+            if len(self._waiting) >= MAX_WAITING or waiting_of_namespace >= MAX_WAITING_OF_NAMESPACE:
                 self._count("dropped")
                 return
             self._waiting[key] = _Waiting(event, self._clock() + GATHER_SECONDS, self._today())
@@ -139,11 +139,11 @@ class Events:
             return None
         for key, waiting in self._waiting.items():
             namespace = key[0].namespace
-            of_it = self._of.get(namespace) or Allowance(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
-            if waiting.due <= now and of_it.left(now) >= 1:
-                self._of = {name: other for name, other in self._of.items() if not other.whole(now)}
-                self._of[namespace] = of_it
-                of_it.take()
+            allowance = self._allowances.get(namespace) or Allowance(NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS, now)
+            if waiting.due <= now and allowance.left(now) >= 1:
+                self._allowances = {name: other for name, other in self._allowances.items() if not other.whole(now)}
+                self._allowances[namespace] = allowance
+                allowance.take()
                 self._all.take()
                 return self._waiting.pop(key)
         return None
@@ -178,8 +178,8 @@ async def _count_up(api: Api, path: str, obj: Object) -> None:
     """The Event exists. `count` of it rises by that of `obj`, though another replica may do the same: without the right to read
     it, an answer to a patch says what it is."""
     for attempt in range(_TRIES):
-        found = await api.patch(path, {key: obj[key] for key in ("message", "lastTimestamp")})
-        count, version = found.get("count"), found["metadata"].get("resourceVersion")
+        event = await api.patch(path, {key: obj[key] for key in ("message", "lastTimestamp")})
+        count, version = event.get("count"), event["metadata"].get("resourceVersion")
         count = min(_MAX_COUNT, (count if isinstance(count, int) else 0) + obj["count"])
         try:
             await api.patch(path, {"metadata": {"resourceVersion": version}, "count": count})
@@ -195,7 +195,7 @@ def event_object(
 ) -> Object:
     """An Event of core/v1 on an object, which may be gone. Its name follows from the object's and from `identity`."""
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    name = involved["name"][:_LONGEST_NAME].rstrip("-.")
+    name = involved["name"][:_MAX_NAME_LENGTH].rstrip("-.")
     return {
         "apiVersion": "v1",
         "kind": "Event",

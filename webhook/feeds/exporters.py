@@ -58,7 +58,7 @@ class Exporters(Sink):
 
     def nodes(self) -> dict[str, str]:
         """Nodes by the address and by the name of the exporter on them."""
-        return {key: each.node for each in self._by_uid.values() for key in (each.name, each.address)}
+        return {key: exporter.node for exporter in self._by_uid.values() for key in (exporter.name, exporter.address)}
 
     def _exporter(self, pod: Object) -> Exporter | None:
         """None for a pod that is no exporter, or does not run."""

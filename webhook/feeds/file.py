@@ -82,12 +82,12 @@ def objects_in(document: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]
 
 def _documents(text: bytes, path: Path) -> list[Any]:
     try:
-        found = list(parse_documents(text))
+        documents = list(parse_documents(text))
     except ValueError as error:
         raise BadInput(f"{path}: neither JSON nor YAML: {error}") from None
-    if not found:
+    if not documents:
         raise BadInput(f"{path}: there is nothing in it. Give what kubectl get nodes,pods,namespaces -A -o json prints")
-    return found
+    return documents
 
 
 def _objects(document: Any, path: Path) -> Iterable[tuple[str, Any]]:

@@ -144,10 +144,12 @@ async def get(
     Raises SourceFailed for a status other than 200, a compressed body or one of more than `size` bytes, TimeoutError after
     so many seconds for all of it.
     """
-    wanted = {"Accept-Encoding": "identity", **(headers or {})}
+    request_headers = {"Accept-Encoding": "identity", **(headers or {})}
     timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
     body = bytearray()
-    async with http.get(url, params=params, headers=wanted, timeout=timeout, allow_redirects=False) as response:
+    async with http.get(
+        url, params=params, headers=request_headers, timeout=timeout, allow_redirects=False
+    ) as response:
         if response.status != 200:
             raise SourceFailed(f"{url} answered {response.status} {await message(response)}; wanted 200")
         if response.headers.get("Content-Encoding", "identity") != "identity":

@@ -139,7 +139,7 @@ class ConfigMapSink(Sink):
 
 def _event(config_map: Object, message: str) -> Object:
     """An Event on a ConfigMap, which may be gone. All replicas give it the same name, so that it is there once."""
-    which = {key: config_map[key] for key in ("uid", "resourceVersion") if config_map.get(key)}
-    of = {"namespace": config_map["namespace"], "name": config_map["name"]}
-    involved = {"apiVersion": "v1", "kind": "ConfigMap", **of, **which}
-    return event_object(involved, f"{which} {message}", "Warning", "PolicyRefused", message, datetime.now(UTC))
+    version = {key: config_map[key] for key in ("uid", "resourceVersion") if config_map.get(key)}
+    reference = {"namespace": config_map["namespace"], "name": config_map["name"]}
+    involved = {"apiVersion": "v1", "kind": "ConfigMap", **reference, **version}
+    return event_object(involved, f"{version} {message}", "Warning", "PolicyRefused", message, datetime.now(UTC))

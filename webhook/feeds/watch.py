@@ -123,12 +123,12 @@ class Feed:
             for obj in page.get("items") or ():
                 self._give(self._sink.in_list, obj)
             metadata = page.get("metadata") or {}
-            if not (more := metadata.get("continue")):
+            if not (continue_token := metadata.get("continue")):
                 self._sink.list_ends()
                 if not self._optional:  # a missing right to watch is logged once, and not at every list
                     self._works()
                 return str(metadata.get("resourceVersion") or "")
-            query["continue"] = more
+            query["continue"] = continue_token
 
     async def _watch(self) -> bool:
         """Until the API server ends it: whether anything was heard."""

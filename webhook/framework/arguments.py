@@ -22,7 +22,7 @@ class Option(NamedTuple):
 
 def arguments(spec: Mapping[str, Any]) -> list[str]:
     """`command` and `args` of a container, in their order."""
-    return [each for part in ("command", "args") for each in spec.get(part) or ()]
+    return [argument for part in ("command", "args") for argument in spec.get(part) or ()]
 
 
 def variables(spec: Mapping[str, Any]) -> dict[str, str]:
@@ -35,9 +35,9 @@ def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, O
 
     One that is given twice has no number: two programs run in the container.
     """
-    written, found = arguments(spec), dict[str, Option]()
-    env = variables(spec) if any(["$" in each for each in written]) else {}
-    words = [word for each in written for word in _words(each)]
+    texts, by_meaning = arguments(spec), dict[str, Option]()
+    env = variables(spec) if any(["$" in text for text in texts]) else {}
+    words = [word for text in texts for word in _words(text)]
     for word, following in pairwise([*words, ""]):
         option, equals, value = word.lstrip(_BEFORE).partition("=")
         if not option.startswith("-"):
@@ -48,9 +48,9 @@ def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, O
             if "$" in value:
                 value = _REFERENCE.sub(lambda m: env.get(m[1] or m[2] or m[3], "?"), value)
             value = value.lstrip(_BEFORE).rstrip(_AFTER)
-            known = None if meaning in found else number(value)
-            found[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", known)
-    return found
+            count = None if meaning in by_meaning else number(value)
+            by_meaning[meaning] = Option(f"{option[:64]}{equals or ' '}{value[:16]}", count)
+    return by_meaning
 
 
 def _words(script: str) -> list[str]:

@@ -53,9 +53,9 @@ class Finding(NamedTuple):
     fix: str | Hint
     """What to do next, as an imperative without a full stop."""
     only_warn: bool = False
-    """Told as a warning even where the rule denies: what it found is bad for the user, and no more than that."""
+    """Reported as a warning even where the rule denies: what it found is bad for the user, and no more than that."""
     cause: str = ""
-    """Of what several rules may find, in the same words: one of them tells it. "" where no other rule finds it."""
+    """Of what several rules may find, in the same words: one of them reports it. "" where no other rule finds it."""
 
     @property
     def message(self) -> str:
@@ -121,7 +121,7 @@ class Context:
     placement: Placement | None = None
     """The ranked nodes. Set before the injectors that need it run: topology spread and node affinity must agree."""
     _walked: tuple[Pod, tuple[Container, ...]] | None = field(default=None, init=False, repr=False)
-    _named: tuple[Pod, frozenset[str]] | None = field(default=None, init=False, repr=False)
+    _variable_names: tuple[Pod, frozenset[str]] | None = field(default=None, init=False, repr=False)
 
     def containers(self, pod: Pod) -> tuple[Container, ...]:
         """As `pod.containers`, walked once for all rules. Not for injectors, which change what was walked."""
@@ -131,10 +131,10 @@ class Context:
 
     def variables(self, pod: Pod) -> frozenset[str]:
         """The names of all environment variables of all containers: most rules look no further."""
-        if self._named is None or self._named[0] is not pod:
+        if self._variable_names is None or self._variable_names[0] is not pod:
             every = [entry.get("name") or "" for c in self.containers(pod) for entry in c.spec.get("env") or ()]
-            self._named = pod, frozenset(every)
-        return self._named[1]
+            self._variable_names = pod, frozenset(every)
+        return self._variable_names[1]
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU: what is for GPU pods only is then for this pod."""

@@ -34,9 +34,9 @@ def withdraw(edit: Edit, placement: Placement) -> None:
     """Take out what was written for the ranked nodes of `placement`, preferred and required."""
     terms = preferences(placement)
     if any([term in terms for term in edit.get(PREFERRED_TERMS) or ()]):
-        left = [term for term in edit.get(PREFERRED_TERMS) if term not in terms]
-        if left:
-            edit.set(PREFERRED_TERMS, left)
+        remaining = [term for term in edit.get(PREFERRED_TERMS) if term not in terms]
+        if remaining:
+            edit.set(PREFERRED_TERMS, remaining)
         else:
             edit.remove(PREFERRED_TERMS)
     pin = is_node(placement.nodes[0].node)

@@ -31,45 +31,45 @@ _WITHOUT_TENSOR = (
 """These say how many GPUs there are to be where the size of a tensor is left out: that is 1 then."""
 _MEANINGS = {option: meaning for meaning, spellings in _OPTIONS.items() for option in spellings}
 _UNKNOWN = Option("", None)
-_HERE = ("", "localhost", "127.0.0.1", "::1")
+_LOCAL_ADDRESSES = ("", "localhost", "127.0.0.1", "::1")
 
 
 def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, str]:
-    """By what the container `spec` with `gpus` GPUs says; and the field that says so. Without a number where `gpus` may be right,
-    or nothing is known. `alone`: the pod runs its program by itself."""
-    given = options(spec, _MEANINGS)
-    if given:
-        return _for_one_container(given, gpus, alone), "args"
+    """The GPUs that the container `spec`, which has `gpus`, is told to use, and the field that says so. Without a number where
+    `gpus` may be right, or nothing is known. `alone`: the pod runs its program by itself."""
+    parallelism = options(spec, _MEANINGS)
+    if parallelism:
+        return _for_one_container(parallelism, gpus, alone), "args"
     return _for_one_container(_in_variables(variables(spec), alone), gpus, alone), "env"
 
 
 def _in_variables(env: Mapping[str, str], alone: bool) -> dict[str, Option]:
     """As `options`, of variables that programs read in place of them. `alone`: then WORLD_SIZE is said of this pod."""
-    found = {
+    parallelism = {
         _VARIABLES[name]: Option(f"{name}={value[:16]}", number(value))
         for name, value in env.items()
         if name in _VARIABLES
     }
     world = env.get("WORLD_SIZE", "")
-    if not found and world and alone and env.get("MASTER_ADDR", "") in _HERE:
-        found["per container"] = Option(f"WORLD_SIZE={world[:16]}", number(world))
-    return found
+    if not parallelism and world and alone and env.get("MASTER_ADDR", "") in _LOCAL_ADDRESSES:
+        parallelism["per container"] = Option(f"WORLD_SIZE={world[:16]}", number(world))
+    return parallelism
 
 
-def _for_one_container(given: Mapping[str, Option], gpus: int, alone: bool) -> Option:
+def _for_one_container(parallelism: Mapping[str, Option], gpus: int, alone: bool) -> Option:
     """How many GPUs the options need in one container; no number where that may be right, or is not known."""
-    if "per container" in given:
-        return given["per container"]
-    counted = ("processes",) if "processes" in given else ("tensor", "pipeline", "data")
-    every = [given[meaning] for meaning in counted if meaning in given]
-    sizes, nodes = [each.number or 0 for each in every], given.get("nodes", Option("", 1)).number
-    known = counted[0] in given or bool(every and every[0].written.startswith(_WITHOUT_TENSOR))
+    if "per container" in parallelism:
+        return parallelism["per container"]
+    meanings = ("processes",) if "processes" in parallelism else ("tensor", "pipeline", "data")
+    factors = [parallelism[meaning] for meaning in meanings if meaning in parallelism]
+    sizes, nodes = [option.number or 0 for option in factors], parallelism.get("nodes", Option("", 1)).number
+    known = meanings[0] in parallelism or bool(factors and factors[0].written.startswith(_WITHOUT_TENSOR))
     if not known or 0 in sizes or nodes is None:
         return _UNKNOWN
     needed = {prod(sizes)}
-    if counted[0] in given:
+    if meanings[0] in parallelism:
         needed |= {sizes[0] * other for other in (1, *sizes[1:])}
-    starts_the_others = counted == ("processes",) and sizes == [1]
+    starts_the_others = meanings == ("processes",) and sizes == [1]
     if starts_the_others or needed & {gpus, gpus * nodes} or (prod(sizes) >= gpus and (nodes > 1 or not alone)):
         return _UNKNOWN
-    return Option(" ".join([each.written for each in every]), -(-prod(sizes) // nodes))
+    return Option(" ".join([option.written for option in factors]), -(-prod(sizes) // nodes))

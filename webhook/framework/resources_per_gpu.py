@@ -44,12 +44,14 @@ CLASSES = {
 }
 
 
-def containers_with_whole_gpus(found: Iterable[Container], gpus: Gpus) -> Iterator[tuple[Container, dict[str, int]]]:
+def containers_with_whole_gpus(
+    containers: Iterable[Container], gpus: Gpus
+) -> Iterator[tuple[Container, dict[str, int]]]:
     """The containers that run as long as the pod does and have whole GPUs, with the names and numbers of these."""
-    for container in found:
-        has = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
-        if has and (container.kind == "containers" or container.sidecar):
-            yield container, has
+    for container in containers:
+        counts = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
+        if counts and (container.kind == "containers" or container.sidecar):
+            yield container, counts
 
 
 class Lacking(NamedTuple):
@@ -60,10 +62,10 @@ class Lacking(NamedTuple):
     resources: tuple[str, ...]
 
 
-def lacking_requests(found: Iterable[Container], gpus: Gpus) -> list[Lacking]:
+def lacking_requests(containers: Iterable[Container], gpus: Gpus) -> list[Lacking]:
     """Those of the containers that lack a request."""
-    every = [
+    entries = [
         Lacking(container, sum(counts.values()), tuple([r for r in _RESOURCES if r not in requests_of(container.spec)]))
-        for container, counts in containers_with_whole_gpus(found, gpus)
+        for container, counts in containers_with_whole_gpus(containers, gpus)
     ]
-    return [each for each in every if each.resources]
+    return [entry for entry in entries if entry.resources]

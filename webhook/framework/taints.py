@@ -79,8 +79,8 @@ def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if effect not in ("", other.get("effect") or ""):
         return False
     if effect == "NoExecute" and (seconds := one.get("tolerationSeconds")) is not None:
-        wanted = other.get("tolerationSeconds")
-        if wanted is None or wanted > seconds:
+        other_seconds = other.get("tolerationSeconds")
+        if other_seconds is None or other_seconds > seconds:
             return False
     if operator in ("Equal", ""):
         return other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
@@ -90,13 +90,13 @@ def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def tolerated(taint: PolicyTaint) -> str:
     """`covers` in CEL: whether the pod tolerates the taint already."""
     key, effect = 't.?key.orValue("")', 't.?effect.orValue("")'
-    same = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
+    terms = [f"{key} == {cel.literal(taint.key)}", f'({effect} == "" || {effect} == {cel.literal(taint.effect)})']
     exists = 't.?operator.orValue("") == "Exists"'
     fits = exists
     if taint.value is not None:
         fits = f'({exists} || t.?value.orValue("") == {cel.literal(taint.value)})'
-    everything = cel.all_of([f'{key} == ""', exists, same[1]])
+    everything = cel.all_of([f'{key} == ""', exists, terms[1]])
     return (
         "object.spec.?tolerations.orValue([]).exists(t, "
-        f"!has(t.tolerationSeconds) && ({everything} || {cel.all_of([*same, fits])}))"
+        f"!has(t.tolerationSeconds) && ({everything} || {cel.all_of([*terms, fits])}))"
     )

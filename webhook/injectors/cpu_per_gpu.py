@@ -70,15 +70,17 @@ class CpuPerGpuRequests(Injector):
         lacking = lacking_requests(containers(edit.object), context.gpus) if per and context.gpu_names else []
         if per is None or not lacking:
             return Outcome("none")
-        gpus = {r: sum(each.gpus for each in lacking if r in each.resources) for r in _STEPS}
-        given = self._given(edit.object, gpus, per.least, context)
-        if isinstance(given, str):
-            return Outcome("skipped", given)
+        gpus = {r: sum(entry.gpus for entry in lacking if r in entry.resources) for r in _STEPS}
+        amounts = self._amounts(edit.object, gpus, per.least, context)
+        if isinstance(amounts, str):
+            return Outcome("skipped", amounts)
         filled = {
-            (*each.container.path, "resources", "requests", resource): written(resource, given[resource] * each.gpus)
-            for each in lacking
-            for resource in each.resources
-            if given[resource]
+            (*entry.container.path, "resources", "requests", resource): written(
+                resource, amounts[resource] * entry.gpus
+            )
+            for entry in lacking
+            for resource in entry.resources
+            if amounts[resource]
         }
         after = Edit(edit.object)
         for path, quantity in filled.items():
@@ -87,33 +89,35 @@ class CpuPerGpuRequests(Injector):
             return Outcome("skipped", "no node has as much free now")
         for path, quantity in filled.items():
             edit.set(path, quantity)
-        less = any(given[resource] < per.least[resource] for resource in given)
-        total = {r: written(r, given[r] * gpus[r]) for r in given if given[r]}
-        return Outcome("filledLess" if less else "filled", total)
+        below_least = any(amounts[resource] < per.least[resource] for resource in amounts)
+        total = {r: written(r, amounts[r] * gpus[r]) for r in amounts if amounts[r]}
+        return Outcome("filledLess" if below_least else "filled", total)
 
-    def _given(
+    def _amounts(
         self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context
     ) -> Mapping[str, int] | str:
         """What each GPU gets of what is lacking; why it gets nothing. `lacking`: the GPUs that go without, by resource."""
         if reason := _out_of_reach(pod, context):
             return reason
         try:
-            asked = total_requests(pod)
+            requests = total_requests(pod)
         except QuantityError:
             return "a request is not a quantity"
-        names = [name for name in asked if asked[name] > 0 and context.gpus.kind(name) == "whole"]
+        names = [name for name in requests if requests[name] > 0 and context.gpus.kind(name) == "whole"]
         if len(names) != 1:
             return "GPUs of several names"
-        gpus = asked[names[0]]
+        gpus = requests[names[0]]
         offered = context.cluster.least_per_gpu(names[0], gpus)
         if offered is None:
             return "no node has as many GPUs"
-        given = {}
+        amounts = {}
         for resource, count in lacking.items():
             if count:
-                left = offered[resource] * gpus * self.node_share // 100 - asked.get(resource, 0)
-                given[resource] = min(least[resource], max(left, 0) // count // _STEPS[resource] * _STEPS[resource])
-        return given if any(given.values()) else "the pod requests its share of a node already"
+                available = offered[resource] * gpus * self.node_share // 100 - requests.get(resource, 0)
+                amounts[resource] = min(
+                    least[resource], max(available, 0) // count // _STEPS[resource] * _STEPS[resource]
+                )
+        return amounts if any(amounts.values()) else "the pod requests its share of a node already"
 
 
 def _out_of_reach(pod: Pod, context: Context) -> str:

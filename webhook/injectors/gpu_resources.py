@@ -47,7 +47,9 @@ class GpuResources(Injector):
         for kind in cel.LISTS:
             missing = f"{cel.requests('c')}.filter(k, {cel.is_gpu('k', gpus)} && !(k in {cel.limits('c')}))"
             path = f'"/spec/{kind}/" + string(i) + "/resources/limits"'
-            whole = f'JSONPatch{{op: "add", path: {path}, value: {{}}}}'
-            one = f'JSONPatch{{op: "add", path: {path} + "/" + jsonpatch.escapeKey(k), value: c.resources.requests[k]}}'
-            patch = f"(has(c.resources.limits) ? [] : [{whole}]) + {missing}.map(k, {one})"
-            yield cel.each(kind, f"{missing}.size() > 0", patch)
+            add_limits = f'JSONPatch{{op: "add", path: {path}, value: {{}}}}'
+            add_limit = (
+                f'JSONPatch{{op: "add", path: {path} + "/" + jsonpatch.escapeKey(k), value: c.resources.requests[k]}}'
+            )
+            patch = f"(has(c.resources.limits) ? [] : [{add_limits}]) + {missing}.map(k, {add_limit})"
+            yield cel.for_each(kind, f"{missing}.size() > 0", patch)

@@ -73,7 +73,7 @@ _VOLUMES = frozenset(
 
 
 def _unseen(spec: dict[str, Any]) -> str:
-    """By what the scheduler will judge nodes for this pod that placement does not look at; "" where there is nothing.
+    """What the scheduler judges nodes by for this pod, and placement does not look at; "" where there is nothing.
 
     The filters of the default profile (apis/config/v1/default_plugins.go) less those that `placement.filters` follows.
     """

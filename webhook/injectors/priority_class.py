@@ -41,24 +41,26 @@ class PriorityClassName(Injector):
     """The cluster's globalDefault class counts as not chosen."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
-        wanted = self.classes.get(context.workload.name)
+        class_name = self.classes.get(context.workload.name)
         spec = edit.object["spec"]
         chosen = spec.get("priorityClassName")
-        if not wanted or not (context.gpu_names or context.other_gpus):
+        if not class_name or not (context.gpu_names or context.other_gpus):
             return Outcome("none")
-        if chosen == wanted:
-            return Outcome("kept", wanted)
-        known = context.cluster.priority_classes
+        if chosen == class_name:
+            return Outcome("kept", class_name)
+        priority_classes = context.cluster.priority_classes
         if chosen:
-            default = known.get(chosen)
+            default = priority_classes.get(chosen)
             if not (self.override_global_default and default and default.global_default):
                 return Outcome("kept", chosen)
-        priority_class = known.get(wanted)
+        priority_class = priority_classes.get(class_name)
         if priority_class is None:
             missing = context.cluster.knows_priority_classes
-            warning = f"PriorityClass {quoted(wanted)} does not exist: the pod keeps its priority" if missing else None
-            return Outcome("missing" if missing else "unknown", wanted, warning)
-        edit.set(_NAME, wanted)
+            warning = (
+                f"PriorityClass {quoted(class_name)} does not exist: the pod keeps its priority" if missing else None
+            )
+            return Outcome("missing" if missing else "unknown", class_name, warning)
+        edit.set(_NAME, class_name)
         if context.cluster.fresh:
             if "priority" in spec:
                 edit.set(_PRIORITY, priority_class.value)
@@ -67,13 +69,13 @@ class PriorityClassName(Injector):
         else:
             edit.remove(_PRIORITY)
             edit.remove(_PREEMPTION)
-        return Outcome("set", wanted)
+        return Outcome("set", class_name)
 
     def variables(self) -> Iterable[tuple[str, str]]:
-        wanted = '""'
+        expression = '""'
         for workload, name in reversed(self.classes.items()):
-            wanted = f"variables.class == {cel.literal(workload)} ? {cel.literal(name)} : {wanted}"
-        yield "priorityClass", wanted
+            expression = f"variables.class == {cel.literal(workload)} ? {cel.literal(name)} : {expression}"
+        yield "priorityClass", expression
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
         """The API server computed `priority` and `preemptionPolicy` before; without them it computes them again."""

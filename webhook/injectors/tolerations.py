@@ -47,8 +47,8 @@ class Tolerations(Injector):
         )
         if not vendors:  # claims, of whichever of several vendors
             return Outcome("covered")
-        wanted = self._wanted(vendors, taints)
-        added = [one for one in wanted if not any([covers(other, one) for other in present])]
+        needed = self._needed(vendors, taints)
+        added = [one for one in needed if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
         edit.extend(("spec", "tolerations"), added)
@@ -60,7 +60,7 @@ class Tolerations(Injector):
         parts = ['(has(object.spec.tolerations) ? [] : [JSONPatch{op: "add", path: "/spec/tolerations", value: []}])']
         for taint in self.taints:
             mine = Gpus(gpu for gpu in gpus.names if taint.vendor in (None, vendor(gpu.name)))
-            wanted = cel.names_gpu("variables.containers", mine)
+            asks = cel.names_gpu("variables.containers", mine)
             value = f", value: {cel.literal(taint.value)}" if taint.value is not None else ""
             operator = "Equal" if taint.value is not None else "Exists"
             ours = (
@@ -68,10 +68,10 @@ class Tolerations(Injector):
                 f"{value}, effect: {cel.literal(taint.effect)}}}"
             )
             patch = f'[JSONPatch{{op: "add", path: "/spec/tolerations/-", value: {ours}}}]'
-            parts.append(f"({wanted} && !{tolerated(taint)} ? {patch} : [])")
+            parts.append(f"({asks} && !{tolerated(taint)} ? {patch} : [])")
         yield " +\n".join(parts)
 
-    def _wanted(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
+    def _needed(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
         """What a pod with GPUs of these vendors is to tolerate, each key once as far as the policy does not name its values."""
         effects: dict[tuple[str, str | None], dict[str, None]] = {}
         for taint in self.taints:
@@ -85,5 +85,7 @@ class Tolerations(Injector):
             if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
                 effects.setdefault((live.key, value), {})[live.effect] = None
-        wanted = [toleration(key, value, tuple(found)) for (key, value), found in effects.items()]
-        return [one for one in wanted if not any([other is not one and covers(other, one) for other in wanted])]
+        tolerations = [toleration(key, value, tuple(key_effects)) for (key, value), key_effects in effects.items()]
+        return [
+            one for one in tolerations if not any([other is not one and covers(other, one) for other in tolerations])
+        ]

@@ -71,9 +71,9 @@ class TopologySpread(Injector):
         revision = [key for key in REVISION_LABELS if key in labels_of(edit.object)]
         skew = _AGREEING_SKEW if chosen else 1
         added = [
-            each.in_pod(skew, selector, revision)
-            for each in self.constraints
-            if each.key not in present and _useful(each, context)
+            constraint.in_pod(skew, selector, revision)
+            for constraint in self.constraints
+            if constraint.key not in present and _useful(constraint, context)
         ]
         if not added:
             return Outcome("present")

@@ -82,4 +82,4 @@ class VoidDevices(Injector):
                 f'(has(c.env) ? [] : [JSONPatch{{op: "add", path: {path}, value: []}}]) + '
                 f'[JSONPatch{{op: "add", path: {path} + "/-", value: {entry}}}]'
             )
-            yield cel.each(kind, f"!{cel.ASKS} && !{exists}", patch)
+            yield cel.for_each(kind, f"!{cel.ASKS} && !{exists}", patch)

@@ -88,7 +88,7 @@ class Excess(NamedTuple):
 
     field: str
     number: int
-    what: str
+    noun: str
     limit: int
 
 
@@ -99,7 +99,7 @@ def of_size(size: int) -> list[Excess]:
 
 def of_pod(pod: Any) -> list[Excess]:
     """Of one pod, whatever its shape; nothing for most."""
-    return _past(_counted(pod))
+    return _excesses(_counted(pod))
 
 
 def of_templates(pods: Iterable[Any]) -> list[Excess]:
@@ -107,10 +107,10 @@ def of_templates(pods: Iterable[Any]) -> list[Excess]:
     total: Counter[str] = Counter()
     for pod in pods:
         counts = _counted(pod)
-        if past := _past(counts):
-            return past
+        if excesses := _excesses(counts):
+            return excesses
         total.update(counts)
-    return _past(total, ALL_TEMPLATES)
+    return _excesses(total, ALL_TEMPLATES)
 
 
 def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
@@ -119,7 +119,7 @@ def of_workload(obj: Mapping[str, Any]) -> list[Excess]:
     _count(counts, _METADATA, obj.get("metadata"))
     if selector := _map(obj.get("spec")).get("selector"):
         counts["bytes of the selector"] = len(orjson.dumps(selector))
-    return _past(counts)
+    return _excesses(counts)
 
 
 def _counted(pod: Any) -> dict[str, int]:
@@ -145,16 +145,16 @@ def _counted(pod: Any) -> dict[str, int]:
 
 def _count(counts: dict[str, int], fields: _Fields, parent: Any) -> None:
     if isinstance(parent, dict):
-        for field, what in fields:
+        for field, noun in fields:
             if (entries := parent.get(field)) and isinstance(entries, (list, dict)):
-                counts[what] = counts.get(what, 0) + len(entries)
+                counts[noun] = counts.get(noun, 0) + len(entries)
 
 
-def _past(counts: Mapping[str, int], times: int = 1) -> list[Excess]:
+def _excesses(counts: Mapping[str, int], times: int = 1) -> list[Excess]:
     return [
-        Excess("metadata" if (what, what) in _METADATA else "spec", count, what, LIMITS[what] * times)
-        for what, count in counts.items()
-        if count > LIMITS[what] * times
+        Excess("metadata" if (noun, noun) in _METADATA else "spec", count, noun, LIMITS[noun] * times)
+        for noun, count in counts.items()
+        if count > LIMITS[noun] * times
     ]
 
 

@@ -110,6 +110,6 @@ LISTS = ("containers", "initContainers")
 """The lists of containers that a pod may have when it is made."""
 
 
-def each(kind: str, condition: str, patch: str) -> str:
+def for_each(kind: str, condition: str, patch: str) -> str:
     """`patch`, a list, for each container `c` with index `i` of a list of the pod that satisfies the condition."""
     return f"object.spec.?{kind}.orValue([]).transformList(i, c, {condition}, {patch}).flatten()"

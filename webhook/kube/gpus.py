@@ -16,7 +16,7 @@ MODEL_LABELS = (
     "karpenter.k8s.aws/instance-gpu-name",
 )
 """Labels of nodes with the name of the GPU model: GPU Feature Discovery and its equals of other vendors and clouds."""
-_REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
+_MAX_REMEMBERED = 4096  # resource names are written by tenants: the memory of them is bounded
 _MAX_LENGTH = 317  # of a qualified name, as Kubernetes takes it
 
 
@@ -32,8 +32,8 @@ class Gpus:
 
     def __init__(self, names: Iterable[GpuName]) -> None:
         self.names = tuple(names)
-        self._known = _Kinds(self.names)
-        self.kind: Callable[[str], GpuKind | None] = self._known.__getitem__
+        self._kinds = _Kinds(self.names)
+        self.kind: Callable[[str], GpuKind | None] = self._kinds.__getitem__
         """The kind of GPU that a resource names, or None where it is none (`cpu`, `nvidia.com/gpumem`)."""
 
     def among(self, resources: Iterable[str]) -> list[str]:
@@ -50,7 +50,7 @@ class _Kinds(dict[str, GpuKind | None]):
         self._names = names
 
     def __missing__(self, resource: str) -> GpuKind | None:
-        if len(self) >= _REMEMBERED:
+        if len(self) >= _MAX_REMEMBERED:
             self.clear()
         if len(resource) > _MAX_LENGTH:  # the API server takes no such name: no GPU, and nothing that caches keep
             return None

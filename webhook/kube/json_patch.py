@@ -57,30 +57,30 @@ class Edit:
 
     def get(self, path: Path) -> Any:
         """What stands at `path`, or None."""
-        here: Any = self.object
+        value: Any = self.object
         for part in path:
-            if isinstance(here, dict):
-                here = here.get(part)
-            elif isinstance(here, list) and isinstance(part, int) and part < len(here):
-                here = here[part]
+            if isinstance(value, dict):
+                value = value.get(part)
+            elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+                value = value[part]
             else:
                 return None
-        return here
+        return value
 
     def set(self, path: Path, value: Any) -> None:
         """Put `value` at `path`. Maps that are missing (or null) on the way come into being in the same operation."""
-        here: Any = self.object
+        parent: Any = self.object
         last = len(path) - 1
         for depth, part in enumerate(path[:-1]):
-            below = here[part] if isinstance(part, int) else here.get(part)
+            below = parent[part] if isinstance(part, int) else parent.get(part)
             if below is None:
                 for missing in reversed(path[depth + 1 :]):
                     value = {missing: value}
                 last = depth
                 break
-            here = below
+            parent = below
         key, path = path[last], path[: last + 1]
-        self._do("replace" if isinstance(key, int) or key in here else "add", path, value)
+        self._do("replace" if isinstance(key, int) or key in parent else "add", path, value)
 
     def extend(self, path: Path, values: list[Any]) -> None:
         """Put `values` at the end of the list at `path`; the list comes into being where it is missing."""
@@ -119,22 +119,22 @@ def apply(operations: Iterable[Operation], obj: dict[str, Any]) -> dict[str, Any
 def _applied(obj: Any, path: Sequence[str | int], op: str, value: Any) -> Any:
     """`obj` with one operation done: a copy of what is on the path."""
     *parents, key = path
-    copied = here = obj.copy()
+    copied = parent = obj.copy()
     for part in parents:
-        at: Any = int(part) if isinstance(here, list) else part
-        here[at] = here = here[at].copy()
-    if isinstance(here, list):
-        at = len(here) if key == "-" else int(key)
+        at: Any = int(part) if isinstance(parent, list) else part
+        parent[at] = parent = parent[at].copy()
+    if isinstance(parent, list):
+        at = len(parent) if key == "-" else int(key)
         if op == "add":
-            here.insert(at, value)
+            parent.insert(at, value)
         elif op == "replace":
-            here[at] = value
+            parent[at] = value
         else:
-            del here[at]
+            del parent[at]
     elif op == "remove":
-        del here[key]
-    elif op == "add" or key in here:
-        here[key] = value
+        del parent[key]
+    elif op == "add" or key in parent:
+        parent[key] = value
     else:
         raise KeyError(key)
     return copied

@@ -31,10 +31,10 @@ FRACTIONS: Final = frozenset(("gpu-fraction", "gpu-memory", "gpu-fraction-num-de
 
 def other_gpus(pod: Pod) -> frozenset[str]:
     """The vendors of such GPUs that a pod asks for, as domains: "nvidia.com"."""
-    found = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
+    vendors = set() if FRACTIONS.isdisjoint(annotations_of(pod)) else {_NVIDIA}
     for container in containers(pod):
-        found |= _vendors(container.spec)
-    return frozenset(found)
+        vendors |= _vendors(container.spec)
+    return frozenset(vendors)
 
 
 def has_other_gpu(container: Mapping[str, Any]) -> bool:
@@ -43,8 +43,8 @@ def has_other_gpu(container: Mapping[str, Any]) -> bool:
 
 
 def _vendors(container: Mapping[str, Any]) -> set[str]:
-    found = set()
+    vendors = set()
     for name, quantity in requests_of(container).items():
         if name.startswith(_BEGINNINGS) and not is_zero(quantity):
-            found.update([vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, name)])
-    return found
+            vendors.update([vendor for pattern, vendor in _RESOURCES.items() if matches(pattern, name)])
+    return vendors

@@ -138,8 +138,8 @@ def asks_for_gpu(container: Mapping[str, Any], gpus: Gpus) -> bool:
     GPU (`volcano.sh/vgpu-number`): no such container runs where a node does not offer it."""
     if gpu_counts(container, gpus):
         return True
-    asked = requests_of(container)
-    return any(["gpu" in name.lower() and gpus.kind(name) is None and _is_some(asked[name]) for name in asked])
+    requests = requests_of(container)
+    return any(["gpu" in name.lower() and gpus.kind(name) is None and _is_some(requests[name]) for name in requests])
 
 
 def _is_some(quantity: Any) -> bool:
@@ -158,8 +158,8 @@ def controller_reference(pod: Pod) -> Mapping[str, Any] | None:
     """The controlling owner reference, as metav1.GetControllerOf finds it."""
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
-            found: Mapping[str, Any] = reference
-            return found
+            controller: Mapping[str, Any] = reference
+            return controller
     return None
 
 

@@ -24,21 +24,21 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     Raises QuantityError.
     """
     spec = pod["spec"]
-    containers, first = spec.get("containers") or (), spec.get("initContainers") or ()
-    every = [requests_of(container) for container in (*containers, *first)]
-    if len(every) + sum(map(len, every)) > _MAX_REQUESTS:
+    containers, init_containers = spec.get("containers") or (), spec.get("initContainers") or ()
+    of_containers = [requests_of(container) for container in (*containers, *init_containers)]
+    if len(of_containers) + sum(map(len, of_containers)) > _MAX_REQUESTS:
         raise QuantityError("the pod states more than is added up")
     total: dict[str, Number] = {}
-    for asked in every[: len(containers)]:
-        _add(total, asked)
+    for requests in of_containers[: len(containers)]:
+        _add(total, requests)
     peak: dict[str, Number] = {}
     sidecars: dict[str, Number] = {}
-    for container, asked in zip(first, every[len(containers) :], strict=True):
+    for container, requests in zip(init_containers, of_containers[len(containers) :], strict=True):
         if container.get("restartPolicy") == "Always":
-            _add(total, asked)
-            _raise(peak, _add(sidecars, asked))
+            _add(total, requests)
+            _raise(peak, _add(sidecars, requests))
         else:
-            _raise(peak, _add(dict(sidecars), asked))
+            _raise(peak, _add(dict(sidecars), requests))
     _raise(total, peak)
     if pod_level := spec.get("resources"):
         _replace(total, pod_level)
@@ -47,8 +47,8 @@ def total_requests(pod: Pod) -> Mapping[str, int]:
     return {name: amount if type(amount) is int else ceil(amount) for name, amount in total.items()}
 
 
-def _add(total: dict[str, Number], asked: Mapping[str, Any]) -> dict[str, Number]:
-    for name, quantity in asked.items():
+def _add(total: dict[str, Number], requests: Mapping[str, Any]) -> dict[str, Number]:
+    for name, quantity in requests.items():
         total[name] = total.get(name, 0) + (thousandths(quantity) if name == "cpu" else parse_quantity(quantity))
     return total
 

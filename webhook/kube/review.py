@@ -127,7 +127,7 @@ def _is_that_object(request: Request, where: str, obj: dict[str, Any]) -> None:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     version = f"{request.group}/" if request.group else ""
-    said = obj.get("apiVersion")
+    api_version = obj.get("apiVersion")
     for field, seen, wanted in (
         ("kind", obj.get("kind"), request.kind),
         ("metadata.namespace", metadata.get("namespace"), request.namespace),
@@ -135,8 +135,12 @@ def _is_that_object(request: Request, where: str, obj: dict[str, Any]) -> None:
     ):
         if seen and isinstance(seen, str) and seen != wanted:
             raise BadReview(f"request.{where}.{field}: saw {quoted(seen)}, wanted {quoted(wanted)} as in the request")
-    if said and not (isinstance(said, str) and said.startswith(version) and said.count("/") == bool(version)):
-        raise BadReview(f"request.{where}.apiVersion: saw {quoted(said)}, wanted one of group {quoted(request.group)}")
+    if api_version and not (
+        isinstance(api_version, str) and api_version.startswith(version) and api_version.count("/") == bool(version)
+    ):
+        raise BadReview(
+            f"request.{where}.apiVersion: saw {quoted(api_version)}, wanted one of group {quoted(request.group)}"
+        )
 
 
 def called(obj: dict[str, Any], name: str = "") -> tuple[str, str]:

@@ -42,13 +42,13 @@ def compiled(selector: Mapping[str, Any] | None) -> Selector:
     """Raises ValueError, TypeError or LookupError where it is none."""
     if selector is None:
         return _NOTHING
-    stated, listed = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
-    if len(stated) + len(listed) + sum(len(e.get("values") or ()) for e in listed) > _MAX_VALUES:
+    labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
+    if len(labels) + len(expressions) + sum(len(e.get("values") or ()) for e in expressions) > _MAX_VALUES:
         return None
-    found = [Requirement(key, "In", frozenset((value,))) for key, value in stated.items()]
-    for expression in listed:
+    requirements = [Requirement(key, "In", frozenset((value,))) for key, value in labels.items()]
+    for expression in expressions:
         key, operator = expression["key"], expression["operator"]
         if operator not in _OPERATORS:
             raise ValueError(f"selector operator {operator!r}")
-        found.append(Requirement(key, operator, frozenset(expression.get("values") or ())))
-    return tuple(found)
+        requirements.append(Requirement(key, operator, frozenset(expression.get("values") or ())))
+    return tuple(requirements)

@@ -38,12 +38,12 @@ def _json(text: bytes) -> list[Any]:
     try:
         return [orjson.loads(text)]
     except orjson.JSONDecodeError:
-        rest, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
+        content, documents, decoder = text.decode().strip(), [], json.JSONDecoder(parse_constant=_refuse)
     position = 0
-    while position < len(rest):
-        value, end = decoder.raw_decode(rest, position)
+    while position < len(content):
+        value, end = decoder.raw_decode(content, position)
         documents.append(value)
-        position = end + len(rest[end:]) - len(rest[end:].lstrip())
+        position = end + len(content[end:]) - len(content[end:].lstrip())
     return documents
 
 
@@ -51,8 +51,8 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def unsafe(text: str | bytes, deepest: int, *, aliases: bool, most: int | None = None) -> str | None:
-    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none. `most`: values.
+def unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int | None = None) -> str | None:
+    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none. `max_values`: values.
 
     The parser's own recursion ends the process where the nesting is deep, and a few nested aliases grow to any size.
     """
@@ -63,10 +63,10 @@ def unsafe(text: str | bytes, deepest: int, *, aliases: bool, most: int | None =
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         count += isinstance(event, yaml.NodeEvent)
-        if most is not None and count > most:
-            return f"line {line_of(event)}: more than {most} keys and values are refused"
-        if depth > deepest:
-            return f"line {line_of(event)}: more than {deepest} levels are refused"
+        if max_values is not None and count > max_values:
+            return f"line {line_of(event)}: more than {max_values} keys and values are refused"
+        if depth > max_depth:
+            return f"line {line_of(event)}: more than {max_depth} levels are refused"
         if not aliases and isinstance(event, yaml.AliasEvent):
             return f"line {line_of(event)}: an alias is refused: write it out"
     return None

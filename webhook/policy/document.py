@@ -39,28 +39,28 @@ def _section(settings: Settings) -> Iterator[str]:
         yield from comment
         if isinstance(value, Settings):
             yield from (f"{key}:", *_indented(_section(value)))
-        elif isinstance(value, Mapping) and any(isinstance(one, Profile) for one in value.values()):
+        elif isinstance(value, Mapping) and any(isinstance(item, Profile) for item in value.values()):
             yield f"{key}:"
-            for profile, one in value.items():
-                yield from _indented([f"{profile}:", *_indented(_section(one))])
+            for profile, item in value.items():
+                yield from _indented([f"{profile}:", *_indented(_section(item))])
         else:
             yield from _entry(key, _plain(value), block=isinstance(value, Mapping))
 
 
 def _entry(key: str, plain: Any, *, block: bool = False) -> Iterator[str]:
-    """A key with its value: on one line where it fits. `block`: not a map, and not a list of maps."""
-    block = block or (isinstance(plain, list) and any(isinstance(one, dict) for one in plain))
+    """A key with its value: on one line where it fits. Never a list of maps, nor anything else with `block`."""
+    block = block or (isinstance(plain, list) and any(isinstance(item, dict) for item in plain))
     if not plain or not isinstance(plain, (dict, list)) or (len(_flow(plain)) <= _ONE_LINE and not block):
         yield f"{key}: {_flow(plain)}"
         return
     yield f"{key}:"
     if isinstance(plain, dict):
-        for name, one in plain.items():
-            yield from _indented(_entry(_flow(name), one))
+        for name, item in plain.items():
+            yield from _indented(_entry(_flow(name), item))
         return
-    for one in plain:
-        short = not isinstance(one, dict) or len(_flow(one)) <= _ONE_LINE
-        first, *rest = [_flow(one)] if short else [line for name in one for line in _entry(name, one[name])]
+    for item in plain:
+        short = not isinstance(item, dict) or len(_flow(item)) <= _ONE_LINE
+        first, *rest = [_flow(item)] if short else [line for name in item for line in _entry(name, item[name])]
         yield from (f"  - {first}", *[f"    {line}" for line in rest])
 
 
@@ -72,12 +72,14 @@ def _plain(value: Any) -> Any:
     """As it is written. Of an entry of a list or map what is not set, or empty, is left out."""
     if isinstance(value, Settings):
         fields = {info.alias or name: (getattr(value, name), info) for name, info in type(value).model_fields.items()}
-        return {k: _plain(one) for k, (one, info) in fields.items() if one != info.default or one not in (None, (), {})}
+        return {
+            k: _plain(item) for k, (item, info) in fields.items() if item != info.default or item not in (None, (), {})
+        }
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, float):  # every number with a fraction is a time
         return f"{value / 60:g}m" if value >= 60 and value % 60 == 0 else f"{value:g}s"
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 class _Writer(yaml.SafeDumper):
@@ -112,7 +114,7 @@ def _explained(description: str, annotation: Any, value: Any, top: bool) -> Iter
 
 def _entries(annotation: Any) -> Iterator[str]:
     """What the fields of the entries of a list mean, one below the other."""
-    models = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, Settings)]
+    models = [model for model in get_args(annotation) if isinstance(model, type) and issubclass(model, Settings)]
     fields = models[0].model_fields.items() if models and Ellipsis in get_args(annotation) else ()
     texts = {info.alias or name: info.description for name, info in fields if info.description}
     column = max(map(len, texts), default=0) + 2

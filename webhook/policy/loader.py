@@ -50,15 +50,15 @@ def read(
         wanted = "wanted a map with gpus, classes and profiles ({} is all defaults)"
         raise PolicyError([f"line 1: saw {kind(data)}; {wanted}"])
     try:
-        made = model.model_validate(_filled(data), by_alias=True, by_name=False)
+        parsed = model.model_validate(_filled(data), by_alias=True, by_name=False)
     except ValidationError as error:
         raise PolicyError(_problems(error, root, model)) from None
-    for location, problem in islice(check(made), _MAX_PROBLEMS):
+    for location, problem in islice(check(parsed), _MAX_PROBLEMS):
         line, place = _place(root, location)
         problems.append(f"line {line}: {_dotted(place)}: {problem}")
     if problems:
         raise PolicyError(list(dict.fromkeys(problems)))
-    return made
+    return parsed
 
 
 def _compose(text: str | bytes) -> yaml.Node | None:
@@ -67,7 +67,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
             [f"the policy has {len(text)} bytes; wanted at most {_MAX_BYTES}: shorten it, comments included"]
         )
     try:
-        if problem := unsafe(text, _MAX_DEPTH, aliases=False, most=_MAX_VALUES):
+        if problem := unsafe(text, _MAX_DEPTH, aliases=False, max_values=_MAX_VALUES):
             raise PolicyError([problem])
         return yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
@@ -80,23 +80,23 @@ def _compose(text: str | bytes) -> yaml.Node | None:
 def _plain(node: yaml.Node | None, path: str, problems: list[str]) -> Any:
     """A node as plain data. YAML itself would take the last of two equal keys without a word."""
     if isinstance(node, yaml.CollectionNode) and len(node.value) > _MAX_ENTRIES:
-        what = f"saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *"
-        problems.append(f"line {line_of(node)}: {path}: {what}")
+        problem = f"saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *"
+        problems.append(f"line {line_of(node)}: {path}: {problem}")
     elif isinstance(node, yaml.SequenceNode):
         return [_plain(item, f"{path}[{i}]", problems) for i, item in enumerate(node.value)]
     elif isinstance(node, yaml.MappingNode):
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                where = f"{path}: " if path else ""
-                problems.append(f"line {line_of(key_node)}: {where}wanted a word as key, saw a list or a map")
+                prefix = f"{path}: " if path else ""
+                problems.append(f"line {line_of(key_node)}: {prefix}wanted a word as key, saw a list or a map")
                 continue
             key = str(key_node.value)
-            here = f"{path}.{bare(key)}" if path else bare(key)
-            if key in found:
-                problems.append(f"line {line_of(key_node)}: {here}: the key stands here twice")
-            found[key] = _plain(value_node, here, problems)
-        return found
+            key_path = f"{path}.{bare(key)}" if path else bare(key)
+            if key in entries:
+                problems.append(f"line {line_of(key_node)}: {key_path}: the key stands here twice")
+            entries[key] = _plain(value_node, key_path, problems)
+        return entries
     elif isinstance(node, yaml.ScalarNode):
         return _scalar(node, path, problems)
     return None
@@ -109,13 +109,13 @@ def _scalar(node: yaml.ScalarNode, path: str, problems: list[str]) -> Any:
     if node.tag.endswith(":str"):
         return text
     if len(text) > _MAX_SCALAR:
-        what = "is too long for what is no text: put text in quotes"
+        problem = "is too long for what is no text: put text in quotes"
     else:
         try:
             return yaml.SafeLoader("").construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
-            what = f"is no {bare(node.tag.rpartition(':')[2])}"
-    problems.append(f"line {line_of(node)}: {path}: {quoted(text)} {what}")
+            problem = f"is no {bare(node.tag.rpartition(':')[2])}"
+    problems.append(f"line {line_of(node)}: {path}: {quoted(text)} {problem}")
     return None
 
 
@@ -161,18 +161,18 @@ def _merged(base: Any, over: Any) -> Any:
 
 def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
     """One line each. A mistake in `default` is named once, not for every profile that inherits it."""
-    found: dict[str, None] = {}
-    for each in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
-        line, location = _place(root, tuple(each["loc"]))
-        found[f"line {line}: {_dotted(location)}: {_told(each, location, model)}"] = None
-    return list(found)
+    lines: dict[str, None] = {}
+    for mistake in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
+        line, location = _place(root, tuple(mistake["loc"]))
+        lines[f"line {line}: {_dotted(location)}: {_in_words(mistake, location, model)}"] = None
+    return list(lines)
 
 
-def _told(error: Any, location: tuple[Key, ...], model: type[BaseModel]) -> str:
+def _in_words(error: Any, location: tuple[Key, ...], model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
-        known = _known(model, location[:-1])
-        near = nearest(str(location[-1]), known)
-        return f"unknown key; did you mean {quoted(near)}?" if near else f"unknown key; known here: {', '.join(known)}"
+        keys = _known_keys(model, location[:-1])
+        near = nearest(str(location[-1]), keys)
+        return f"unknown key; did you mean {quoted(near)}?" if near else f"unknown key; known here: {', '.join(keys)}"
     if error["type"] == "missing":
         return "this key is missing"
     wanted = _WANTED.get(error["type"])
@@ -224,11 +224,11 @@ def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
     return depth, line
 
 
-def _known(model: type[BaseModel], location: tuple[Key, ...]) -> list[str]:
+def _known_keys(model: type[BaseModel], location: tuple[Key, ...]) -> list[str]:
     """The keys that the model at `location` has."""
     fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
     if not location:
         return list(fields)
     inner = fields[str(location[0])]  # a model, or a list or a map of models, whose index or key comes next
-    models = [each for each in (inner, *get_args(inner)) if isinstance(each, type) and issubclass(each, BaseModel)]
-    return _known(models[0], location[1 if models[0] is inner else 2 :])
+    models = [t for t in (inner, *get_args(inner)) if isinstance(t, type) and issubclass(t, BaseModel)]
+    return _known_keys(models[0], location[1 if models[0] is inner else 2 :])

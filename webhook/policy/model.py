@@ -197,19 +197,19 @@ class Policy:
     def of(cls, file: PolicyFile) -> Policy:
         # In the order in which it is written: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
-        kept = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
-        profiles = {name: _completed(profile, kept[name]) for name, profile in file.profiles.items()}
-        rules = {n: tuple([each for each in named(p.rules) if each[1].action != "off"]) for n, p in profiles.items()}
+        entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
+        profiles = {name: _completed(profile, entitlements[name]) for name, profile in file.profiles.items()}
+        rules = {n: tuple([pair for pair in named(p.rules) if pair[1].action != "off"]) for n, p in profiles.items()}
         return cls(
             hash=digest[:12],
             gpus=Gpus(GpuName(g.name, g.kind) for g in file.gpus),
             file=file,
             _profiles=profiles,
             _injectors={
-                n: tuple([each for each in named(p.injectors) if each[1].enabled]) for n, p in profiles.items()
+                n: tuple([pair for pair in named(p.injectors) if pair[1].enabled]) for n, p in profiles.items()
             },
             _rules=rules,
-            _early_rules={n: tuple([each for each in found if each[1].early]) for n, found in rules.items()},
+            _early_rules={n: tuple([pair for pair in pairs if pair[1].early]) for n, pairs in rules.items()},
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
@@ -224,11 +224,11 @@ class Policy:
 
     def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
         """Those of them that change a pod which names a GPU; one that names none, and claims devices by DRA or does not."""
-        found, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
+        pairs, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
         if gpu:
-            return found
-        every = [u for _, u in found if u.every_pod or (placed and u.needs_placement) or (claims and u.claims)]
-        return tuple([(name, unit) for name, unit in found if unit in every])
+            return pairs
+        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.claims)]
+        return tuple([(name, unit) for name, unit in pairs if unit in every])
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
         """The rules of a profile that are not off, by name, in run order."""

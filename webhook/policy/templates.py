@@ -43,7 +43,7 @@ class CustomTemplate(Settings):
     in it are its resources)"""
 
 
-def _known(
+def _custom(
     group: str, kind: str, *paths: str, owner: str | None = None, holds: Holds = "template"
 ) -> tuple[CustomTemplate, ...]:
     return tuple([CustomTemplate(group=group, kind=kind, path=path, owner_kind=owner, holds=holds) for path in paths])
@@ -51,28 +51,28 @@ def _known(
 
 _RAY = (f"{_HEAD}.template", "workerGroupSpecs.*.template")
 CUSTOM = (
-    *_known("kubeflow.org", "PyTorchJob", "spec.pytorchReplicaSpecs.*.template"),
-    *_known("kubeflow.org", "MPIJob", "spec.mpiReplicaSpecs.*.template"),
-    *_known("kubeflow.org", "TFJob", "spec.tfReplicaSpecs.*.template"),
-    *_known("kubeflow.org", "JAXJob", "spec.jaxReplicaSpecs.*.template"),
-    *_known("trainer.kubeflow.org", "TrainJob", "spec.trainer", owner="Job", holds="container"),
-    *_known(
+    *_custom("kubeflow.org", "PyTorchJob", "spec.pytorchReplicaSpecs.*.template"),
+    *_custom("kubeflow.org", "MPIJob", "spec.mpiReplicaSpecs.*.template"),
+    *_custom("kubeflow.org", "TFJob", "spec.tfReplicaSpecs.*.template"),
+    *_custom("kubeflow.org", "JAXJob", "spec.jaxReplicaSpecs.*.template"),
+    *_custom("trainer.kubeflow.org", "TrainJob", "spec.trainer", owner="Job", holds="container"),
+    *_custom(
         "trainer.kubeflow.org",
         "TrainingRuntime",
         "spec.template.spec.replicatedJobs.*.template.spec.template",
         owner="Job",
     ),
-    *_known("ray.io", "RayCluster", *[f"spec.{path}" for path in _RAY]),
-    *_known("ray.io", "RayJob", *[f"spec.rayClusterSpec.{path}" for path in _RAY], owner="RayCluster"),
-    *_known("ray.io", "RayService", *[f"spec.rayClusterConfig.{path}" for path in _RAY], owner="RayService"),
-    *_known("jobset.x-k8s.io", "JobSet", "spec.replicatedJobs.*.template.spec.template", owner="Job"),
-    *_known(
+    *_custom("ray.io", "RayCluster", *[f"spec.{path}" for path in _RAY]),
+    *_custom("ray.io", "RayJob", *[f"spec.rayClusterSpec.{path}" for path in _RAY], owner="RayCluster"),
+    *_custom("ray.io", "RayService", *[f"spec.rayClusterConfig.{path}" for path in _RAY], owner="RayService"),
+    *_custom("jobset.x-k8s.io", "JobSet", "spec.replicatedJobs.*.template.spec.template", owner="Job"),
+    *_custom(
         "leaderworkerset.x-k8s.io",
         "LeaderWorkerSet",
         *("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
     ),
-    *_known("batch.volcano.sh", "Job", "spec.tasks.*.template"),
-    *_known(
+    *_custom("batch.volcano.sh", "Job", "spec.tasks.*.template"),
+    *_custom(
         "serving.kserve.io",
         "InferenceService",
         "spec.predictor",
@@ -80,7 +80,7 @@ CUSTOM = (
         owner="ReplicaSet",
         holds="podSpec",
     ),
-    *_known(
+    *_custom(
         "serving.kserve.io",
         "LLMInferenceService",
         "spec.template",
@@ -89,7 +89,7 @@ CUSTOM = (
         owner="ReplicaSet",
         holds="podSpec",
     ),
-    *_known("grove.io", "PodCliqueSet", "spec.template.cliques.*.spec.podSpec", owner="PodClique", holds="podSpec"),
+    *_custom("grove.io", "PodCliqueSet", "spec.template.cliques.*.spec.podSpec", owner="PodClique", holds="podSpec"),
 )
 
 
@@ -119,17 +119,17 @@ class Template(NamedTuple):
 
     def field(self, field: str) -> str:
         """The field of the object, as kubectl names it, in which a field of the pod stands."""
-        here = "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".")
+        base = "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".")
         if self.holds == "template":
-            return f"{here}.{field}"
+            return f"{base}.{field}"
         if self.holds == "container":
             first = field.removeprefix("spec.containers[0]").removeprefix(".")
             head, dot, rest = first.partition(".")
-            return f"{here}.resourcesPerNode{dot}{rest}" if head == "resources" else f"{here}.{first}"
+            return f"{base}.resourcesPerNode{dot}{rest}" if head == "resources" else f"{base}.{first}"
         model = f"spec.containers[{len(self.pod['spec']['containers']) - 1}]" if _MODEL in self.pod["spec"] else None
         if model and field.startswith(model):
-            return f"{here}.{_MODEL}{field.removeprefix(model)}"
-        return f"{here}.{field.removeprefix('spec.').removeprefix('metadata.')}"
+            return f"{base}.{_MODEL}{field.removeprefix(model)}"
+        return f"{base}.{field.removeprefix('spec.').removeprefix('metadata.')}"
 
 
 class _Kind(NamedTuple):
@@ -166,7 +166,7 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
         return
     if built_in := _BUILT_IN.get((group, kind)):
         maker = f"system:serviceaccount:kube-system:{built_in.maker}"
-        yield from _found(obj, built_in.path, built_in.owner, _count(obj, built_in.counter), maker)
+        yield from _template_at(obj, built_in.path, built_in.owner, _count(obj, built_in.counter), maker)
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
@@ -174,7 +174,7 @@ def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -
                 if number > LIMITS["templates"]:  # one more than is looked at tells that there are too many
                     return
                 replicas = _replicas(_at(obj, path[:-1]), group == "kubeflow.org" or _HEAD in path)
-                yield from _found(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
+                yield from _template_at(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
 
 
 def _controlled(metadata: dict[str, Any]) -> bool:
@@ -182,39 +182,39 @@ def _controlled(metadata: dict[str, Any]) -> bool:
     return isinstance(owners, list) and any(isinstance(o, dict) and o.get("controller") for o in owners)
 
 
-def _found(
+def _template_at(
     obj: dict[str, Any], path: Path, owner: str, replicas: int | None, maker: str = "", holds: Holds = "template"
 ) -> Iterator[Template]:
-    found = _at(obj, path)
-    template = _as_template(found, holds) if isinstance(found, dict) else {}
+    value = _at(obj, path)
+    template = _as_template(value, holds) if isinstance(value, dict) else {}
     if not isinstance(template.get("spec"), dict):
         return
-    written = template.get("metadata")
-    metadata = dict(written) if isinstance(written, dict) else {}
+    own_metadata = template.get("metadata")
+    metadata = dict(own_metadata) if isinstance(own_metadata, dict) else {}
     name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_MAX_NAME]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
     yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker, holds)
 
 
-def _as_template(found: dict[str, Any], holds: Holds) -> dict[str, Any]:
+def _as_template(value: dict[str, Any], holds: Holds) -> dict[str, Any]:
     """What stands at a path, as metadata and spec."""
     if holds == "template":
-        return found
+        return value
     if holds == "container":
-        resources = found.get("resources") or found.get("resourcesPerNode")
-        return {"spec": {"containers": [{"name": "trainer", **found, "resources": resources}]}}
-    containers, model = found.get("containers"), found.get(_MODEL)
+        resources = value.get("resources") or value.get("resourcesPerNode")
+        return {"spec": {"containers": [{"name": "trainer", **value, "resources": resources}]}}
+    containers, model = value.get("containers"), value.get(_MODEL)
     if isinstance(model, dict):
         containers = [*(containers if isinstance(containers, list) else ()), {"name": _MODEL, **model}]
-    metadata = {key: found[key] for key in ("labels", "annotations") if key in found}
-    return {"metadata": metadata, "spec": {**found, "containers": containers or []}}
+    metadata = {key: value[key] for key in ("labels", "annotations") if key in value}
+    return {"metadata": metadata, "spec": {**value, "containers": containers or []}}
 
 
-def _replicas(holder: Any, one: bool) -> int | None:
-    """`one`: where it does not say it is one. Each replica of a group of Ray's workers has `numOfHosts` pods."""
+def _replicas(holder: Any, one_by_default: bool) -> int | None:
+    """`one_by_default`: it is 1 where no number is stated. Each replica of a group of Ray's workers has `numOfHosts` pods."""
     count = _count(holder, "replicas")
-    count = 1 if count is None and one else count
+    count = 1 if count is None and one_by_default else count
     return count and count * (_count(holder, "numOfHosts") or 1)
 
 
@@ -238,8 +238,8 @@ def _paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
         return
     first, *rest = parts
     if first != "*":
-        found: Iterable[Any] = (first,) if isinstance(obj, dict) and first in obj else ()
+        keys: Iterable[Any] = (first,) if isinstance(obj, dict) and first in obj else ()
     else:
-        found = sorted(obj) if isinstance(obj, dict) else range(len(obj)) if isinstance(obj, list) else ()
-    for part in found:
+        keys = sorted(obj) if isinstance(obj, dict) else range(len(obj)) if isinstance(obj, list) else ()
+    for part in keys:
         yield from _paths(obj[part], rest, (*done, part))

@@ -52,12 +52,14 @@ def problems(classes: tuple[ClassRule, ...], gpus: Iterable[str], profiles: Mapp
     for number, rule in enumerate(classes):
         for index, kind in enumerate(rule.owner_kinds):
             yield from _kind(("classes", number, "ownerKinds", index), kind)
-    made = tuple(dict.fromkeys(rule.name for rule in classes))
+    class_names = tuple(dict.fromkeys(rule.name for rule in classes))
     for profile, settings in profiles.items():
         for place, name in _class_names(settings):
-            if name not in made and name not in _SHIPPED:
-                near = nearest(name, made)
-                hint = f"did you mean {quoted(near)}?" if near else f"`classes` makes {', '.join(map(bare, made))}"
+            if name not in class_names and name not in _SHIPPED:
+                near = nearest(name, class_names)
+                hint = (
+                    f"did you mean {quoted(near)}?" if near else f"`classes` makes {', '.join(map(bare, class_names))}"
+                )
                 yield ("profiles", profile, *place), f"no entry of `classes` makes the class {quoted(name)}; {hint}"
         for place, label in _labels(settings):
             yield from _nearly(("profiles", profile, *place), label, _LABELS, "label")
@@ -114,17 +116,17 @@ def _template(place: Location, custom: CustomTemplate) -> Iterator[Problem]:
     yield from _nearly((*place, "group"), custom.group, _GROUPS, "group")
 
 
-def _nearly(place: Location, word: str, known: tuple[str, ...], what: str) -> Iterator[Problem]:
+def _nearly(place: Location, word: str, known: tuple[str, ...], noun: str) -> Iterator[Problem]:
     """Whether a word is nearly one that is known, but not quite. Others, and patterns, are somebody's own."""
     if word in known or word.endswith("*"):
         return
     domain, slash, name = word.rpartition("/")
-    for each in known:
-        known_domain, _, known_name = each.rpartition("/")
-        same = word.lower() == each.lower() or word.lower().rstrip("s") == each.lower().rstrip("s")
+    for known_word in known:
+        known_domain, _, known_name = known_word.rpartition("/")
+        same = word.lower() == known_word.lower() or word.lower().rstrip("s") == known_word.lower().rstrip("s")
         slip = (domain == known_domain and one_slip(name, known_name)) or (
             bool(slash) and name == known_name and one_slip(domain, known_domain)
         )
         if same or slip:
-            yield place, f"saw {quoted(word)}, which is no {what} that is known; did you mean {quoted(each)}?"
+            yield place, f"saw {quoted(word)}, which is no {noun} that is known; did you mean {quoted(known_word)}?"
             return

@@ -98,16 +98,16 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
 
 def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | None:
     """What to say of a label that would give another class but for a letter, its case or a sign."""
-    found = None
+    warning = None
     for rule in rules:
         for key in labels.keys() & rule.labels.keys():
             value = labels[key]
             if value in rule.labels[key]:
                 return None  # an entry before that one was for this pod
             near = [known for known in rule.labels[key] if _alike(value.casefold().replace("_", "-"), known)]
-            if near and found is None:
-                found = f"label {key}={quoted(value)} gives no class; nearest: {near[0]}"
-    return found
+            if near and warning is None:
+                warning = f"label {key}={quoted(value)} gives no class; nearest: {near[0]}"
+    return warning
 
 
 def _alike(value: str, known: str) -> bool:
@@ -121,11 +121,11 @@ Entitled = dict[str, tuple[str, ...]]
 def entitled(rules: tuple[ClassRule, ...], profiles: Mapping[str, Mapping[str, str]]) -> dict[str, Entitled]:
     """By profile. A PriorityClass that a profile itself does not give is kept for whom it is given in others: else a namespace
     with a profile of its own could name it. `profiles`: of each, class of workload to PriorityClass."""
-    own: dict[str, Entitled] = {profile: {} for profile in profiles}
+    by_profile: dict[str, Entitled] = {profile: {} for profile in profiles}
     every: Entitled = {}
     for rule in rules:
         for profile, priorities in profiles.items():
             if priority := priorities.get(rule.name):
-                for found in (own[profile], every):
-                    found[priority] = (*found.get(priority, ()), *rule.namespaces)
-    return {profile: {**every, **found} for profile, found in own.items()}
+                for entitlements in (by_profile[profile], every):
+                    entitlements[priority] = (*entitlements.get(priority, ()), *rule.namespaces)
+    return {profile: {**every, **entitlements} for profile, entitlements in by_profile.items()}

@@ -50,6 +50,6 @@ class Capabilities(Rule):
                     )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        denied = cel.literal([name for one in self.denied for name in (one, f"CAP_{one}")])
+        denied = cel.literal([name for capability in self.denied for name in (capability, f"CAP_{capability}")])
         bad = f"c.?securityContext.?capabilities.?add.orValue([]).exists(a, a.upperAscii() in {denied})"
         yield Check("container", bad, "no capability that opens devices past the GPU limit")

@@ -59,11 +59,11 @@ class DeviceAnnotations(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
-            small = key.lower()
+            lower_key = key.lower()
             only_warn = False
-            if self._beside_gpu.match(small):
+            if self._beside_gpu.match(lower_key):
                 only_warn = context.asks_for_gpu(pod)
-            elif not self._asks(small):
+            elif not self._asks(lower_key):
                 continue
             yield Finding(
                 path=f"metadata.annotations[{bare(key)}]",
@@ -74,18 +74,18 @@ class DeviceAnnotations(Rule):
             )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        small, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'
+        lower_key, head = "k.lowerAscii()", '("." + k.lowerAscii().split("/")[0] + ".")'
         asks = cel.any_of(
-            [cel.matches(small, self.keys), *[f"{head}.contains({cel.literal(f'.{d}.')})" for d in self.domains]]
+            [cel.matches(lower_key, self.keys), *[f"{head}.contains({cel.literal(f'.{d}.')})" for d in self.domains]]
         )
-        beside = cel.matches(small, self.beside_gpu)
-        alone = f"{asks} && !{cel.matches(small, self.harmless)} && !{beside}"
+        beside = cel.matches(lower_key, self.beside_gpu)
+        alone = f"{asks} && !{cel.matches(lower_key, self.harmless)} && !{beside}"
         wanted = "no annotation that asks the container runtime for devices"
         annotations = "object.metadata.?annotations.orValue({})"
         yield Check("pod", f"{annotations}.exists(k, {alone})", wanted)
-        needed = f"{annotations}.exists(k, {beside})"
-        yield Check("pod", cel.all_of([needed, "!variables.asksForGpu"]), wanted)
-        yield Check("pod", cel.all_of([needed, "variables.asksForGpu"]), wanted, only_warn=True)
+        has_annotation = f"{annotations}.exists(k, {beside})"
+        yield Check("pod", cel.all_of([has_annotation, "!variables.asksForGpu"]), wanted)
+        yield Check("pod", cel.all_of([has_annotation, "variables.asksForGpu"]), wanted, only_warn=True)
 
     def _asks(self, key: str) -> bool:
         """`key` is in lower case. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""

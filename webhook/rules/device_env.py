@@ -61,8 +61,8 @@ class DeviceEnv(Rule):
             with_gpu, hidden = container.has_gpu(context.gpus), hides_devices(container.spec)
             for index, entry in enumerate(container.spec.get("env") or ()):
                 if entry.get("name") in named and (judged := self._judged(entry, with_gpu, hidden)):
-                    more, wanted, fix, only_warn = judged
-                    seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{more}"
+                    besides, wanted, fix, only_warn = judged
+                    seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{besides}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
     def _named(self, names: Iterable[str]) -> set[str]:
@@ -89,9 +89,9 @@ class DeviceEnv(Rule):
         return (", which asks for a GPU", _HIDES, _PLUGIN, True) if with_gpu else None
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        others = f'e.name.endsWith("{_SUFFIX}") && !{cel.matches("e.name", self.programs)}'
+        by_suffix = f'e.name.endsWith("{_SUFFIX}") && !{cel.matches("e.name", self.programs)}'
         apart = f"!(e.name in {cel.literal((_LEGACY, *self.beside_gpu))})"
-        named = cel.all_of([apart, cel.any_of([cel.matches("e.name", self.names), others])])
+        named = cel.all_of([apart, cel.any_of([cel.matches("e.name", self.names), by_suffix])])
         wanted = f"no variable such as {NVIDIA}: it hands out devices past the GPU limit"
         yield Check("container", cel.env(f"{named} && !{NO_DEVICE}"), wanted)
         hides = cel.all_of([cel.env(f"{named} && {NO_DEVICE}"), cel.ASKS])

@@ -47,19 +47,24 @@ class GpuFits(Rule):
         if not context.gpu_names or context.other_gpus or context.obstacles is None or claims_devices(pod):
             return
         obstacles = context.obstacles(pod)
-        if any([each.cause == "resource" and matches_any((_DRA, *self.extra), each.about) for each in obstacles]):
+        if any(
+            [
+                obstacle.cause == "resource" and matches_any((_DRA, *self.extra), obstacle.about)
+                for obstacle in obstacles
+            ]
+        ):
             return
         made_by_controller = context.owner is not None and not context.template
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
-        for each in obstacles:
+        for obstacle in obstacles:
             only_warn = self.when_it_may_change == "warn" or made_by_controller
-            if each.cause == "shared":
+            if obstacle.cause == "shared":
                 only_warn = True
-            if each.lasting and not may_come:
+            if obstacle.lasting and not may_come:
                 only_warn = False
-            path, where = _place(each, pod, context)
-            fix = _waiting_first(each.fix) if may_come and each.cause != "shared" else each.fix
-            yield Finding(path, each.seen + where, each.wanted, fix, only_warn, each.cause)
+            path, where = _place(obstacle, pod, context)
+            fix = _waiting_first(obstacle.fix) if may_come and obstacle.cause != "shared" else obstacle.fix
+            yield Finding(path, obstacle.seen + where, obstacle.wanted, fix, only_warn, obstacle.cause)
 
 
 def _waiting_first(fix: str | Hint) -> str | Hint:

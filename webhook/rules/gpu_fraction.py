@@ -39,26 +39,26 @@ class GpuFraction(Rule):
     """The schedulers that read these annotations; with another one there is a warning."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
-        written = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}
-        path = {key: f"metadata.annotations[{key}]" for key in written}
-        asked = [key for key in (_FRACTION, _MEMORY) if key in written]
-        if written and not asked:
+        fractions = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}
+        path = {key: f"metadata.annotations[{key}]" for key in fractions}
+        asked = [key for key in (_FRACTION, _MEMORY) if key in fractions]
+        if fractions and not asked:
             fix = f"Add {_FRACTION} or {_MEMORY}, or remove it"
-            yield Finding(path[_DEVICES], quoted(written[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
+            yield Finding(path[_DEVICES], quoted(fractions[_DEVICES]), f"{_FRACTION} or {_MEMORY} beside it", fix)
         if not asked:
             return
         for key, (wanted, example) in _NUMBERS.items():
-            if key in written and not _is_right(key, written[key]):
-                yield Finding(path[key], quoted(written[key]), wanted, f'Write a number such as "{example}"')
-        first, seen = asked[0], quoted(written[asked[0]])
+            if key in fractions and not _is_right(key, fractions[key]):
+                yield Finding(path[key], quoted(fractions[key]), wanted, f'Write a number such as "{example}"')
+        first, seen = asked[0], quoted(fractions[asked[0]])
         if len(asked) == 2:
             fix = f"Keep {_FRACTION} or {_MEMORY}, not both"
             yield Finding(path[first], f"{seen} beside {_MEMORY}", "one of the two", fix)
         for container in context.containers(pod):
             for name in container.gpu_counts(context.gpus):
-                where = context.field_of(container, name)
+                field = context.field_of(container, name)
                 fix = "Remove the GPU resource to get a part of a GPU, or the annotation to get whole ones"
-                yield Finding(where, f"a GPU resource beside the annotation {first}={seen}", "one of the two", fix)
+                yield Finding(field, f"a GPU resource beside the annotation {first}={seen}", "one of the two", fix)
         scheduler = pod["spec"].get("schedulerName") or "default-scheduler"
         if scheduler not in self.schedulers:
             wanted = f"a scheduler that reads it: {', '.join(self.schedulers)}"

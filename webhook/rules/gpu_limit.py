@@ -61,15 +61,15 @@ class GpuLimit(Rule):
         if every > self.per_pod or pod["spec"].get("overhead"):  # the scheduler never counts more than every container
             yield from self._whole_pod(pod, context, self.per_pod)
 
-    def _whole_pod(self, pod: Pod, context: Context, most: int) -> Iterable[Finding]:
+    def _whole_pod(self, pod: Pod, context: Context, limit: int) -> Iterable[Finding]:
         try:
-            asked = total_requests(pod)
+            requests = total_requests(pod)
         except QuantityError:  # another rule says so
             return
-        total = sum([asked[name] for name in context.gpus.among(asked) if context.gpus.kind(name) in self.kinds])
-        if total > most:
+        total = sum([requests[name] for name in context.gpus.among(requests) if context.gpus.kind(name) in self.kinds])
+        if total > limit:
             seen = f"{plural(total, 'GPU')} in the whole pod"
-            yield Finding("spec", seen, f"at most {most} in a pod", _FEWER, cause="gpus")
+            yield Finding("spec", seen, f"at most {limit} in a pod", _FEWER, cause="gpus")
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         counted = cel.of_kinds("k", gpus, self.kinds)
@@ -86,5 +86,5 @@ class GpuLimit(Rule):
 
 
 def _either(numbers: list[int]) -> str:
-    *most, last = map(str, numbers)
-    return f"{', '.join(most)} or {last}" if most else last
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}" if first else last

@@ -20,7 +20,7 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod
 from webhook.text import bare, matches_any, one_slip, quoted
 
-_LONGEST = 64
+_MAX_LENGTH = 64
 _ALIKE = 0.66
 """Of the domains `nvdia` and `nvidia` 0.91, of `arm` and `amd` 0.67, of `iluvatar` and `nvidia` 0.57."""
 
@@ -42,31 +42,31 @@ class GpuNames(Rule):
             resources = container.spec.get("resources") or {}
             limits = resources.get("limits") or {}
             for name in {**limits, **(resources.get("requests") or {})}:
-                if meant := self._meant(name, context.gpus):
+                if correct := self._nearest_gpu(name, context.gpus):
                     part = "limits" if name in limits else "requests"
                     yield Finding(
                         path=f"{container.field}.resources.{part}[{bare(name)}]",
                         seen=f"{bare(name)} in container {quoted(container.name)}",
-                        wanted=f"{meant}: what stands there is no GPU",
-                        fix=f"Write {meant}",
+                        wanted=f"{correct}: what stands there is no GPU",
+                        fix=f"Write {correct}",
                     )
 
-    def _meant(self, name: str, gpus: Gpus) -> str | None:
+    def _nearest_gpu(self, name: str, gpus: Gpus) -> str | None:
         """The GPU that is meant by a name which is none."""
-        if "/" not in name or len(name) > _LONGEST or gpus.kind(name) is not None or matches_any(self.others, name):
+        if "/" not in name or len(name) > _MAX_LENGTH or gpus.kind(name) is not None or matches_any(self.others, name):
             return None
         domain, _, resource = name.lower().partition("/")
-        for known in gpus.names:
-            known_domain, _, known_resource = known.name.removesuffix("*").partition("/")
-            if known.name.endswith("*"):
+        for gpu in gpus.names:
+            known_domain, _, known_resource = gpu.name.removesuffix("*").partition("/")
+            if gpu.name.endswith("*"):
                 begins = domain == known_domain and _plain(resource).startswith(_plain(known_resource))
                 if begins and len(resource) > len(known_resource):
                     return f"{known_domain}/{known_resource}{_plain(resource).removeprefix(_plain(known_resource))}"
             elif resource == known_resource or _plain(resource) == _plain(known_resource):
                 if SequenceMatcher(None, _vendor(domain), _vendor(known_domain)).ratio() >= _ALIKE:
-                    return known.name
+                    return gpu.name
             elif domain == known_domain and one_slip(resource, known_resource):
-                return known.name
+                return gpu.name
         return None
 
 

@@ -43,7 +43,7 @@ class GpuParallelism(Rule):
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         every = context.containers(pod) if context.gpu_names else ()
-        if sum([len(each) for container in every for each in arguments(container.spec)]) > _MAX_ARGUMENTS:
+        if sum([len(argument) for container in every for argument in arguments(container.spec)]) > _MAX_ARGUMENTS:
             return
         alone = _works_alone(context)
         for container, counts in containers_with_whole_gpus(every, context.gpus):
@@ -63,5 +63,5 @@ class GpuParallelism(Rule):
 def _works_alone(context: Context) -> bool:
     """Whether the pod runs its program by itself, and not as one of several."""
     kind = context.owner.kind if context.owner else ""
-    one = context.template and context.replicas == 1
-    return kind not in _GANGS and (one or kind not in ("Job", "StatefulSet"))
+    single = context.template and context.replicas == 1
+    return kind not in _GANGS and (single or kind not in ("Job", "StatefulSet"))

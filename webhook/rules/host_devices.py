@@ -72,12 +72,12 @@ class HostDevices(Rule):
             elif "\\" in seen or not folder.startswith(self._allowed):
                 folders = f"one of the folders that may be mounted: {listed(self.allowed)}"
                 yield Finding(f"{where}.path", quoted(seen), folders if self.allowed else "no host path", _FIX)
-            elif folder.startswith(self._denied) and not folder.startswith(self._kept):
+            elif folder.startswith(self._denied) and not folder.startswith(self._allowed_in_denied):
                 yield Finding(
                     f"{where}.path", quoted(seen), "another folder: in this one is what the node runs from", _FIX
                 )
-            elif held := self._holding.get(folder):
-                wanted = f"a folder below it: {held} in it is what the node runs from on some clouds"
+            elif denied := self._holding.get(folder):
+                wanted = f"a folder below it: {denied} in it is what the node runs from on some clouds"
                 yield Finding(
                     f"{where}.path", quoted(seen), wanted, "Mount the folder of your data alone", only_warn=True
                 )
@@ -88,12 +88,12 @@ class HostDevices(Rule):
         def below(beginnings: Iterable[str]) -> str:
             return cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in beginnings])
 
-        own = cel.all_of([below(self._denied), f"!{below(self._kept)}"])
+        denied = cel.all_of([below(self._denied), f"!{below(self._allowed_in_denied)}"])
         backslash = f"folder.contains({cel.literal(chr(92))})"
         special = 'v.?hostPath.?type.orValue("") in ["CharDevice", "BlockDevice", "Socket"]'
         bad = cel.any_of(
             [
-                f"variables.hostFolders.exists(folder, !{below(self._allowed)} || {backslash} || {own})",
+                f"variables.hostFolders.exists(folder, !{below(self._allowed)} || {backslash} || {denied})",
                 f"object.spec.?volumes.orValue([]).exists(v, {special} || has(v.gitRepo))",
             ]
         )
@@ -111,18 +111,18 @@ class HostDevices(Rule):
         return _beginnings(self.denied)
 
     @cached_property
-    def _kept(self) -> tuple[str, ...]:
+    def _allowed_in_denied(self) -> tuple[str, ...]:
         """Those of `allowed` that lie below one of `denied`."""
         return tuple([p for p in self._allowed if p.startswith(self._denied)])
 
     @cached_property
     def _holding(self) -> dict[str, str]:
         """Folder to one of `denied` that is in it."""
-        found: dict[str, str] = {}
+        denied_in: dict[str, str] = {}
         for name in self.denied:
             parts = clean_path(name.removesuffix("*")).split("/")
-            found |= {"/".join(parts[:n]) + "/": name for n in range(1, len(parts))}
-        return {folder: name for folder, name in found.items() if folder.startswith(self._allowed)}
+            denied_in |= {"/".join(parts[:n]) + "/": name for n in range(1, len(parts))}
+        return {folder: name for folder, name in denied_in.items() if folder.startswith(self._allowed)}
 
 
 def _beginnings(folders: Iterable[str]) -> tuple[str, ...]:

@@ -55,20 +55,20 @@ class PriorityClassAllowed(Rule):
         cluster, path = context.cluster, "spec.priorityClassName"
         looked_up = pod["spec"].get("priority") is not None  # admission plugin Priority, which comes before webhooks
         if cluster.knows_priority_classes and name not in cluster.priority_classes and not looked_up:
-            known = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
-            fix = Hint(name, tuple(known), "Write ", " if that is meant, or remove the line", _OTHERWISE)
-            yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(known) or 'none'}", fix)
+            usable = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
+            fix = Hint(name, tuple(usable), "Write ", " if that is meant, or remove the line", _OTHERWISE)
+            yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
             return
         entitled = self._kept_for(name, context.namespace)
         if entitled is None:
             return
-        free = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
-        whose = f"only for namespaces {listed(entitled)}" if entitled else "for no namespace of a tenant"
+        usable = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
+        restriction = f"only for namespaces {listed(entitled)}" if entitled else "for no namespace of a tenant"
         yield Finding(
             path=path,
             seen=f"{quoted(name)} in namespace {quoted(context.namespace)}",
-            wanted=f"another class: this one is {whose}",
-            fix=f"Use {listed(free)}, or remove the line" if free else "Remove the line",
+            wanted=f"another class: this one is {restriction}",
+            fix=f"Use {listed(usable)}, or remove the line" if usable else "Remove the line",
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:

@@ -80,8 +80,8 @@ class Privileged(Rule):
         yield Check("pod", f"object.spec.{windows}", wanted)
         for of in ("c", "object.spec"):
             security = f"{of}.?securityContext"
-            less = [f'{security}.?{name}.?type.orValue("") == "Unconfined"' for name in _PROFILES]
-            less += [f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(self.selinux_types)})']
-            less += [f'{security}.?procMount.orValue("") == "Unmasked"'] if of == "c" else []
+            unconfined = [f'{security}.?{name}.?type.orValue("") == "Unconfined"' for name in _PROFILES]
+            unconfined += [f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(self.selinux_types)})']
+            unconfined += [f'{security}.?procMount.orValue("") == "Unmasked"'] if of == "c" else []
             confined = "nothing that takes away a part of what confines a container"
-            yield Check("container" if of == "c" else "pod", cel.any_of(less), confined, only_warn=True)
+            yield Check("container" if of == "c" else "pod", cel.any_of(unconfined), confined, only_warn=True)

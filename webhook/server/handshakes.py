@@ -41,18 +41,18 @@ class Rate:
 
     def allows(self, peer: str, now: float) -> bool:
         """Whether one more handshake of this peer may begin now. It counts as begun."""
-        left, since = self._tokens.get(peer, (float(BURST), now))
+        tokens, since = self._tokens.get(peer, (float(BURST), now))
         if since > now:
             return True
-        left = min(BURST, left + (now - since) * PER_SECOND)
-        self._keep(peer, left - (left >= 1), now)
-        return left >= 1
+        tokens = min(BURST, tokens + (now - since) * PER_SECOND)
+        self._keep(peer, tokens - (tokens >= 1), now)
+        return tokens >= 1
 
-    def _keep(self, peer: str, left: float, since: float) -> None:
+    def _keep(self, peer: str, tokens: float, since: float) -> None:
         self._tokens.pop(peer, None)
         if len(self._tokens) >= MAX_PEERS:
             del self._tokens[next(iter(self._tokens))]
-        self._tokens[peer] = (left, since)
+        self._tokens[peer] = (tokens, since)
 
 
 class Handshakes:
@@ -102,8 +102,8 @@ class Handshakes:
             begun += 1
             connection, accepted = next(iter(self._waiting[peer].items()))
             self._take(connection)
-            if rest := self._waiting.pop(peer, None):
-                self._waiting[peer] = rest  # the others come first
+            if of_peer := self._waiting.pop(peer, None):
+                self._waiting[peer] = of_peer  # the others come first
             self._begin(accepted, connection)
         if not self._waiting:
             self._turn = None

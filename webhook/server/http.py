@@ -161,14 +161,14 @@ def ops(
 ) -> Callable[[web.BaseRequest], Awaitable[Answer]]:
     """The handler of probes and metrics. `missing`: what keeps the server from being ready. `remark`: what /readyz adds to ok."""
 
-    second, made, text = 0, 0, b""
+    second, renderings, text = 0, 0, b""
 
     def exposition() -> bytes:
-        nonlocal second, made, text
+        nonlocal second, renderings, text
         if (now := int(monotonic())) != second:
-            second, made = now, 0
-        if made < MAX_TEXTS:
-            made += 1
+            second, renderings = now, 0
+        if renderings < MAX_TEXTS:
+            renderings += 1
             text = metrics.text()
         return text
 
@@ -181,7 +181,7 @@ def ops(
             return Answer(200, b"ok\n", TEXT)
         if path == "/readyz":
             waiting_for = missing()
-            text = "".join(f"not ready: {what}\n" for what in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
+            text = "".join(f"not ready: {reason}\n" for reason in waiting_for) or f"ok\n{remark()}".rstrip() + "\n"
             return Answer(503 if waiting_for else 200, text.encode(), TEXT)
         if path == "/metrics":
             return Answer(200, exposition(), CONTENT_TYPE_LATEST)

@@ -49,15 +49,15 @@ class Answer(web.StreamResponse):
         super().__init__(status=status, headers=headers)
         if close:
             self.force_close()
-        self._rest = memoryview(body)
+        self._unsent = memoryview(body)
         self._unread = unread
 
     async def write_eof(self, data: bytes = b"") -> None:
         transport = self._req.transport if self._req else None
         if transport is None:
             raise ConnectionResetError("the client went away")
-        if _HEAD + len(self._rest) + transport.get_write_buffer_size() < _PIECE:
-            await super().write_eof(self._rest)  # type: ignore[arg-type]  # the transport takes it at once
+        if _HEAD + len(self._unsent) + transport.get_write_buffer_size() < _PIECE:
+            await super().write_eof(self._unsent)  # type: ignore[arg-type]  # the transport takes it at once
         else:
             await self._send(transport)
         if self.status >= 400 and not self.keep_alive:
@@ -68,16 +68,16 @@ class Answer(web.StreamResponse):
     async def _send(self, transport: asyncio.Transport) -> None:
         """As fast as it is read: a transport would take all of it at once."""
         assert self._req is not None
-        peer, size = self._req.remote or "", len(self._rest)
+        peer, size = self._req.remote or "", len(self._unsent)
         large = self._unread.begin(peer, size, transport.abort) if self._unread and size > _PIECE else None
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                while len(self._rest) > _PIECE:
-                    await self.write(self._rest[:_PIECE])
-                    self._rest = self._rest[_PIECE:]
+                while len(self._unsent) > _PIECE:
+                    await self.write(self._unsent[:_PIECE])
+                    self._unsent = self._unsent[_PIECE:]
                     if large and self._unread:
                         self._unread.arrived(large, _PIECE)
-                await super().write_eof(self._rest)  # type: ignore[arg-type]
+                await super().write_eof(self._unsent)  # type: ignore[arg-type]
         except TimeoutError:
             transport.abort()
             raise ConnectionResetError("the client did not read") from None

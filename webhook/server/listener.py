@@ -129,7 +129,7 @@ class Listener:
         connection.cut = task.cancel
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
-        task.add_done_callback(lambda _: None if handler.made else self._never_made(accepted, connection))
+        task.add_done_callback(lambda _: None if handler.established else self._never_established(accepted, connection))
 
     async def _serve(self, accepted: socket.socket, handler: Handler) -> None:
         seconds = HANDSHAKE_SECONDS if self._tls else None
@@ -142,7 +142,7 @@ class Listener:
                 ssl_shutdown_timeout=seconds,
             )
 
-    def _never_made(self, accepted: socket.socket, connection: Connection) -> None:
+    def _never_established(self, accepted: socket.socket, connection: Connection) -> None:
         self._connections.remove(connection)
         accepted.close()
 

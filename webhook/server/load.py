@@ -79,8 +79,8 @@ class Bytes:
         """So many more have come. More is held where the size was not known before."""
         slow.arrived += size
         if slow.arrived > slow.bytes and slow in self._by_peer.get(slow.peer, ()):
-            more, slow.bytes = slow.arrived - slow.bytes, slow.arrived
-            self._hold(more)
+            extra, slow.bytes = slow.arrived - slow.bytes, slow.arrived
+            self._hold(extra)
 
     def end(self, slow: Slow) -> None:
         """Nothing is held any more."""
@@ -170,7 +170,7 @@ class Queue:
     def _loser(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
         """What goes for a request of `peer`: the last of the peer that would still have more, else a larger one of its own."""
         mine = self._peers.get(peer)
-        name = max(self._peers, key=lambda each: self._peers[each].cost, default=peer)
+        name = max(self._peers, key=lambda other: self._peers[other].cost, default=peer)
         if name != peer and self._peers[name].cost > seconds + (mine.cost if mine else 0.0):
             return name, self._peers[name].requests[-1]
         largest = max(mine.requests, key=lambda request: request.cost) if mine else None

@@ -29,12 +29,12 @@ MAX_PIPELINED: Final = 2
 class Handler(web.RequestHandler):
     """aiohttp's end of one connection."""
 
-    __slots__ = ("connection", "made")
+    __slots__ = ("connection", "established")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.connection: Connection
-        self.made = False
+        self.established = False
         self._max_msg_queue_size, self._msg_queue_resume_size = MAX_PIPELINED, MAX_PIPELINED - 1
 
     def data_received(self, data: bytes) -> None:
@@ -92,7 +92,7 @@ class Server(web.Server):
         super().connection_made(handler, transport)
         handler = cast(Handler, handler)
         transport.set_write_buffer_limits(high=MAX_UNREAD)
-        handler.made = True
+        handler.established = True
         handler.connection.cut = transport.abort
         self._open[handler] = transport
         if self._first is Stage.IDLE:

@@ -64,22 +64,22 @@ class ServeSettings(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> ServeSettings:
         if (self.tls_cert is None) != (self.tls_key is None):
-            given, missing = ("tls-cert", "tls-key") if self.tls_cert else ("tls-key", "tls-cert")
-            raise BadInput(f"saw --{given} alone, wanted --{missing} with it")
+            present, missing = ("tls-cert", "tls-key") if self.tls_cert else ("tls-key", "tls-cert")
+            raise BadInput(f"saw --{present} alone, wanted --{missing} with it")
         if self.cluster is not None and self.kubeconfig is not None:
             raise BadInput("saw --cluster and --kubeconfig, wanted one: the file is instead of an API server")
         return self
 
     def completed(self, environment: Mapping[str, str]) -> ServeSettings:
         """With what the environment says about fields that were not given. Raises BadInput with every problem."""
-        given: dict[str, Any] = {n: v for n in self.model_fields_set if (v := getattr(self, n)) is not None}
-        for name in type(self).model_fields.keys() - given.keys():
+        values: dict[str, Any] = {n: v for n in self.model_fields_set if (v := getattr(self, n)) is not None}
+        for name in type(self).model_fields.keys() - values.keys():
             if value := environment.get(PREFIX + name.upper()):
-                given[name] = value
-        if not {"cluster", "kubeconfig"} & given.keys():
-            given.setdefault("replica", environment.get("HOSTNAME", ""))
+                values[name] = value
+        if not {"cluster", "kubeconfig"} & values.keys():
+            values.setdefault("replica", environment.get("HOSTNAME", ""))
         try:
-            return ServeSettings.model_validate(given)
+            return ServeSettings.model_validate(values)
         except ValidationError as error:
             raise BadInput("; ".join(_problem(e) for e in error.errors())) from None
 

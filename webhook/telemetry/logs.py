@@ -23,9 +23,9 @@ Logger = structlog.typing.FilteringBoundLogger
 class LineLimit:
     """So many lines a second are written. How many were left out is a line of its own, in the next second that has any."""
 
-    def __init__(self, log: Logger, what: str, limit: int, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, log: Logger, subject: str, limit: int, clock: Callable[[], float] = monotonic) -> None:
         self._log = log
-        self._what = what
+        self._subject = subject
         self._limit = limit
         self._clock = clock
         self._second = 0
@@ -39,7 +39,7 @@ class LineLimit:
             left_out = self._left_out
             self._second, self._passed, self._left_out = second, 0, 0
             if left_out:
-                self._log.warning("lines left out", what=self._what, count=left_out)
+                self._log.warning("lines left out", what=self._subject, count=left_out)
         if self._passed < self._limit:
             self._passed += 1
             return True

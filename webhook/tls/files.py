@@ -15,11 +15,11 @@ def write_certificates(folder: Path, names: Sequence[str]) -> list[Path]:
     ca = make_ca(now)
     leaf = make_leaf(ca, names, now)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for name, pem in (("ca.pem", ca.certificate), ("tls.pem", leaf.certificate), ("tls-key.pem", leaf.key)):
         path = folder / name
         path.unlink(missing_ok=True)
         path.touch(mode=0o600)
         path.write_bytes(pem)
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths

@@ -124,13 +124,13 @@ def check_ca(ca: Pair, now: datetime) -> None:
         raise CertificateError("the certificate is not that of a CA: make a new CA")
 
 
-def bundled(ca: Pair, others: Iterable[bytes], now: datetime) -> Pair:
+def bundled(ca: Pair, other_authorities: Iterable[bytes], now: datetime) -> Pair:
     """`ca`, and behind it the other authorities (PEM) that are still valid: clients are to trust all of them.
 
-    At most MAX_AUTHORITIES, each once, the first ones. Of `others` what is no certificate is left out.
+    At most MAX_AUTHORITIES, each once, the first ones. Of `other_authorities` what is no certificate is left out.
     """
     bundle = certificates(ca.certificate)[:1]
-    bundle += [c for pem in others for c in readable(pem) if now < c.not_valid_after_utc]
+    bundle += [c for pem in other_authorities for c in readable(pem) if now < c.not_valid_after_utc]
     bundle = list(dict.fromkeys(bundle))[:MAX_AUTHORITIES]
     return Pair(b"".join(c.public_bytes(Encoding.PEM) for c in bundle), ca.key)
 
@@ -140,7 +140,7 @@ def authorities(pem: bytes) -> list[bytes]:
     return [c.public_bytes(Encoding.PEM) for c in readable(pem)]
 
 
-def made(certificate: bytes) -> datetime:
+def made_at(certificate: bytes) -> datetime:
     """When we made it."""
     return certificates(certificate)[0].not_valid_before_utc + SKEW
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from webhook.errors import CertificateError
-from webhook.tls.issue import Pair, authorities, bundled, check_ca, check_issued, made, make_ca, make_leaf, renewal
+from webhook.tls.issue import Pair, authorities, bundled, check_ca, check_issued, made_at, make_ca, make_leaf, renewal
 
 OVERLAP = timedelta(hours=1)
 """How long an older CA stays trusted, so that every replica changes to the new one. There is at most one new CA in this time,
@@ -48,7 +48,7 @@ def plan(
             raise CertificateError("there is none yet")
         check_ca(stored.ca, now)
     except CertificateError:
-        if last is not None and now < made(last.ca.certificate) + OVERLAP:
+        if last is not None and now < made_at(last.ca.certificate) + OVERLAP:
             return plan(last, names, now, trusted)
         return _anew(names, now, trusted.served, last.ca.certificate if last else b"", *trusted.by_hooks)
     if now >= renewal(stored.ca.certificate):
@@ -83,7 +83,7 @@ def read(secret: Mapping[str, Any]) -> Material | None:
     return Material(Pair(parts[0], parts[1]), Pair(parts[2], parts[3]))
 
 
-def written(material: Material) -> dict[str, str]:
+def secret_data(material: Material) -> dict[str, str]:
     """The `data` of the Secret."""
     (ca, ca_key), (leaf, leaf_key) = ((pair.certificate, pair.key) for pair in material)
     return {

@@ -43,13 +43,13 @@ def fingerprint(certificate: bytes) -> str:
 def is_trusted(chain: bytes, bundle: bytes) -> bool:
     """Whether the first certificate of `chain` is signed by one of `bundle`, or by another of the chain that is, or is one
     of it itself: as Go's verifier looks for a way. Dates are not compared."""
-    trusted, (leaf, *others) = readable(bundle), certificates(chain)
-    seen = []
-    while leaf not in seen:
-        if leaf in trusted or any(signed_by(leaf, each) for each in trusted):
+    trusted, (leaf, *intermediates) = readable(bundle), certificates(chain)
+    visited = []
+    while leaf not in visited:
+        if leaf in trusted or any(signed_by(leaf, issuer) for issuer in trusted):
             return True
-        seen.append(leaf)
-        leaf = next((each for each in others if signed_by(leaf, each)), leaf)
+        visited.append(leaf)
+        leaf = next((issuer for issuer in intermediates if signed_by(leaf, issuer)), leaf)
     return False
 
 

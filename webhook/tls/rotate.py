@@ -22,8 +22,8 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from webhook.errors import ApiError
-from webhook.tls.issue import Pair, authorities, made
-from webhook.tls.material import OVERLAP, Material, Trusted, plan, read, written
+from webhook.tls.issue import Pair, authorities, made_at
+from webhook.tls.material import OVERLAP, Material, Trusted, plan, read, secret_data
 from webhook.tls.serve import LiveContext
 
 ROUND_SECONDS: Final = 5.0
@@ -106,7 +106,7 @@ class Keeper:
         if self._authority:
             trusted = current == self._authority or self._live.seconds_left(now) <= 0
         else:  # of another replica older ones may be served; we are not ready yet, and nobody calls us
-            trusted = not older or (bundle_written and now >= made(current) + PROPAGATION)
+            trusted = not older or (bundle_written and now >= made_at(current) + PROPAGATION)
         return trusted or (self._unchanged_since is not None and now >= self._unchanged_since + PROPAGATION)
 
     async def _mended_secret(self, now: datetime, hooks: list[dict[str, Any]], done: list[str]) -> Material:
@@ -116,18 +116,18 @@ class Keeper:
         for _ in range(_MAX_TRIES):
             secret = await self._client.get(self._secret)
             stored = read(secret)
-            wanted = plan(self._without_older(stored, now), self._names, now, trusted, self._stored)
-            if wanted == stored:
-                return wanted
-            secret["data"] = {**(secret.get("data") or {}), **written(wanted)}
+            planned = plan(self._without_older(stored, now), self._names, now, trusted, self._stored)
+            if planned == stored:
+                return planned
+            secret["data"] = {**(secret.get("data") or {}), **secret_data(planned)}
             try:
                 await self._client.put(self._secret, secret)
             except ApiError as error:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
                 continue
-            done.append(f"{_changed(stored, self._stored, wanted)} written to the Secret")
-            return wanted
+            done.append(f"{_changed(stored, self._stored, planned)} written to the Secret")
+            return planned
         raise ApiError(HTTPStatus.CONFLICT, f"PUT {self._secret}: changed by somebody else {_MAX_TRIES} times in a row")
 
     def _without_older(self, stored: Material | None, now: datetime) -> Material | None:
@@ -151,11 +151,11 @@ class Keeper:
 
     async def _write_bundle(self, path: str, configuration: dict[str, Any], bundle: bytes, done: list[str]) -> bool:
         """Write `bundle` into one configuration. False where another one stood there."""
-        wanted = _encoded(bundle)
-        if _bundles(configuration) <= {wanted}:
+        encoded = _encoded(bundle)
+        if _bundles(configuration) <= {encoded}:
             return True
         for webhook in configuration["webhooks"]:
-            webhook["clientConfig"]["caBundle"] = wanted
+            webhook["clientConfig"]["caBundle"] = encoded
         try:
             await self._client.put(path, configuration)
         except ApiError as error:
@@ -168,16 +168,16 @@ class Keeper:
 
 def _bundles(configuration: Mapping[str, Any]) -> set[str]:
     """What stands as caBundle in its webhooks, "" for none."""
-    return {str(each["clientConfig"].get("caBundle") or "") for each in configuration.get("webhooks") or ()}
+    return {str(webhook["clientConfig"].get("caBundle") or "") for webhook in configuration.get("webhooks") or ()}
 
 
-def _changed(stored: Material | None, last: Material | None, wanted: Material) -> str:
+def _changed(stored: Material | None, last: Material | None, planned: Material) -> str:
     """What was written, for the log."""
-    if last is not None and wanted == last:
+    if last is not None and planned == last:
         return "what stood there before,"
-    if stored is None or stored.ca.key != wanted.ca.key:
+    if stored is None or stored.ca.key != planned.ca.key:
         return "a CA and a leaf made and"
-    if stored.leaf != wanted.leaf:
+    if stored.leaf != planned.leaf:
         return "a leaf made and"
     return "the authorities that may be served"
 
