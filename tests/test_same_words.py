@@ -106,9 +106,9 @@ def test_of_a_pod_that_is_refused(tmp_path: Path, manifest: Json) -> None:
     assert line["policy"] == policy.hash
     assert f"(policy {policy.hash})" in decision.message
     first = next(each for each in decision.findings if each.action == "deny")
-    assert words.told(first.unit, first.finding) in decision.message
+    assert words.finding_line(first.unit, first.finding) in decision.message
     assert event.message.startswith(
-        f"its pods are refused: {words.told(first.unit, first.finding)} (policy {policy.hash})"
+        f"its pods are refused: {words.finding_line(first.unit, first.finding)} (policy {policy.hash})"
     )
 
 
