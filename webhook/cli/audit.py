@@ -1,4 +1,4 @@
-"""`gpu-admission audit`: what the rules would say of pods that nobody asked them about."""
+"""`gpu-admission audit`: what the rules would say of pods that the webhook was not asked about."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 
 _CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))
-"""Results of injectors that change the pod itself; a preferred node is none of its author's business."""
+"""Results of injectors that change the pod itself; those that only prefer a node are left out."""
 _STYLES: Final = {"refused": "red", "warned": "yellow", "changed": "cyan", "unchanged": "green", "notRead": "red"}
 
 
@@ -52,23 +52,23 @@ def audit(
     namespace_of(namespace, everywhere, snapshot)
     if namespace is None and (why := snapshot.missing.get("Namespace")):
         raise BadInput(f"{why}: which have opted in is not known. Ask for it, or give one with -n")
-    found = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
-    if not document(found, output):
-        _print(found, wide=output is Format.wide)
-    if any(each["outcome"] == "refused" for each in found):
+    entries = audited(snapshot, policy_of(policy, snapshot), namespace, everywhere=everywhere, matches=matches)
+    if not document(entries, output):
+        _print(entries, wide=output is Format.wide)
+    if any(entry["outcome"] == "refused" for entry in entries):
         raise typer.Exit(REFUSED)
 
 
-def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
-    if not found:
+def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
+    if not entries:
         say("no GPU pod without a decision")
         return
     rows = [
         [a["namespace"], a["of"], a["pods"], Text(a["outcome"], _STYLES[a["outcome"]]), _why(a, wide=wide)]
-        for a in found
+        for a in entries
     ]
     table(["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"], rows)
-    counts = [f"{sum(a['pods'] for a in found if a['outcome'] == word)} {word}" for word in _STYLES]
+    counts = [f"{sum(a['pods'] for a in entries if a['outcome'] == word)} {word}" for word in _STYLES]
     say(", ".join(each for each in counts if not each.startswith("0 ")))
 
 
@@ -101,7 +101,7 @@ def audited(
 
 
 class _Judge:
-    """Asks the engine, once for all pods that it cannot tell apart. No node is chosen: these have theirs."""
+    """Asks the engine, once for all pods that it cannot tell apart. No node is chosen: the pods exist already."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._view, self._policy = snapshot.state.view(snapshot.taken), policy
@@ -109,14 +109,14 @@ class _Judge:
         self._known: dict[bytes, dict[str, Any]] = {}
 
     def of(self, pod: Pod, shape: bytes) -> dict[str, Any]:
-        """What would be answered if it came now."""
+        """What would be answered if the pod came now."""
         controller, labels = owner(pod), labels_of(pod)
         kind = controller.kind if controller is not None else ""
         key = orjson.dumps([pod["metadata"]["namespace"], kind, labels]) + shape
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._asked(pod)
-        return found
+        answer = self._known.get(key)
+        if answer is None:
+            answer = self._known[key] = self._asked(pod)
+        return answer
 
     def _asked(self, pod: Pod) -> dict[str, Any]:
         (read,) = offline.documents(orjson.dumps(as_new(pod)).decode(), pod["metadata"]["name"])
@@ -154,12 +154,12 @@ def _shape(pod: Pod) -> bytes:
     return orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)
 
 
-def _why(found: dict[str, Any], *, wide: bool) -> str:
-    if found["findings"]:
-        texts = [f"{f['text']} [{f['unit']}]" for f in found["findings"]]
+def _why(entry: dict[str, Any], *, wide: bool) -> str:
+    if entry["findings"]:
+        texts = [f"{f['text']} [{f['unit']}]" for f in entry["findings"]]
         return (
             " ".join(texts)
             if wide
             else texts[0] + (f" and {plural(len(texts) - 1, 'more finding')}" if len(texts) > 1 else "")
         )
-    return "; ".join(found["changes"]) if wide else listed([change.partition(":")[0] for change in found["changes"]])
+    return "; ".join(entry["changes"]) if wide else listed([change.partition(":")[0] for change in entry["changes"]])

@@ -49,15 +49,15 @@ def balance(
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, everywhere, snapshot)
-    found = balanced(snapshot, rules, where)
+    answer = balanced(snapshot, rules, where)
     if workload is not None:
-        kept = [each for each in found["workloads"] if each["of"] == workload]
+        kept = [each for each in answer["workloads"] if each["of"] == workload]
         if not kept:
-            raise no_such("GPU pods of", workload, [each["of"] for each in found["workloads"]])
+            raise no_such("GPU pods of", workload, [each["of"] for each in answer["workloads"]])
         measure_gpus(snapshot, rules, metrics)
-        found["workloads"] = [each | {"recreated": _recreated(snapshot, rules, each)} for each in kept]
-    if not document(found, output):
-        _print(found, where)
+        answer["workloads"] = [each | {"recreated": _recreated(snapshot, rules, each)} for each in kept]
+    if not document(answer, output):
+        _print(answer, where)
 
 
 def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[str, Any]:
@@ -96,16 +96,16 @@ def _skew(on: Counter[str]) -> int:
 
 
 def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
-    """By node: free GPUs that too little free CPU or memory is beside."""
+    """By node: free GPUs beside too little free CPU or memory."""
     per = policy.profile(DEFAULT_PROFILE)[1].rules.cpu_per_gpu.classes.values()
     least = {name: min((each.least[name] for each in per), default=0) for name in ("cpu", "memory")}
     whole = [name for name in policy.gpus.among(s.capacity) if policy.gpus.kind(name) == "whole"]
     free = (
         np.sum([np.maximum(s.free[name], 0) for name in whole], axis=0) if whole else np.zeros(len(s.alive), np.int64)
     )
-    fed = np.min([np.maximum(s.free[name], 0) // max(1, amount) for name, amount in least.items()], axis=0)
-    lost = np.where(s.alive, np.maximum(free - fed, 0), 0)
-    return {s.names[row]: int(lost[row]) for row in np.flatnonzero(lost).tolist()}
+    usable = np.min([np.maximum(s.free[name], 0) // max(1, amount) for name, amount in least.items()], axis=0)
+    stranded = np.where(s.alive, np.maximum(free - usable, 0), 0)
+    return {s.names[row]: int(stranded[row]) for row in np.flatnonzero(stranded).tolist()}
 
 
 def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> dict[str, Any]:
@@ -118,49 +118,49 @@ def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> 
         if holder(pod) == name and pod["metadata"]["namespace"] == namespace
     ]
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
-    found = simulate(snapshot.without(pods), policy, [[Planned(_document(pod), name, 1) for pod in pods]])
-    sides = [each.sides["with"] for each in found.workloads]
+    outcome = simulate(snapshot.without(pods), policy, [[Planned(_document(pod), name, 1) for pod in pods]])
+    sides = [each.sides["with"] for each in outcome.workloads]
     on = sum([side.bound for side in sides], Counter[str]())
     return {
         "nodes": dict(sorted(on.items())),
         "skew": _skew(on) if on else 0,
         "waits": len(pods) - on.total(),
-        "wholeNodes": found.whole_nodes,
+        "wholeNodes": outcome.whole_nodes,
     }
 
 
 def _document(pod: Pod) -> offline.Document:
     """The pod as its author wrote it, as far as can be told: without the node that was chosen for it."""
-    made: Pod = orjson.loads(orjson.dumps(as_new(pod)))
-    (made["metadata"].get("annotations") or {}).pop(DECISION, None)
+    written: Pod = orjson.loads(orjson.dumps(as_new(pod)))
+    (written["metadata"].get("annotations") or {}).pop(DECISION, None)
     chosen = {entry[0] for entry in record_of(pod).get("nodes") or () if isinstance(entry, list)}
-    affinity = (made["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    affinity = (written["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     if PREFERRED in affinity:
         kept = [term for term in affinity[PREFERRED] if named_node(term.get("preference")) not in chosen]
         affinity[PREFERRED] = kept
-    (found,) = offline.documents(orjson.dumps(made), pod["metadata"]["name"])
-    if isinstance(found, BadInput):
-        raise found
-    return found
+    (parsed,) = offline.documents(orjson.dumps(written), pod["metadata"]["name"])
+    if isinstance(parsed, BadInput):
+        raise parsed
+    return parsed
 
 
-def _print(found: dict[str, Any], namespace: str | None) -> None:
-    if found["workloads"]:
+def _print(answer: dict[str, Any], namespace: str | None) -> None:
+    if answer["workloads"]:
         rows = [
             [w["namespace"], w["of"], w["pods"], w["skew"], listed([f"{n} {c}" for n, c in w["gpus"].items()], 8)]
-            for w in found["workloads"]
+            for w in answer["workloads"]
         ]
         table(["NAMESPACE", "WORKLOAD", "PODS", "SKEW", "GPUS BY NODE"], rows)
     else:
         of = f" of namespace {namespace} (-A: of all)" if namespace else ""
         say(f"no GPU pod{of} is on a node")
-    for each in found["workloads"]:
-        if again := each.get("recreated"):
+    for workload in answer["workloads"]:
+        if again := workload.get("recreated"):
             nodes = listed([f"{name} {count}" for name, count in again["nodes"].items()], 8)
             lost = f"; {again['waits']} would wait" if again["waits"] else ""
             left = plural(again["wholeNodes"], "whole node")
             say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{lost}")
-    stranded = sum(found["strandedGpus"].values())
-    where = f": {listed([f'{name} {count}' for name, count in found['strandedGpus'].items()], 6)}" if stranded else ""
-    left, free = plural(found["wholeNodes"], "whole node"), plural(found["freeGpus"], "GPU")
+    stranded = sum(answer["strandedGpus"].values())
+    where = f": {listed([f'{name} {count}' for name, count in answer['strandedGpus'].items()], 6)}" if stranded else ""
+    left, free = plural(answer["wholeNodes"], "whole node"), plural(answer["freeGpus"], "GPU")
     say(f"{left} left; {free} free, {stranded} of them stranded{where}")

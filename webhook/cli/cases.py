@@ -82,10 +82,10 @@ def files_in(folder: Path) -> list[Path]:
     """The files of cases: `*.test.yaml`, in this folder and below; or the one file. Raises BadInput."""
     if folder.is_file():
         return [folder]
-    found = sorted(folder.rglob("*.test.yaml"))
-    if not found:
+    files = sorted(folder.rglob("*.test.yaml"))
+    if not files:
         raise BadInput(f"{folder}: no file of cases there: wanted some *.test.yaml. docs/cli.md shows one")
-    return found
+    return files
 
 
 def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
@@ -116,10 +116,10 @@ def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> V
     state, now = (snapshot.state, snapshot.taken) if snapshot else (load_state(None), 0.0)
     text = terminal.read(str(folder / case.pod)) if isinstance(case.pod, str) else orjson.dumps(case.pod)
     where = str(folder / case.pod) if isinstance(case.pod, str) else "pod"
-    found = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
-    if not isinstance(found, Planned):
-        raise found or BadInput(f"{where}: no pod, and no workload that makes some")
-    request = found.document.request
+    planned = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
+    if not isinstance(planned, Planned):
+        raise planned or BadInput(f"{where}: no pod, and no workload that makes some")
+    request = planned.document.request
     return verdict(request, where, rules, state, Placer(state), now)
 
 
@@ -139,38 +139,38 @@ def _cluster(written: str | list[dict[str, Any]], folder: Path) -> Snapshot:
 
 
 def _problems(case: Case, seen: Verdict) -> list[str]:
-    expect, found = case.expect, []
+    expect, problems = case.expect, []
     if expect.outcome is not None and seen.outcome != expect.outcome:
         why = f": {seen.message}" if seen.message else ""
-        found.append(f"outcome: saw {seen.outcome}, wanted {expect.outcome}{why}")
+        problems.append(f"outcome: saw {seen.outcome}, wanted {expect.outcome}{why}")
     if expect.findings is not None and seen.units != sorted(set(expect.findings)):
-        told = [f"{each.unit}: {each.finding.message}" for each in seen.findings if each.unit not in expect.findings]
+        extra = [f"{each.unit}: {each.finding.message}" for each in seen.findings if each.unit not in expect.findings]
         wanted = listed(sorted(set(expect.findings)), 20) or "none"
-        found.append("\n  ".join([f"findings: saw {listed(seen.units, 20) or 'none'}, wanted {wanted}", *told]))
+        problems.append("\n  ".join([f"findings: saw {listed(seen.units, 20) or 'none'}, wanted {wanted}", *extra]))
     if expect.message is not None and expect.message not in seen.message:
-        found.append(f"message: saw {quoted(seen.message)}, wanted {quoted(expect.message)} in it")
+        problems.append(f"message: saw {quoted(seen.message)}, wanted {quoted(expect.message)} in it")
     if expect.node is not None:
         wanted_nodes = (expect.node,) if isinstance(expect.node, str) else expect.node
         if seen.node not in wanted_nodes:
             reason = f" ({seen.placement.reason})" if seen.placement and seen.placement.reason else ""
             wanted = listed([name or "none" for name in wanted_nodes], 20)
-            found.append(f"node: saw {seen.node or 'none'}{reason}, wanted {wanted}")
+            problems.append(f"node: saw {seen.node or 'none'}{reason}, wanted {wanted}")
     overlaid = _overlaid(seen.pod, expect.changes)
     if overlaid != seen.pod:
-        found.append("\n".join(["pod: - wanted, + seen", *diff(overlaid, seen.pod, 2)]))
-    return found
+        problems.append("\n".join(["pod: - wanted, + seen", *diff(overlaid, seen.pod, 2)]))
+    return problems
 
 
 def _overlaid(seen: Any, wanted: Any) -> Any:
     """`seen` with what is wanted in its place; equal where it is as wanted."""
     if isinstance(seen, dict) and isinstance(wanted, dict):
-        made = dict(seen)
+        overlaid = dict(seen)
         for key, value in wanted.items():
             if value is None:
-                made.pop(key, None)
+                overlaid.pop(key, None)
             else:
-                made[key] = _overlaid(seen.get(key), value)
-        return made
+                overlaid[key] = _overlaid(seen.get(key), value)
+        return overlaid
     if isinstance(seen, list) and isinstance(wanted, list) and len(seen) == len(wanted):
         return [_overlaid(one, other) for one, other in zip(seen, wanted, strict=True)]
     return wanted

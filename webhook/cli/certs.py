@@ -15,7 +15,7 @@ def certs(
     host: Annotated[list[str] | None, typer.Option(help="A DNS name or address; may be repeated.")] = None,
 ) -> None:
     """Write a CA and a serving certificate for development."""
-    from webhook.tls.files import write_certificates  # noqa: PLC0415  who only checks a pod waits for neither of these
+    from webhook.tls.files import write_certificates  # noqa: PLC0415  slow to import, and most commands do without it
 
     for path in write_certificates(folder, host or ["localhost", "127.0.0.1"]):
         out(str(path))

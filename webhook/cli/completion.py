@@ -19,11 +19,11 @@ _NAME = "gpu-admission"
 
 def main() -> None:
     """Entry point of `kubectl_complete-gpu_admission`: typer is asked as a shell asks it."""
-    given = sys.argv[1:]
+    arguments = sys.argv[1:]
     asked = {
         "_GPU_ADMISSION_COMPLETE": "complete_bash",
-        "COMP_WORDS": shlex.join([_NAME, *given]),
-        "COMP_CWORD": str(len(given)),
+        "COMP_WORDS": shlex.join([_NAME, *arguments]),
+        "COMP_CWORD": str(len(arguments)),
     }
     os.environ.update(asked)
     sys.argv = [_NAME]

@@ -37,9 +37,9 @@ def decide_file(
     status, ours, foreign = 0, False, set[str]()
     loaded = policy_named(policy)
     state = offline.load_state(cluster)
-    found = list(offline.documents(read(file), file))
+    documents = list(offline.documents(read(file), file))
     printed = 0
-    for document in found:
+    for document in documents:
         try:
             if isinstance(document, BadInput):
                 raise document

@@ -78,7 +78,10 @@ def _ask(port: int, hook: str, pod: dict[str, Any]) -> dict[str, Any]:
     }
     body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
     context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # a pair made a second ago, on loopback
+    context.check_hostname, context.verify_mode = (
+        False,
+        ssl.CERT_NONE,
+    )  # a certificate that the server just made, on loopback
     call = Request(f"https://127.0.0.1:{port}/{hook}", body, {"Content-Type": "application/json"})
     with urlopen(call, context=context, timeout=30) as answer:  # noqa: S310
         response: dict[str, Any] = orjson.loads(answer.read())["response"]

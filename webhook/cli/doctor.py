@@ -43,13 +43,15 @@ def doctor(
     Exit status 1 if something is broken. `unknown`: a right to read is missing.
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, READ)
-    found = list(results(snapshot, policy))
-    if not document([each._asdict() for each in found], output):
-        for each, after in zip(found, [*found[1:], None], strict=True):
-            show(Text.assemble((f"{each.state:8}", _STYLES[each.state]), (each.check, "bold"), f": {each.text}"))
-            if each.next and (after is None or after.next != each.next):  # once for several that want the same
-                show(Text(f"        → {each.next}"))
-    if any(each.state == "broken" for each in found):
+    page = list(results(snapshot, policy))
+    if not document([result._asdict() for result in page], output):
+        for result, after in zip(page, [*page[1:], None], strict=True):
+            show(
+                Text.assemble((f"{result.state:8}", _STYLES[result.state]), (result.check, "bold"), f": {result.text}")
+            )
+            if result.next and (after is None or after.next != result.next):  # once for several that want the same
+                show(Text(f"        → {result.next}"))
+    if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
 
 

@@ -58,17 +58,17 @@ def explain(
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace, nodes_needed=not pod)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     if pod:
-        found = existing(snapshot, rules, where, pod)
-        if not document(found, output):
-            _print_record(found)
+        explanation = existing(snapshot, rules, where, pod)
+        if not document(explanation, output):
+            _print_record(explanation)
         return
     measure_gpus(snapshot, rules, metrics)
-    told, status = list(of_files(snapshot, rules, where, file or [])), 0
-    for each in told:
-        status = max(status, COULD_NOT if "error" in each else REFUSED if each["refused"] else 0)
-    if not document(told, output):
-        for each in told:
-            _print_planned(each)
+    explanations, status = list(of_files(snapshot, rules, where, file or [])), 0
+    for explanation in explanations:
+        status = max(status, COULD_NOT if "error" in explanation else REFUSED if explanation["refused"] else 0)
+    if not document(explanations, output):
+        for explanation in explanations:
+            _print_planned(explanation)
     raise typer.Exit(status)
 
 
@@ -76,14 +76,14 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
     """The document about a pod that exists. Raises BadInput where there is none."""
     pod = snapshot.pod(namespace, name)
     record, bound, name = record_of(pod), pod["spec"].get("nodeName"), pod["metadata"]["name"]
-    found = {"namespace": pod["metadata"]["namespace"], "name": name, **of_record(record, bound, pod, snapshot)}
-    if found.get("choice") in ("ranked", "other"):
-        found["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in found["nodes"]])
+    explanation = {"namespace": pod["metadata"]["namespace"], "name": name, **of_record(record, bound, pod, snapshot)}
+    if explanation.get("choice") in ("ranked", "other"):
+        explanation["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
-        found["undecided"] = _undecided(snapshot, pod)
+        explanation["undecided"] = _undecided(snapshot, pod)
     if not bound and pod["status"].get("phase") not in FINISHED:
-        found["causes"] = [cause.document() for cause in _causes(snapshot, policy, pod)]
-    return found
+        explanation["causes"] = [cause.document() for cause in _causes(snapshot, policy, pod)]
+    return explanation
 
 
 def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
@@ -97,30 +97,30 @@ def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
 
 def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: list[str]) -> Iterator[dict[str, Any]]:
     """The document of each pod that the manifests would make, decided one after another as a server would."""
-    for each in planned(files, policy, namespace):
-        if isinstance(each, BadInput):
-            yield {"error": str(each)}
+    for plan in planned(files, policy, namespace):
+        if isinstance(plan, BadInput):
+            yield {"error": str(plan)}
             continue
         try:
-            yield _would(snapshot, policy, each)
+            yield _would(snapshot, policy, plan)
         except GpuAdmissionError as error:
             yield {"error": str(error)}
 
 
-def _would(snapshot: Snapshot, policy: Policy, each: Planned) -> dict[str, Any]:
-    request, state = each.document.request, snapshot.state
-    head = {"namespace": request.namespace, "of": each.of, "replicas": each.replicas, "refused": False}
+def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
+    request, state = plan.document.request, snapshot.state
+    head = {"namespace": request.namespace, "of": plan.of, "replicas": plan.replicas, "refused": False}
     labels = state.view(snapshot.taken).namespace_labels(request.namespace)
     if labels is not None and PROFILE_LABEL not in labels:
         return head | {"undecided": _not_opted_in(request.namespace)}
-    judged = offline.run(each.document, offline.decide_validate, policy, state, snapshot.taken)
-    made = offline.run(each.document, offline.decide_mutate, policy, state, snapshot.taken)
-    if judged.decision.message or made.decision.message:
+    judged = offline.run(plan.document, offline.decide_validate, policy, state, snapshot.taken)
+    mutated = offline.run(plan.document, offline.decide_mutate, policy, state, snapshot.taken)
+    if judged.decision.message or mutated.decision.message:
         head |= {
             "refused": judged.decision.result == "denied",
-            "message": judged.decision.message or made.decision.message,
+            "message": judged.decision.message or mutated.decision.message,
         }
-    before, after = (each.document.request.object or {}), made.pod
+    before, after = (plan.document.request.object or {}), mutated.pod
     record = record_of(after) if not head["refused"] else {}
     lines = [line for line in _diff(before, after) if line] if not head["refused"] else []
     findings = [
@@ -150,8 +150,8 @@ def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> s
 
 def _undecided(snapshot: Snapshot, pod: Pod) -> str:
     namespace = pod["metadata"]["namespace"]
-    found = snapshot.named("Namespace").get(("", namespace))
-    if found is not None and PROFILE_LABEL not in (found["metadata"].get("labels") or {}):
+    obj = snapshot.named("Namespace").get(("", namespace))
+    if obj is not None and PROFILE_LABEL not in (obj["metadata"].get("labels") or {}):
         return _not_opted_in(namespace)
     return "it has no decision: it was made before its namespace opted in or while the webhook was away, or asks for no GPU"
 
@@ -170,12 +170,12 @@ def _diff(before: Pod, after: Pod) -> Iterator[str]:
     return diff(before, shown, around=2)
 
 
-def _print_record(found: dict[str, Any]) -> None:
-    show(Text(f"{found['namespace']}/{found['name']}", style="bold"))
-    if undecided := found.get("undecided"):
+def _print_record(explanation: dict[str, Any]) -> None:
+    show(Text(f"{explanation['namespace']}/{explanation['name']}", style="bold"))
+    if undecided := explanation.get("undecided"):
         show(Text(f"  {undecided}"))
-    print_decision(found)
-    for cause in found.get("causes") or ():
+    print_decision(explanation)
+    for cause in explanation.get("causes") or ():
         show(
             Text.assemble(
                 "  waits: ", (cause["cause"], "yellow"), f": {cause['text']}\n    → ", (cause["fix"], "green")
@@ -183,22 +183,22 @@ def _print_record(found: dict[str, Any]) -> None:
         )
 
 
-def _print_planned(each: dict[str, Any]) -> None:
-    if error := each.get("error"):
+def _print_planned(explanation: dict[str, Any]) -> None:
+    if error := explanation.get("error"):
         say(f"error: {error}", "red")
         return
-    times = f" ({each['replicas']} pods)" if each["replicas"] != 1 else ""
-    show(Text(f"{each['namespace']}: {each['of']}{times}", style="bold"))
-    if message := each.get("message"):
-        show(Text(f"  {'refused' if each['refused'] else 'would be refused (shadow)'}: {message}", style="red"))
-    for finding in each.get("findings") or ():
+    times = f" ({explanation['replicas']} pods)" if explanation["replicas"] != 1 else ""
+    show(Text(f"{explanation['namespace']}: {explanation['of']}{times}", style="bold"))
+    if message := explanation.get("message"):
+        show(Text(f"  {'refused' if explanation['refused'] else 'would be refused (shadow)'}: {message}", style="red"))
+    for finding in explanation.get("findings") or ():
         if finding["action"] == "warn":
             text = f"{finding['path']}: saw {finding['seen']}, wanted {finding['wanted']}. {finding['fix']}. [{finding['unit']}]"
             show(Text(f"  warning: {text}", style="yellow"))
-    for warning in each.get("warnings") or ():
+    for warning in explanation.get("warnings") or ():
         show(Text(f"  warning: {warning}", style="yellow"))
-    if undecided := each.get("undecided"):
+    if undecided := explanation.get("undecided"):
         show(Text(f"  {undecided}"))
-    for line in each.get("diff") or ():
+    for line in explanation.get("diff") or ():
         show(Text(f"  {line}", style=_COLOURS.get(line[0], "dim")))
-    print_decision(each)
+    print_decision(explanation)

@@ -39,14 +39,14 @@ def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator
 
 def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
     """The same of a text; `name` stands for it in messages."""
-    for found in documents(text, name):
-        if isinstance(found, BadInput):
-            yield found
+    for document in documents(text, name):
+        if isinstance(document, BadInput):
+            yield document
         else:
             try:
-                yield from _pods(_in(found, namespace), policy)
+                yield from _pods(_in(document, namespace), policy)
             except BadReview as error:
-                yield BadInput(f"{found.where}: {error}")
+                yield BadInput(f"{document.where}: {error}")
 
 
 def _in(document: Document, namespace: str | None) -> Document:
@@ -68,7 +68,7 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
     settings = policy.profile(DEFAULT_PROFILE)[1].templates
     for template in templates(obj, request.group, request.kind, settings):
         body = _created({"apiVersion": "v1", "kind": "Pod", **template.pod}, request.namespace)
-        made = request._replace(
+        pod_request = request._replace(
             kind="Pod",
             group="",
             resource="pods",
@@ -79,7 +79,7 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
         )
         replicas = pods_of(obj, template.path)
         yield Planned(
-            document._replace(request=made, original=orjson.dumps(body)),
+            document._replace(request=pod_request, original=orjson.dumps(body)),
             f"{request.kind.lower()}/{request.name}",
             1 if replicas is None else replicas,
         )
@@ -87,13 +87,13 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
 
 def _created(pod: Pod, namespace: str) -> Pod:
     """With the requests that the API server fills in from limits (SetDefaults_Pod). Raises BadReview where it is no pod."""
-    made: Pod = check(orjson.loads(orjson.dumps(pod)))
-    made["metadata"]["namespace"] = namespace
-    for reference in made["metadata"].get("ownerReferences") or ():
+    created: Pod = check(orjson.loads(orjson.dumps(pod)))
+    created["metadata"]["namespace"] = namespace
+    for reference in created["metadata"].get("ownerReferences") or ():
         reference.setdefault("uid", f"{reference.get('kind')}/{namespace}/{reference.get('name')}")
     for kind in ("initContainers", "containers"):
-        for container in made["spec"].get(kind) or ():
+        for container in created["spec"].get(kind) or ():
             resources = container.get("resources") or {}
             if resources.get("limits"):
                 resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-    return made
+    return created

@@ -28,7 +28,7 @@ _EVERY = 5.0
 """Seconds between two looks of --watch."""
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
-"""Titles of what is known by GPU metrics, by the key of the document."""
+"""Column titles of GPU metrics, by their key in the document."""
 
 
 def nodes(
@@ -68,16 +68,16 @@ def nodes(
         rules = policy_of(policy, snapshot)
         measure_gpus(snapshot, rules, metrics)
         wanted = name or gpu_nodes(snapshot, rules)
-        found = report(
+        reports = report(
             snapshot, rules, [n for n in wanted if matches(snapshot.nodes[n]["metadata"].get("labels") or {})]
         )
         if html is not None:
             figures = Figures(snapshot.measured, rules.file.gpu_metrics) if snapshot.measured else None
-            write(html, heatmap(found, list(pools(found)), figures, snapshot.taken))
+            write(html, heatmap(reports, list(pools(reports)), figures, snapshot.taken))
         if watch and output in (Format.table, Format.wide):
             clear()
-        if not document(found, output):
-            _print(found, labels, wide=output is Format.wide)
+        if not document(reports, output):
+            _print(reports, labels, wide=output is Format.wide)
 
     look()
     if watch:
@@ -85,7 +85,7 @@ def nodes(
 
 
 def _again(look: Callable[[], None]) -> None:
-    """Until Ctrl-C. An API server that is away comes back."""
+    """Until Ctrl-C, also while the API server does not answer."""
     try:
         while True:
             gc.collect()  # the cluster of the last look: see `snapshot_of`
@@ -98,39 +98,39 @@ def _again(look: Callable[[], None]) -> None:
         return
 
 
-def _print(found: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:
-    if not found:
+def _print(reports: list[dict[str, Any]], labels: str | None, *, wide: bool) -> None:
+    if not reports:
         return say(f"no node with {labels} has GPUs" if labels else "no node has GPUs")
-    known = [key for key in _MEASURED if any(key in node for node in found)]
+    known = [key for key in _MEASURED if any(key in node for node in reports)]
     titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
     rows = [
-        [each["name"], each["pool"], each["model"], _health(each), *line, *_more(each, wide=wide)]
-        for each in found
-        for line in _lines(each, known)
+        [node["name"], node["pool"], node["model"], _health(node), *line, *_more(node, wide=wide)]
+        for node in reports
+        for line in _lines(node, known)
     ]
     table(["NODE", "POOL", "MODEL", "HEALTH", *titles, *(["TAINTS", "PODS"] if wide else [])], rows)
     out("")
     sums = [
-        ["all" if each["pool"] is None else each["pool"] or "-", each["gpus"][line[0]]["nodes"], *line]
-        for each in pools(found)
-        if each["gpus"]
-        for line in _lines(each, known)
+        ["all" if pool["pool"] is None else pool["pool"] or "-", pool["gpus"][line[0]]["nodes"], *line]
+        for pool in pools(reports)
+        if pool["gpus"]
+        for line in _lines(pool, known)
     ]
     return table(["POOL", "NODES", *titles], sums)
 
 
-def _lines(each: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:
-    """Of a node or a pool, one for each resource; what is measured stands in the first."""
-    numbers = [_told(key, each.get(key)) for key in known]
-    for resource, gpus in each["gpus"].items():
+def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:
+    """Rows of a node or a pool, one for each resource; what is measured stands in the first."""
+    numbers = [_cell(key, entry.get(key)) for key in known]
+    for resource, gpus in entry["gpus"].items():
         amounts = [gpus[key] for key in ("total", "allocated", "promised", "free")]
         yield [resource, *amounts, bar(gpus["allocated"] + gpus["promised"], gpus["total"]), *numbers]
         numbers = [""] * len(known)
-    if not each["gpus"]:
+    if not entry["gpus"]:
         yield ["", 0, 0, 0, 0, "", *numbers]
 
 
-def _told(key: str, value: Any) -> Any:
+def _cell(key: str, value: Any) -> Any:
     if value is None:
         return ""
     if key == "utilisation":

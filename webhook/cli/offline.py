@@ -1,4 +1,4 @@
-"""The engine without a server: documents in, decisions out. `gpu-admission mutate` and `validate` are thin shells of this.
+"""The engine without a server: documents in, decisions out. `gpu-admission mutate` and `validate` call it.
 
 Pods are decided one after another against one state, each choice reserved before the next, as a server would.
 """
@@ -71,12 +71,12 @@ def _unwrapped(text: bytes) -> bytes:
     if b"ConfigMap" not in text:
         return text
     try:
-        found = list(parse_documents(text))
+        objects = list(parse_documents(text))
     except ValueError:
         return text
-    if len(found) != 1 or not isinstance(found[0], dict) or found[0].get("kind") != "ConfigMap":
+    if len(objects) != 1 or not isinstance(objects[0], dict) or objects[0].get("kind") != "ConfigMap":
         return text
-    data = found[0].get("data")
+    data = objects[0].get("data")
     policy = data.get(KEY) if isinstance(data, dict) else None
     if not isinstance(policy, str):
         raise PolicyError([f"the ConfigMap has no key {KEY}: put the policy there"])
@@ -101,8 +101,8 @@ def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
     Raises BadInput where the text is neither JSON nor YAML.
     """
     position = 0
-    for found in _parsed(text, name):
-        for item in _items(found):
+    for parsed in _parsed(text, name):
+        for item in _items(parsed):
             position += 1
             where = f"{name}: document {position}"
             try:
@@ -120,12 +120,12 @@ def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
         raise BadInput(f"{name}: neither YAML nor JSON: {error}") from None
 
 
-def _items(found: Any) -> list[Any]:
-    if not isinstance(found, dict) or not isinstance(found.get("items"), list):
-        return [found]
-    if found.get("kind") == "PodList":  # the API leaves the kind of the items out
-        return [{"kind": "Pod", **item} if isinstance(item, dict) else item for item in found["items"]]
-    return list(found["items"]) if str(found.get("kind", "")).endswith("List") else [found]
+def _items(parsed: Any) -> list[Any]:
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("items"), list):
+        return [parsed]
+    if parsed.get("kind") == "PodList":  # the API leaves the kind of the items out
+        return [{"kind": "Pod", **item} if isinstance(item, dict) else item for item in parsed["items"]]
+    return list(parsed["items"]) if str(parsed.get("kind", "")).endswith("List") else [parsed]
 
 
 def _document(item: Any, where: str) -> Document:

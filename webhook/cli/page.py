@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-_DRAWN: Final = 16
+_MAX_DRAWN: Final = 16
 """GPUs that are drawn one by one; of more there is a number."""
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
@@ -39,12 +39,12 @@ def table(titles: Iterable[str], rows: Iterable[Html]) -> Html:
 
 
 def row(cells: Sequence[object], word: str = "") -> Html:
-    """`word`: its class."""
+    """`word`: its CSS class."""
     return Html(f"<tr{_class(word)}>{''.join(map(cell, cells))}</tr>")
 
 
 def cell(content: object, word: str = "") -> Html:
-    """One that is there already stays; all else becomes text."""
+    """A cell stays as it is; anything else becomes the content of one."""
     if isinstance(content, Html) and content.startswith("<td"):
         return content
     return Html(f"<td{_class(word)}>{html(content)}</td>")
@@ -66,7 +66,7 @@ def shade(share: float, hue: int) -> str:
 
 def squares(counts: Mapping[str, int]) -> Html:
     """A square for each GPU, by class: `old`, `new`, `free`, `idle`."""
-    drawn = sum(counts.values()) <= _DRAWN
+    drawn = sum(counts.values()) <= _MAX_DRAWN
     each = [(f'<i class="{word}"></i>', max(0, count)) for word, count in counts.items()]
     return Html("".join(square * count if drawn else f"{square}{count} " for square, count in each))
 

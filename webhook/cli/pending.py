@@ -30,8 +30,8 @@ KINDS: Final = (
     *("Event", "PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "ReplicaSet", "StatefulSet"),
     *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
 )
-_LONGEST: Final = 1024
-"""Characters of what a scheduler says, as its Events are cut off too."""
+_MAX_MESSAGE: Final = 1024
+"""Characters of the scheduler's message; its Events are cut off there too."""
 
 
 def pending(
@@ -53,13 +53,13 @@ def pending(
     matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
     wanted = namespace_of(namespace, everywhere, snapshot)
-    found = answers(snapshot, policy_of(policy, snapshot), wanted, pod)
-    found = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]
-    if document([each.document() for each in found], output):
+    waiting = answers(snapshot, policy_of(policy, snapshot), wanted, pod)
+    waiting = [each for each in waiting if matches(labels_of(each.pod) if each.pod else {})]
+    if document([each.document() for each in waiting], output):
         return
-    for each in found:
+    for each in waiting:
         show(Text("\n").join(_lines(each, wide=output is Format.wide)))
-    if not found:
+    if not waiting:
         say(f"no pod waits{f' in {wanted}' if wanted else ''}")
 
 
@@ -105,8 +105,8 @@ def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
     yield Text(f"{answer.namespace}/{answer.name}", style="bold")
     yield from cause_lines(answer.causes, wide=wide)
     if answer.says:
-        more = "… (-o json: all of it)" if len(answer.says) > _LONGEST else ""
-        yield Text(f"  scheduler: {answer.says[:_LONGEST]}{more}", style="dim")
+        more = "… (-o json: all of it)" if len(answer.says) > _MAX_MESSAGE else ""
+        yield Text(f"  scheduler: {answer.says[:_MAX_MESSAGE]}{more}", style="dim")
 
 
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:

@@ -66,18 +66,18 @@ def _is_number(text: str) -> bool:
 
 
 def show(*lines: Text) -> None:
-    """On stdout, each as long as it is. What cannot be printed is a space: others wrote much of it."""
+    """On stdout, not wrapped. What cannot be printed becomes a space: tenants wrote much of it."""
     for each in lines:
         each.plain = lines_of(each.plain)
     _print([[each] for each in lines])
 
 
 def _print(lines: Iterable[Sequence[Cell]]) -> None:
-    """Each of its parts."""
+    """A line is a sequence of parts."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
-        told = "\n".join(["".join(map(str, parts)) for parts in lines])
-        sys.stdout.write("".join([f"{line.rstrip()}\n" for line in told.split("\n")]))
+        text = "\n".join(["".join(map(str, parts)) for parts in lines])
+        sys.stdout.write("".join([f"{line.rstrip()}\n" for line in text.split("\n")]))
         return
     for parts in lines:
         line = Text.assemble(*parts)
@@ -86,7 +86,7 @@ def _print(lines: Iterable[Sequence[Cell]]) -> None:
 
 
 def clear() -> None:
-    """The screen of a terminal, for what is printed next in place of what stood there; on a pipe nothing."""
+    """Clear the terminal, so that what is printed next replaces it. Does nothing on a pipe."""
     Console().clear()
 
 
@@ -101,7 +101,7 @@ def bar(part: float, whole: float) -> Text:
     """How full something is: `██████░░`."""
     share = min(1.0, max(0.0, part / whole)) if whole else 0.0
     filled = round(share * _BAR)
-    return Text("█" * filled + "░" * (_BAR - filled), style=next(colour for most, colour in COLOURS if share < most))
+    return Text("█" * filled + "░" * (_BAR - filled), style=next(colour for limit, colour in COLOURS if share < limit))
 
 
 def _cell(value: Any) -> Cell:

@@ -39,26 +39,26 @@ def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: 
     }
 
 
-def print_decision(found: dict[str, Any]) -> None:
-    """Nothing where there is none."""
-    if "class" not in found:
+def print_decision(decision: dict[str, Any]) -> None:
+    """Prints nothing where there is no decision."""
+    if "class" not in decision:
         return
-    show(Text(f"  class {found['class']}, profile {found['profile']}, policy {found['policy']}"))
-    for unit in found["units"]:
+    show(Text(f"  class {decision['class']}, profile {decision['profile']}, policy {decision['policy']}"))
+    for unit in decision["units"]:
         show(Text.assemble(("  " + unit["name"], "cyan"), f": {unit['text']}"))
-    if found["why"]:
-        show(Text(f"  no node chosen: {found['why']}"))
-    if found["nodes"]:
-        used = f", {found['by']}" if found["by"] else ""
-        show(Text(f"  strategy {found['strategy']}{used}; {found['text']}"))
-        metered = any("usable" in n for n in found["nodes"])
+    if decision["why"]:
+        show(Text(f"  no node chosen: {decision['why']}"))
+    if decision["nodes"]:
+        used = f", {decision['by']}" if decision["by"] else ""
+        show(Text(f"  strategy {decision['strategy']}{used}; {decision['text']}"))
+        metered = any("usable" in n for n in decision["nodes"])
         rows = [
             [
                 *("  " + n["name"], n["free"], n["peers"], n["score"]),
                 *([_metrics(n)] if metered else []),
-                _remark(n, found["boundTo"]),
+                _remark(n, decision["boundTo"]),
             ]
-            for n in found["nodes"]
+            for n in decision["nodes"]
         ]
         table(["  NODE", *words.MEANINGS, *(["METRICS"] if metered else []), ""], rows)
         show(Text("  " + "; ".join(f"{name}: {meaning}" for name, meaning in words.MEANINGS.items()), style="dim"))

@@ -38,26 +38,26 @@ def snapshot_of(
     if cluster is not None:
         if kubeconfig or context:
             raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")
-        found = read_snapshot(cluster)
+        snapshot = read_snapshot(cluster)
     else:
-        found = load(kubeconfig, context, kinds, namespace, nodes_needed=nodes_needed)
-        if found.missing:
-            say(f"warning: {_together(found.missing.values())}: what depends on them is not known", "yellow")
-    return found
+        snapshot = load(kubeconfig, context, kinds, namespace, nodes_needed=nodes_needed)
+        if snapshot.missing:
+            say(f"warning: {_together(snapshot.missing.values())}: what depends on them is not known", "yellow")
+    return snapshot
 
 
 def _together(missing: Iterable[str]) -> str:
-    """«no right to list nodes; pods, events of team», and whatever else was not to be had."""
+    """«no right to list nodes; pods, events of team», then all other reasons."""
     places: dict[str, list[str]] = {}
-    others = []
+    reasons = []
     for why in sorted(missing):
         kind, of, where = why.removeprefix(FORBIDDEN).partition(" of ")
         if why.startswith(FORBIDDEN):
             places.setdefault(f"{of}{where}", []).append(kind)
         else:
-            others.append(why)
+            reasons.append(why)
     lists = "; ".join(f"{listed(kinds, 40)}{where}" for where, kinds in sorted(places.items()))
-    return "; ".join([*([f"{FORBIDDEN}{lists}"] if lists else []), *others])
+    return "; ".join([*([f"{FORBIDDEN}{lists}"] if lists else []), *reasons])
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
@@ -97,7 +97,7 @@ def policy_of(name: str | None, snapshot: Snapshot) -> Policy:
 
 
 def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) -> str | None:
-    """The one that is asked about; None: all. Of a file all, unless one is given."""
+    """The namespace that is asked about; None: all. Of a file all, unless one is given."""
     if everywhere:
         if namespace:
             raise BadInput("saw -n and -A, wanted one of them")

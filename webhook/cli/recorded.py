@@ -39,18 +39,18 @@ class Recorded:
         else:
             yield from self._of_reviews(planned_in(text, self._file, self._policy, None))
 
-    def _of_reviews(self, found: Iterator[Planned | BadInput]) -> Iterator[tuple[str, Request]]:
-        for each in found:
-            if isinstance(each, BadInput):
-                self.errors.append(str(each))
+    def _of_reviews(self, planned: Iterator[Planned | BadInput]) -> Iterator[tuple[str, Request]]:
+        for plan in planned:
+            if isinstance(plan, BadInput):
+                self.errors.append(str(plan))
                 continue
-            request = each.document.request
-            if not each.of.startswith("pod/"):
+            request = plan.document.request
+            if not plan.of.startswith("pod/"):
                 self.left_out["workloads: their pods are recorded themselves"] += 1
             elif request.operation != "CREATE" or request.subresource:
                 self.left_out["requests that create no pod"] += 1
             else:
-                yield each.document.where, request
+                yield plan.document.where, request
 
     def _of_log(self, text: bytes) -> Iterator[tuple[str, Request]]:
         for number, line in enumerate(text.splitlines(), 1):
@@ -61,12 +61,12 @@ class Recorded:
                 self.errors.append(f"{where}: not JSON: {error}")
                 continue
             listed = event.get("items") if isinstance(event, dict) else None
-            for each in listed if isinstance(listed, list) else [event]:
-                if isinstance(each, dict):
-                    yield from self._of_event(each, where)
+            for item in listed if isinstance(listed, list) else [event]:
+                if isinstance(item, dict):
+                    yield from self._of_event(item, where)
 
     def _of_event(self, event: Mapping[str, Any], where: str) -> Iterator[tuple[str, Request]]:
-        about, user = [found if isinstance(found := event.get(key), dict) else {} for key in ("objectRef", "user")]
+        about, user = [value if isinstance(value := event.get(key), dict) else {} for key in ("objectRef", "user")]
         if not event or event.get("stage") not in (None, _DONE):
             return
         if event.get("verb") != "create" or about.get("resource") != "pods" or about.get("subresource"):
@@ -77,9 +77,9 @@ class Recorded:
             self.left_out[NO_OBJECT] += 1
         else:
             pod = {"apiVersion": "v1", "kind": "Pod", **event["requestObject"]}
-            for found, request in self._of_reviews(
+            for place, request in self._of_reviews(
                 planned_in(orjson.dumps(pod), where, self._policy, about.get("namespace"))
             ):
                 groups = user.get("groups")
                 groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
-                yield found, request._replace(user=str(user.get("username") or ""), groups=groups)
+                yield place, request._replace(user=str(user.get("username") or ""), groups=groups)

@@ -30,9 +30,9 @@ def page(written: str, rules: Rules) -> str:
     """The page of rules, `written`, with its generated parts anew. Raises ValueError where it has no place for them."""
     for part, lines in (("table", _table(rules)), ("reference", _reference(rules))):
         begin = _GENERATED.format(part)
-        head, found, rest = written.partition(begin)
+        head, begun, rest = written.partition(begin)
         _, ended, tail = rest.partition(_END)
-        if not found or not ended:
+        if not begun or not ended:
             raise ValueError(f"docs/rules.md: wanted the lines {begin.strip()} and {_END.strip()}: put them back")
         written = head + begin + "".join(f"{line}\n" for line in lines) + _END + tail
     return written
@@ -67,9 +67,9 @@ def _markdown(text: str) -> Iterator[str]:
 
 def _settings(rule: Rule) -> Iterator[str]:
     fields = {info.alias or name: info.description for name, info in type(rule).model_fields.items()}
-    told = [f"- `{key}`: {' '.join(text.split())}" for key, text in fields.items() if text]
-    if told:
-        yield from ("", "Settings:", "", *told)
+    lines = [f"- `{key}`: {' '.join(text.split())}" for key, text in fields.items() if text]
+    if lines:
+        yield from ("", "Settings:", "", *lines)
 
 
 def _text(rule: Rule) -> str:

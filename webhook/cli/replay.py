@@ -32,7 +32,7 @@ CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
 _STYLES: Final = {"refused": "red", "allowed": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
 _PREFERRED: Final = ("spec.affinity", "spec.topologySpreadConstraints")
 """Where injectors write what follows from the chosen node."""
-_FEW = 4
+_MAX_FIELDS = 4
 """Fields that are named."""
 
 
@@ -62,20 +62,20 @@ def replay(
         snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
         state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
     recorded = Recorded(file, policies := policy_named(policy))
-    found = replayed(recorded, (old or policy_named(before), policies), state, now)
-    for what, count in recorded.left_out.items():
-        say(f"left out: {what} ({count})")
+    entries = replayed(recorded, (old or policy_named(before), policies), state, now)
+    for reason, count in recorded.left_out.items():
+        say(f"left out: {reason} ({count})")
     for error in recorded.errors:
         say(f"error: {error}", "red")
-    if not found and not recorded.errors:
+    if not entries and not recorded.errors:
         raise BadInput(
             f"{file}: no request to create a pod in it: wanted AdmissionReviews or an audit log, as JSON lines"
         )
-    if not document(found, output):
-        _print(found, wide=output is Format.wide)
+    if not document(entries, output):
+        _print(entries, wide=output is Format.wide)
     if recorded.errors:
         raise typer.Exit(COULD_NOT)
-    if any(each["change"] == "refused" for each in found):
+    if any(entry["change"] == "refused" for entry in entries):
         raise typer.Exit(REFUSED)
 
 
@@ -95,8 +95,8 @@ def replayed(
             recorded.errors.append(str(error))
             continue
         before, after = known[key]
-        told = _told(request, before, after)
-        group = groups.setdefault(tuple(map(str, told.values())), {**told, "pods": 0})
+        entry = _entry(request, before, after)
+        group = groups.setdefault(tuple(map(str, entry.values())), {**entry, "pods": 0})
         group["pods"] += 1
     order = {word: number for number, word in enumerate(CHANGES)}
     return sorted(groups.values(), key=lambda each: (order[each["change"]], each["namespace"], each["of"]))
@@ -111,7 +111,7 @@ def _key(request: Request) -> bytes:
     return orjson.dumps(about, option=orjson.OPT_SORT_KEYS)
 
 
-def _told(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
+def _entry(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
     fields = [] if "refused" in (before.outcome, after.outcome) else list(_differing(before.pod, after.pod))
     elsewhere = before.ranking != after.ranking
     own = [field for field in fields if not (elsewhere and field.startswith(_PREFERRED))]
@@ -121,7 +121,7 @@ def _told(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
     elif before.outcome == "refused" != after.outcome:
         change, text = "allowed", f"was refused: {before.message}"
     elif own:
-        change, text = "changed", listed(own, _FEW)
+        change, text = "changed", listed(own, _MAX_FIELDS)
     elif elsewhere:
         change, text = "placed", _moved(before, after)
     elif before.units != after.units:
@@ -163,21 +163,21 @@ def _differing(one: Any, other: Any, path: str = "") -> Iterator[str]:
         yield path.lstrip(".")
 
 
-def _print(found: list[dict[str, Any]], *, wide: bool) -> None:
+def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
     counts = Counter[str]()
-    for each in found:
-        counts[each["change"]] += each["pods"]
+    for entry in entries:
+        counts[entry["change"]] += entry["pods"]
     rows = [
         [
-            Text(each["change"], _STYLES.get(each["change"], "")),
-            *(each["namespace"], each["of"], each["pods"]),
-            " ".join(each["text"].split()),
+            Text(entry["change"], _STYLES.get(entry["change"], "")),
+            *(entry["namespace"], entry["of"], entry["pods"]),
+            " ".join(entry["text"].split()),
         ]
-        for each in found
-        if wide or each["change"] != "same"
+        for entry in entries
+        if wide or entry["change"] != "same"
     ]
     if rows:
         table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows)
-    told = [f"{counts[word]} {word}" for word in CHANGES if counts[word]]
-    if found:
-        say(f"{plural(counts.total(), 'pod')}: {', '.join(told)}")
+    totals = [f"{counts[word]} {word}" for word in CHANGES if counts[word]]
+    if entries:
+        say(f"{plural(counts.total(), 'pod')}: {', '.join(totals)}")

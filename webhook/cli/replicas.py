@@ -1,4 +1,4 @@
-"""How many pods a template makes: what the maps on the way to it say, multiplied."""
+"""How many pods a template makes: the product of the counts in the maps on the path to it."""
 
 from __future__ import annotations
 

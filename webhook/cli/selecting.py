@@ -23,14 +23,14 @@ def selector(text: str | None) -> Callable[[Labels], bool]:
 
 
 def _test(part: str) -> Callable[[Labels], bool]:
-    if found := _SET.fullmatch(part):
-        key, wanted, values = found[1], found[2] == "in", {value.strip() for value in found[3].split(",")}
+    if match := _SET.fullmatch(part):
+        key, wanted, values = match[1], match[2] == "in", {value.strip() for value in match[3].split(",")}
         return lambda labels: (labels.get(key) in values) == wanted
-    if found := _EQUAL.fullmatch(part):
-        key, equal, value = found[1], found[2] != "!=", found[3]
+    if match := _EQUAL.fullmatch(part):
+        key, equal, value = match[1], match[2] != "!=", match[3]
         return lambda labels: (labels.get(key) == value) == equal
-    if found := _EXISTS.fullmatch(part):
-        key, there = found[2], not found[1]
+    if match := _EXISTS.fullmatch(part):
+        key, there = match[2], not match[1]
         return lambda labels: (key in labels) == there
     raise BadInput(f"-l: saw {quoted(part)}, wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between")
 
@@ -41,8 +41,8 @@ def selects(label_selector: Any, labels: Labels) -> bool:
         return False
     if any(labels.get(key) != value for key, value in (label_selector.get("matchLabels") or {}).items()):
         return False
-    for each in label_selector.get("matchExpressions") or ():
-        key, operator, values = each.get("key"), each.get("operator"), each.get("values") or ()
+    for requirement in label_selector.get("matchExpressions") or ():
+        key, operator, values = requirement.get("key"), requirement.get("operator"), requirement.get("values") or ()
         met = {
             "In": labels.get(key) in values,
             "NotIn": labels.get(key) not in values,

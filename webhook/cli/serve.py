@@ -33,7 +33,7 @@ def serve(
     at all: the file is the cluster, and a namespace that it does not list counts as opted in.
     When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
     """
-    given = dict(locals())
-    from webhook.server.app import serve_forever  # noqa: PLC0415  who only checks a pod does not wait for it
+    settings = dict(locals())
+    from webhook.server.app import serve_forever  # noqa: PLC0415  slow to import, and most commands do without it
 
-    serve_forever(ServeSettings(**given))
+    serve_forever(ServeSettings(**settings))

@@ -30,7 +30,7 @@ from webhook.errors import BadInput
 from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
 
-_FEW = 200
+_MIN_PODS_FOR_PROGRESS = 200
 """Pods of a trace from which on progress is shown."""
 
 
@@ -78,14 +78,14 @@ def simulate(
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     measure_gpus(snapshot, rules, metrics)
     pods, listed_pods = manifests(file or [], rules, where), _trace(trace, snapshot, rules, where)
-    found = run(snapshot, rules, _rounds(pods, listed_pods))
-    if not any(workload.pods or workload.notes for workload in found.workloads):
+    outcome = run(snapshot, rules, _rounds(pods, listed_pods))
+    if not any(workload.pods or workload.notes for workload in outcome.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
-        write(html, picture(found, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
-    if not document(found.document(), output):
-        _print(found, wide=output is Format.wide)
-    raise typer.Exit(0 if all(workload.starts for workload in found.workloads) else REFUSED)
+        write(html, picture(outcome, {name: pool_of(node) for name, node in snapshot.nodes.items()}))
+    if not document(outcome.document(), output):
+        _print(outcome, wide=output is Format.wide)
+    raise typer.Exit(0 if all(workload.starts for workload in outcome.workloads) else REFUSED)
 
 
 def manifests(files: list[str], policy: Policy, namespace: str | None) -> list[Planned]:
@@ -97,15 +97,15 @@ def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str 
     if file is None:
         return []
     taints = snapshot.state.view(snapshot.taken).gpu_taints(policy.gpus)
-    found = Trace(file, namespace or "default", taints)
-    if found.left_out:
-        say(f"warning: {plural(found.left_out, 'line')} left out: they ask for a part of a GPU", "yellow")
-    return found.pods
+    trace = Trace(file, namespace or "default", taints)
+    if trace.left_out:
+        say(f"warning: {plural(trace.left_out, 'line')} left out: they ask for a part of a GPU", "yellow")
+    return trace.pods
 
 
 def _rounds(pods: list[Planned], one_by_one: list[Planned]) -> Iterator[Sequence[Planned]]:
     yield pods
-    quiet = len(one_by_one) < _FEW
+    quiet = len(one_by_one) < _MIN_PODS_FOR_PROGRESS
     lines = one_by_one if quiet else track(one_by_one, "simulating", console=Console(stderr=True), transient=True)
     for each in lines:
         yield [each]
@@ -136,30 +136,30 @@ def _new(model: Object, name: str) -> Object:
     return node
 
 
-def _print(found: Outcome, *, wide: bool) -> None:
-    table(["NAMESPACE", "WORKLOAD", "PODS", "GPUS EACH", "WITHOUT", "WITH"], [_row(each) for each in found.workloads])
-    for workload in found.workloads:
+def _print(outcome: Outcome, *, wide: bool) -> None:
+    table(["NAMESPACE", "WORKLOAD", "PODS", "GPUS EACH", "WITHOUT", "WITH"], [_row(each) for each in outcome.workloads])
+    for workload in outcome.workloads:
         _explain(workload, wide=wide)
     out("")
     rows = [
         [title, resource, *amounts[key].values()]
-        for resource, amounts in found.gpus.items()
+        for resource, amounts in outcome.gpus.items()
         for title, key in (("free GPUs", "free"), ("whole nodes", "wholeNodes"))
     ]
-    if found.waited["before"]:
-        waited = found.waited
+    if outcome.waited["before"]:
+        waited = outcome.waited
         left = [waited["before"], *[waited["before"] - waited[side] for side in ("without", "with")]]
         rows.append(["waiting pods of others", "", *left])
     if rows:
         table(["LEFT", "RESOURCE", "BEFORE", "WITHOUT", "WITH"], rows)
 
 
-def _row(each: Workload) -> list[Any]:
-    gpus = listed([f"{amount} {name}" for name, amount in each.gpus.items()])
-    return [each.namespace, each.name, each.pods, gpus, *map(_told, each.sides.values())]
+def _row(workload: Workload) -> list[Any]:
+    gpus = listed([f"{amount} {name}" for name, amount in workload.gpus.items()])
+    return [workload.namespace, workload.name, workload.pods, gpus, *map(_cell, workload.sides.values())]
 
 
-def _told(side: Side) -> Text:
+def _cell(side: Side) -> Text:
     bound, waiting = side.bound.total(), len(side.waiting)
     if side.refused:
         return Text("refused", "red")

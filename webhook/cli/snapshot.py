@@ -32,11 +32,11 @@ def snapshot(
 
     Example: `gpu-admission snapshot --anonymous cluster.json`, to show somebody else why a pod waits.
     """
-    found = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS), None)
+    contents = snapshot_of(cluster, kubeconfig, context, (*KINDS, *QUESTIONS), None)
     try:
-        measure_gpus(found, policy_of(None, found), metrics)
+        measure_gpus(contents, policy_of(None, contents), metrics)
     except PolicyError as error:
         say(f"warning: GPU metrics are not asked: the policy does not parse: {listed(error.problems)}", "yellow")
-    write_snapshot(anonymous(found) if no_names else found, file)
-    counts = f"{plural(len(found.of('Node')), 'node')}, {plural(len(found.of('Pod')), 'pod')}"
-    out(f"{file}: {counts}, {plural(sum(map(len, found.objects.values())), 'object')} in all")
+    write_snapshot(anonymous(contents) if no_names else contents, file)
+    counts = f"{plural(len(contents.of('Node')), 'node')}, {plural(len(contents.of('Pod')), 'pod')}"
+    out(f"{file}: {counts}, {plural(sum(map(len, contents.objects.values())), 'object')} in all")

@@ -23,7 +23,7 @@ from webhook.text import lines_of, nearest, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
@@ -34,22 +34,22 @@ def out(text: str, end: str = "\n") -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """To stderr. What cannot be printed is a space: others wrote some of it."""
+    """To stderr. What cannot be printed becomes a space: tenants wrote some of it."""
     console.print(lines_of(text), markup=False, style=style)
 
 
-def no_such(what: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
+def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
     """The error about a name that nothing has; it names the nearest that something has."""
     near = nearest(name, known)
-    return BadInput(f"no {what} {quoted(name)}{where}{f'; did you mean {near}?' if near else ''}")
+    return BadInput(f"no {kind} {quoted(name)}{where}{f'; did you mean {near}?' if near else ''}")
 
 
-def guarded(command: Callable[Given, None]) -> Callable[Given, None]:
+def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """The command; where it cannot be done it says why, and exits with COULD_NOT. One that is ended by the end
     of the pipe that it writes to exits as if by that signal, and not with REFUSED."""
 
     @wraps(command)
-    def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()

@@ -32,14 +32,14 @@ def test(
     --policy tries another policy on the same cases. Exit status 1 if a case fails, 2 if one could not be tried.
     """
     rules = policy_named(policy) if policy is not None else None
-    found = [each for file in files_in(folder) for each in judged(file, rules)]
+    results = [result for file in files_in(folder) for result in judged(file, rules)]
     if junit is not None:
-        write(junit, _xml(found))
-    if not document([_document(each) for each in found], output):
-        _print(found)
-    if any(each.error for each in found):
+        write(junit, _xml(results))
+    if not document([_document(result) for result in results], output):
+        _print(results)
+    if any(result.error for result in results):
         raise typer.Exit(COULD_NOT)
-    if not all(each.passed for each in found):
+    if not all(result.passed for result in results):
         raise typer.Exit(REFUSED)
 
 
@@ -47,32 +47,36 @@ def _document(each: Judged) -> dict[str, object]:
     return {"file": each.file, "case": each.case, "state": _state(each), "problems": each.problems, "error": each.error}
 
 
-def _state(each: Judged) -> str:
-    return "error" if each.error else "passed" if each.passed else "failed"
+def _state(result: Judged) -> str:
+    return "error" if result.error else "passed" if result.passed else "failed"
 
 
-def _print(found: Sequence[Judged]) -> None:
-    for each in found:
-        style = "green" if each.passed else "red"
-        show(Text.assemble((f"{_state(each):6}", style), f"  {each.file}{f': {each.case}' if each.case else ''}"))
-        for problem in [*each.problems, *([each.error] if each.error else [])]:
+def _print(results: Sequence[Judged]) -> None:
+    for result in results:
+        style = "green" if result.passed else "red"
+        show(
+            Text.assemble((f"{_state(result):6}", style), f"  {result.file}{f': {result.case}' if result.case else ''}")
+        )
+        for problem in [*result.problems, *([result.error] if result.error else [])]:
             for line in problem.splitlines():
                 show(Text(f"        {line}", style=_COLOURS.get(line[:1], "")))
-    counts = [f"{sum(_state(each) == state for each in found)} {state}" for state in ("passed", "failed", "error")]
-    show(Text(f"{plural(len(found), 'case')}: {', '.join(c for c in counts if not c.startswith('0 '))}", style="bold"))
+    counts = [f"{sum(_state(each) == state for each in results)} {state}" for state in ("passed", "failed", "error")]
+    show(
+        Text(f"{plural(len(results), 'case')}: {', '.join(c for c in counts if not c.startswith('0 '))}", style="bold")
+    )
 
 
-def _xml(found: Sequence[Judged]) -> str:
+def _xml(results: Sequence[Judged]) -> str:
     """As the JUnit reports that CI systems read; `-o json` has more."""
     root = Element("testsuites")
-    for file in dict.fromkeys(each.file for each in found):
-        cases = [each for each in found if each.file == file]
-        states = [_state(each) for each in cases]
+    for file in dict.fromkeys(result.file for result in results):
+        cases = [result for result in results if result.file == file]
+        states = [_state(result) for result in cases]
         counts = {"tests": len(cases), "failures": states.count("failed"), "errors": states.count("error")}
         suite = SubElement(root, "testsuite", {"name": file, **{key: str(value) for key, value in counts.items()}})
-        for each in cases:
-            case = SubElement(suite, "testcase", {"classname": file, "name": each.case or "the file"})
-            for tag, text in (("failure", "\n".join(each.problems)), ("error", each.error)):
+        for result in cases:
+            case = SubElement(suite, "testcase", {"classname": file, "name": result.case or "the file"})
+            for tag, text in (("failure", "\n".join(result.problems)), ("error", result.error)):
                 if text:
                     plain = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
                     SubElement(case, tag, {"message": plain.partition("\n")[0]}).text = plain

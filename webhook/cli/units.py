@@ -27,16 +27,16 @@ def units(
 
     Example: `gpu-admission units gpuFits`: what it means, which fields it reads, what it allows, its settings.
     """
-    found = list(documented(policy_named(policy)))
+    all_units = list(documented(policy_named(policy)))
     if name is None:
-        for unit in found:
+        for unit in all_units:
             out(f"{unit.name:20} {unit.state:8} {unit.summary}")
         return
-    meant = [unit for unit in found if unit.name == name]  # priorityClass is an injector and a rule
+    meant = [unit for unit in all_units if unit.name == name]  # priorityClass is an injector and a rule
     for unit in meant:
         out(f"{unit.name} ({unit.kind}, {unit.state})\n\n{unit.text}\n\nSettings:\n{to_yaml(unit.settings)}")
     if not meant:
-        near = nearest(name, [unit.name for unit in found])
+        near = nearest(name, [unit.name for unit in all_units])
         hint = f"; did you mean {near}?" if near else ""
         raise BadInput(f"saw {quoted(name)}, wanted an injector or a rule{hint}")
 

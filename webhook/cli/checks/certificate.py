@@ -23,7 +23,7 @@ from webhook.tls.read import certificates, fingerprint, is_trusted, names_in
 
 _SOON: Final = timedelta(days=7)
 _LATE: Final = 6
-"""A certificate that lives shortly: a sixth of its life before its end nobody has renewed it."""
+"""A short-lived certificate should be renewed before a sixth of its life is left."""
 _LOGS: Final = f"kubectl -n {OUR_NAMESPACE} logs deployment/{NAME}"
 _ISSUE: Final = f"see certs/README.md, and {_LOGS}"
 
@@ -54,8 +54,8 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     try:
         prints, leaf = fingerprint(pem), certificates(pem)[0]
     except CertificateError as error:
-        what = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
-        yield Result("certificate", "broken", what, _ISSUE)
+        problem = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
+        yield Result("certificate", "broken", problem, _ISSUE)
         return
     hooks = [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values() if _bundle(hook)]
     distrusted = [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]
@@ -71,18 +71,18 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
         yield Result("certificate", "warn", text, f"it should pass in a minute; else {RESTART}")
     if not distrusted and not lacking and not other:
-        told = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
-        yield _life("certificate", f"caBundle trusts it; {told}", leaf)
+        which = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
+        yield _life("certificate", f"caBundle trusts it; {which}", leaf)
 
 
-def _life(check: str, what: str, certificate: x509.Certificate) -> Result:
+def _life(check: str, subject: str, certificate: x509.Certificate) -> Result:
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     left = ends - datetime.now(UTC)
     if left < timedelta():
-        return Result(check, "broken", f"{what} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
+        return Result(check, "broken", f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
     soon = left < min(_SOON, (ends - begins) / _LATE)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
-    text = f"{what} is valid for {span}{', and should have been renewed' if soon else ''}"
+    text = f"{subject} is valid for {span}{', and should have been renewed' if soon else ''}"
     return Result(check, "warn" if soon else "ok", text, _ISSUE if soon else "")
 
 

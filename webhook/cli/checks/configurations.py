@@ -19,7 +19,7 @@ from webhook.text import bare, listed
 KINDS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _SHIPPED: Final = {KINDS[0]: "80-mutating.yaml", KINDS[1]: "90-validating.yaml"}
 _APART: Final = ("name", "clientConfig", "failurePolicy", "matchConditions")
-"""Of a webhook: what has a check of its own."""
+"""Fields of a webhook that have a check of their own."""
 _EVERY_POD: Final = ("mutate.gpu-admission.io", "asks-for-a-device")
 """The condition that the component `every-pod` takes away."""
 _MEANT: Final = f"{APPLY}, if nobody meant it"
@@ -31,8 +31,8 @@ _OURS: Final = re.compile(
 
 def hooks_of(snapshot: Snapshot, kind: str) -> dict[str, Object]:
     """The webhooks of our configuration, by name; none where it is not there."""
-    found = snapshot.named(kind).get(("", NAME), {})
-    return {str(hook.get("name")): hook for hook in found.get("webhooks") or ()}
+    configuration = snapshot.named(kind).get(("", NAME), {})
+    return {str(hook.get("name")): hook for hook in configuration.get("webhooks") or ()}
 
 
 @cache
@@ -47,21 +47,21 @@ def webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Both configurations are there, with every webhook, asked about what they should be asked about."""
     wrong = False
     for kind in KINDS:
-        found = hooks_of(snapshot, kind)
-        if not found:
+        hooks = hooks_of(snapshot, kind)
+        if not hooks:
             wrong = True
             yield Result("webhooks", "broken", f"{kind} {NAME} is not there: the webhook is never asked", APPLY)
             continue
-        for name, differs in _differing(kind, found):
+        for name, differs in _differing(kind, hooks):
             wrong = True
             yield Result("webhooks", "warn", f"{bare(name)}: {differs}", _MEANT)
     if not wrong:
         yield Result("webhooks", "ok", "both configurations are there, and ask as shipped")
 
 
-def _differing(kind: str, found: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
+def _differing(kind: str, hooks: Mapping[str, Object]) -> Iterator[tuple[str, str]]:
     for name, wanted in shipped(kind).items():
-        hook = found.get(name)
+        hook = hooks.get(name)
         if hook is None:
             yield name, "is not there"
             continue
@@ -69,37 +69,37 @@ def _differing(kind: str, found: Mapping[str, Object]) -> Iterator[tuple[str, st
         keys += [key for key in ("objectSelector",) if hook.get(key)]
         if keys:
             yield name, f"{listed(keys)} not as shipped"
-    for name in found.keys() - shipped(kind).keys():
+    for name in hooks.keys() - shipped(kind).keys():
         yield name, "is none of ours"
 
 
 def failure_policies(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """What becomes of a pod while nobody answers."""
-    told = {}
+    by_hook = {}
     for kind in KINDS:
         for name, hook in hooks_of(snapshot, kind).items():
-            told[name] = seen = hook.get("failurePolicy", "Fail")
+            by_hook[name] = seen = hook.get("failurePolicy", "Fail")
             wanted = shipped(kind).get(name, {}).get("failurePolicy", seen)
             if seen != wanted:
                 text = f"{name}: failurePolicy {seen}, shipped is {wanted}"
                 yield Result("failurePolicies", "warn", text, _MEANT)
-    if all(told.get(name) == shipped(kind)[name]["failurePolicy"] for kind in KINDS for name in shipped(kind)):
-        yield Result("failurePolicies", "ok", listed([f"{name} {how}" for name, how in told.items()], len(told)))
+    if all(by_hook.get(name) == shipped(kind)[name]["failurePolicy"] for kind in KINDS for name in shipped(kind)):
+        yield Result("failurePolicies", "ok", listed([f"{name} {how}" for name, how in by_hook.items()], len(by_hook)))
 
 
 def match_conditions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Which requests never reach the webhook: as this version wants it, and as the policy does."""
     wrong, every_pod = False, False
     for kind in KINDS:
-        found = hooks_of(snapshot, kind)
-        for name in found.keys() & shipped(kind).keys():
-            seen, wanted = (_conditions(each[name]) for each in (found, shipped(kind)))
+        hooks = hooks_of(snapshot, kind)
+        for name in hooks.keys() & shipped(kind).keys():
+            seen, wanted = (_conditions(each[name]) for each in (hooks, shipped(kind)))
             if seen != wanted and name == _EVERY_POD[0] and _EVERY_POD[1] not in seen:
                 every_pod = True
                 wanted.pop(_EVERY_POD[1])
-            if told := _compared(seen, wanted):
+            if differences := _compared(seen, wanted):
                 wrong = True
-                yield Result("matchConditions", "warn", f"{name}: {listed(told)}", _MEANT)
+                yield Result("matchConditions", "warn", f"{name}: {listed(differences)}", _MEANT)
     profiles = [name for name in policy.file.profiles if _wants_every_pod(policy, name)]
     if profiles and not every_pod and hooks_of(snapshot, KINDS[0]):
         wrong = True
@@ -117,9 +117,9 @@ def _conditions(hook: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _compared(seen: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    told = [f"{bare(name)} is missing" for name in wanted if name not in seen]
-    told += [f"{bare(name)} is another" for name in wanted if seen.get(name, wanted[name]) != wanted[name]]
-    return told + [f"{bare(name)} is none of ours" for name in seen if name not in wanted]
+    differences = [f"{bare(name)} is missing" for name in wanted if name not in seen]
+    differences += [f"{bare(name)} is another" for name in wanted if seen.get(name, wanted[name]) != wanted[name]]
+    return differences + [f"{bare(name)} is none of ours" for name in seen if name not in wanted]
 
 
 def _wants_every_pod(policy: Policy, name: str) -> bool:
@@ -130,12 +130,12 @@ def _wants_every_pod(policy: Policy, name: str) -> bool:
 
 def templates(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """The custom resources whose templates the policy knows are sent to the webhook."""
-    found = hooks_of(snapshot, KINDS[1]).get("templates.validate.gpu-admission.io")
-    if found is None:
+    hook = hooks_of(snapshot, KINDS[1]).get("templates.validate.gpu-admission.io")
+    if hook is None:
         return
     asked = {
         (group, resource)
-        for rule in found.get("rules") or ()
+        for rule in hook.get("rules") or ()
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
@@ -147,7 +147,7 @@ def templates(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if profile.templates.mode != "off" and custom.group not in groups and "*" not in groups
     )
     if lacking:
-        text = f"templates.custom names {listed(list(lacking))}, which the webhook {found['name']} is not asked about"
+        text = f"templates.custom names {listed(list(lacking))}, which the webhook {hook['name']} is not asked about"
         step = "add their groups and resources to its rules, as in manifests/90-validating.yaml"
         yield Result("templates", "warn", text, step)
     else:
@@ -159,19 +159,20 @@ def other_webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     opted = [n["metadata"].get("labels") or {} for n in snapshot.of("Namespace")]
     opted = [labels for labels in opted if PROFILE_LABEL in labels]
     names = sorted(
-        each["metadata"]["name"]
-        for each in snapshot.of(KINDS[0])
-        if each["metadata"]["name"] != NAME and any(_takes_pods(hook, opted) for hook in each.get("webhooks") or ())
+        configuration["metadata"]["name"]
+        for configuration in snapshot.of(KINDS[0])
+        if configuration["metadata"]["name"] != NAME
+        and any(_takes_pods(hook, opted) for hook in configuration.get("webhooks") or ())
     )
     before, after = ([n for n in names if n < NAME], [n for n in names if n > NAME])
     again = hooks_of(snapshot, KINDS[0]).get(_EVERY_POD[0], {}).get("reinvocationPolicy") == "IfNeeded"
-    told = f"before us: {listed(before) or 'none'}; after us: {listed(after) or 'none'}"
+    order = f"before us: {listed(before) or 'none'}; after us: {listed(after) or 'none'}"
     if after and not again:
-        text = f"{told}: what they change we never see, since our reinvocationPolicy is not IfNeeded"
+        text = f"{order}: what they change we never see, since our reinvocationPolicy is not IfNeeded"
         yield Result("otherWebhooks", "warn", text, _MEANT)
     else:
         yield Result(
-            "otherWebhooks", "ok", f"{told}{', and we are asked again where they change a pod' if after else ''}"
+            "otherWebhooks", "ok", f"{order}{', and we are asked again where they change a pod' if after else ''}"
         )
 
 
@@ -187,10 +188,10 @@ def _takes_pods(hook: Mapping[str, Any], opted: list[Mapping[str, str]]) -> bool
 
 def mutating_policies(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """MutatingAdmissionPolicies for pods: the API server applies them before it asks any webhook."""
-    bound = {each["spec"].get("policyName") for each in snapshot.of("MutatingAdmissionPolicyBinding")}
+    bound = {binding["spec"].get("policyName") for binding in snapshot.of("MutatingAdmissionPolicyBinding")}
     touching: dict[str, list[str]] = {}
-    for each in snapshot.of("MutatingAdmissionPolicy"):
-        spec, name = each["spec"], each["metadata"]["name"]
+    for admission_policy in snapshot.of("MutatingAdmissionPolicy"):
+        spec, name = admission_policy["spec"], admission_policy["metadata"]["name"]
         rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
         if name in bound and _takes_pods({"rules": rules}, []):
             touching[name] = sorted(set(_OURS.findall(str(spec.get("mutations")))))

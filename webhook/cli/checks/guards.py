@@ -20,9 +20,9 @@ _GUARDS = {
 def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """The two policies of manifests/70-guards.yaml are bound."""
     bound = {
-        each["spec"].get("policyName")
-        for each in snapshot.of("ValidatingAdmissionPolicyBinding")
-        if "Deny" in (each["spec"].get("validationActions") or ())
+        binding["spec"].get("policyName")
+        for binding in snapshot.of("ValidatingAdmissionPolicyBinding")
+        if "Deny" in (binding["spec"].get("validationActions") or ())
     }
     missing = {name: risk for name, risk in _GUARDS.items() if name not in bound}
     for name, risk in missing.items():
@@ -32,11 +32,11 @@ def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def network_policy(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Something keeps pods from the webhook's port.."""
+    """Something keeps pods from the webhook's port."""
     ours = [
-        each["metadata"]["name"]
-        for each in snapshot.of("NetworkPolicy")
-        if each["metadata"].get("namespace") == OUR_NAMESPACE
+        obj["metadata"]["name"]
+        for obj in snapshot.of("NetworkPolicy")
+        if obj["metadata"].get("namespace") == OUR_NAMESPACE
     ]
     clients = _wants_client_certificates(snapshot)
     if ours or clients:
@@ -48,9 +48,9 @@ def network_policy(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 def _wants_client_certificates(snapshot: Snapshot) -> bool:
     arguments = [
-        [str(each) for each in container.get("args") or ()]
+        [str(argument) for argument in container.get("args") or ()]
         for pod in replica_pods(snapshot)
         for container in pod["spec"].get("containers") or ()
         if container.get("name") == NAME
     ]
-    return bool(arguments) and all(any(each.startswith("--client-ca") for each in found) for found in arguments)
+    return bool(arguments) and all(any(argument.startswith("--client-ca") for argument in args) for args in arguments)

@@ -90,9 +90,9 @@ def decisions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         if pod["metadata"]["namespace"] in opted and gpus_of(pod, policy)
     ]
     without = [pod for pod in pods if not record_of(pod)]
-    told = f"{plural(len(pods), 'GPU pod')} in namespaces that opted in"
+    pods_text = f"{plural(len(pods), 'GPU pod')} in namespaces that opted in"
     if without:
-        text = f"{len(without)} of {told} have no decision"
+        text = f"{len(without)} of {pods_text} have no decision"
         yield Result("decisions", "warn", text, "gpu-admission audit says what the rules would say of them")
     else:
-        yield Result("decisions", "ok", f"{told}, all with a decision")
+        yield Result("decisions", "ok", f"{pods_text}, all with a decision")

@@ -1,6 +1,6 @@
 """What the policy names, and whether the cluster has it: namespaces, classes of workload, priority classes, taints, labels.
 
-Entries that the shipped policy has too are for all clusters: no one has all of them, and they are not reported.
+Entries of the shipped policy are for all clusters: no cluster has all of them, and they are not reported.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         why = next(
             (
                 f"entry {at + 1} takes all its pods first"
-                for at, each in enumerate(rules[:number])
-                if _covers(each, rule)
+                for at, earlier in enumerate(rules[:number])
+                if _covers(earlier, rule)
             ),
             "",
         )
@@ -124,7 +124,7 @@ def priorities(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 class _Named(NamedTuple):
-    """`where` in a profile a word stands. `values`: one of these; (): any. `hard`: pods may wait for ever for it."""
+    """A word that a profile names, and `where`. `values`: one of these; (): any. `hard`: pods may wait for ever for it."""
 
     where: str
     word: str
@@ -132,23 +132,25 @@ class _Named(NamedTuple):
     hard: bool = False
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return f"{bare(self.word)}{f'={listed(map(bare, self.values))}' if self.values else ''}"
 
 
 def taints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Taints that the policy names are on nodes, and taints of nodes with GPUs are tolerated by it."""
-    found = {
+    node_taints = {
         (str(taint.get("key")), str(taint.get("value") or ""))
         for node in snapshot.nodes.values()
         for taint in node["spec"].get("taints") or ()
     }
     lacking = [
-        (profile, each)
-        for profile, each in _beyond_shipped(policy, _taints)
-        if not any(matches(each.word, key) and (not each.values or value in each.values) for key, value in found)
+        (profile, named)
+        for profile, named in _beyond_shipped(policy, _taints)
+        if not any(
+            matches(named.word, key) and (not named.values or value in named.values) for key, value in node_taints
+        )
     ]
-    yield from _report("policyTaints", "taint", lacking, [key for key, _ in found])
+    yield from _report("policyTaints", "taint", lacking, [key for key, _ in node_taints])
     if not lacking:
         on_gpus = {
             str(taint.get("key"))
@@ -160,33 +162,33 @@ def taints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 def labels(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Labels of nodes that the policy names are on nodes."""
-    found: dict[str, set[str]] = {}
+    node_labels: dict[str, set[str]] = {}
     for node in snapshot.nodes.values():
         for key, value in (node["metadata"].get("labels") or {}).items():
-            found.setdefault(key, set()).add(value)
+            node_labels.setdefault(key, set()).add(value)
     lacking = [
-        (profile, each)
-        for profile, each in _beyond_shipped(policy, _labels)
-        if each.word not in found or (each.values and found[each.word].isdisjoint(each.values))
+        (profile, named)
+        for profile, named in _beyond_shipped(policy, _labels)
+        if named.word not in node_labels or (named.values and node_labels[named.word].isdisjoint(named.values))
     ]
-    yield from _report("policyLabels", "label", lacking, list(found))
+    yield from _report("policyLabels", "label", lacking, list(node_labels))
     if not lacking:
         yield Result("policyLabels", "ok", "nodes have every label that the policy adds to the shipped one")
 
 
-def _report(check: str, what: str, lacking: Iterable[tuple[str, _Named]], known: list[str]) -> Iterator[Result]:
-    for profile, each in lacking:
-        near = nearest(each.word, sorted(key for key in set(known) if key != each.word))
-        waits = ": its pods wait for ever" if each.hard else ""
-        hint = f"; nearest: {bare(near)}" if near and each.word not in known else ""
-        text = f"profiles.{profile}.{each.where}: no node has the {what} {each.told}{hint}{waits}"
-        yield Result(check, "broken" if each.hard else "warn", text, f"mend it, or {what} nodes: {_EDIT}")
+def _report(check: str, noun: str, lacking: Iterable[tuple[str, _Named]], known: list[str]) -> Iterator[Result]:
+    for profile, named in lacking:
+        near = nearest(named.word, sorted(key for key in set(known) if key != named.word))
+        waits = ": its pods wait for ever" if named.hard else ""
+        hint = f"; nearest: {bare(near)}" if near and named.word not in known else ""
+        text = f"profiles.{profile}.{named.where}: no node has the {noun} {named.text}{hint}{waits}"
+        yield Result(check, "broken" if named.hard else "warn", text, f"mend it, or {noun} nodes: {_EDIT}")
 
 
 def _taints(profile: Profile) -> Iterator[_Named]:
     for section in ("taints", "allowed"):
-        for each in getattr(profile.injectors.tolerations, section):
-            yield _Named(f"injectors.tolerations.{section}", each.key, (each.value,) if each.value else ())
+        for taint in getattr(profile.injectors.tolerations, section):
+            yield _Named(f"injectors.tolerations.{section}", taint.key, (taint.value,) if taint.value else ())
     for key in profile.rules.cpu_pod_on_gpu_node.taints:
         yield _Named("rules.cpuPodOnGpuNode.taints", key)
 
@@ -201,19 +203,23 @@ def _labels(profile: Profile) -> Iterator[_Named]:
     for key in profile.placement.health.labels:
         yield _Named("placement.health.labels", key)
     for preference in profile.placement.preferences:
-        for each in preference.nodes:
-            if each.operator not in ("NotIn", "DoesNotExist"):
-                yield _Named("placement.preferences", each.key, tuple(each.values) if each.operator == "In" else ())
+        for expression in preference.nodes:
+            if expression.operator not in ("NotIn", "DoesNotExist"):
+                yield _Named(
+                    "placement.preferences",
+                    expression.key,
+                    tuple(expression.values) if expression.operator == "In" else (),
+                )
 
 
 def _beyond_shipped(policy: Policy, names: Any) -> Iterator[tuple[str, _Named]]:
     """What a profile names that the shipped one does not."""
-    told = set(names(_shipped()))
+    seen = set(names(_shipped()))
     for name, profile in _profiles(policy):
-        for each in names(profile):
-            if each not in told:
-                told.add(each)
-                yield name, each
+        for named in names(profile):
+            if named not in seen:
+                seen.add(named)
+                yield name, named
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The replicas: how many are ready, what they run, which policy they have in force, and what they hear."""
+"""The replicas: how many are ready, what they run, which policy they have in force, and whether their watches are current."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def metric(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str]]
 
 def values(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str], float | None]]:
     """Pod, labels and value of each sample of this metric of ours; None is NaN."""
-    for each in snapshot.of("ReplicaMetrics"):
-        for sample, labels, value in each["status"].get("samples") or ():
+    for replica in snapshot.of("ReplicaMetrics"):
+        for sample, labels, value in replica["status"].get("samples") or ():
             if sample == f"gpu_admission_{name}":
-                yield each["metadata"]["name"], labels, value
+                yield replica["metadata"]["name"], labels, value
 
 
 def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
@@ -40,9 +40,9 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
         return
     ready = sum(
         (endpoint.get("conditions") or {}).get("ready", True)
-        for each in snapshot.of("EndpointSlice")
-        if (each["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == NAME
-        for endpoint in each.get("endpoints") or ()
+        for endpoint_slice in snapshot.of("EndpointSlice")
+        if (endpoint_slice["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == NAME
+        for endpoint in endpoint_slice.get("endpoints") or ()
     )
     step = f"kubectl -n {OUR_NAMESPACE} get pods"
     if not ready and (why := snapshot.missing.get("MutatingWebhookConfiguration")):
@@ -64,18 +64,18 @@ def versions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     running = {pod: labels.get("version", "") for pod, labels in metric(snapshot, "build_info")}
     other = {pod: version for pod, version in running.items() if version != program_version()}
     if len(images) > 1:
-        told = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
+        lines = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
         step = f"kubectl -n {OUR_NAMESPACE} rollout status deployment/{NAME}"
-        yield Result("versions", "warn", f"replicas run different images: {listed(told)}", step)
+        yield Result("versions", "warn", f"replicas run different images: {listed(lines)}", step)
     if other:
-        told = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
-        text = f"this command is {program_version()} and compares with its own manifests; {listed(told)}"
+        lines = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
+        text = f"this command is {program_version()} and compares with its own manifests; {listed(lines)}"
         yield Result("versions", "warn", text, "use the command of that version")
     if not images:
         yield Result("versions", "unknown", f"no pod of the webhook in namespace {OUR_NAMESPACE}")
     elif len(images) == 1 and not other:
-        what = f"version {program_version()}" if running else next(iter(images))
-        yield Result("versions", "ok", f"{plural(len(replica_pods(snapshot)), 'replica')} with {what}")
+        program = f"version {program_version()}" if running else next(iter(images))
+        yield Result("versions", "ok", f"{plural(len(replica_pods(snapshot)), 'replica')} with {program}")
 
 
 def _image(pod: Pod) -> str:
@@ -86,11 +86,11 @@ def _image(pod: Pod) -> str:
 
 
 def answering(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Each replica answers through the API server, hears its watches, and has a policy of its own in force."""
+    """Each replica answers through the API server, and has heard from its watches."""
     asked = snapshot.of("ReplicaMetrics")
-    for each in asked:
-        if error := each["status"].get("error"):
-            text = f"{each['metadata']['name']} gave no metrics through the API server: {bare(error)}"
+    for replica in asked:
+        if error := replica["status"].get("error"):
+            text = f"{replica['metadata']['name']} gave no metrics through the API server: {bare(error)}"
             step = "a NetworkPolicy may keep the API server from port 8080; then ask Prometheus in its place"
             yield Result("replicas", "unknown", text, step)
     stale = [pod for pod, _, value in values(snapshot, "cluster_fresh") if not value]
@@ -107,10 +107,10 @@ def policy_loaded(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Every replica decides by the policy of the ConfigMap."""
     loaded = {pod: labels.get("hash", "") for pod, labels in metric(snapshot, "policy_info")}
     refused = {pod for pod, _, value in values(snapshot, "policy_valid") if not value}
-    for pod, found in loaded.items():
-        if pod in refused or found != policy.hash:
+    for pod, policy_hash in loaded.items():
+        if pod in refused or policy_hash != policy.hash:
             why = "it cannot use the newest" if pod in refused else f"it has not taken up {policy.hash}"
-            text = f"{pod} decides by policy {bare(found)}: {why}"
+            text = f"{pod} decides by policy {bare(policy_hash)}: {why}"
             step = f"kubectl -n {OUR_NAMESPACE} describe configmap {OUR_POLICY}" if pod in refused else RESTART
             yield Result("policyLoaded", "broken" if pod in refused else "warn", text, step)
     if loaded and not refused and set(loaded.values()) == {policy.hash}:
@@ -125,9 +125,11 @@ def _by_decision(snapshot: Snapshot, policy: Policy) -> Result:
     pod, record = newest_decision(snapshot)
     if pod is None:
         return Result("policyLoaded", "unknown", f"{why}; and no pod has a decision")
-    name, found = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", bare(record.get("policy"))
-    same = "that of the ConfigMap" if found == policy.hash else f"the ConfigMap has {policy.hash} now"
-    return Result("policyLoaded", "unknown", f"{why}; the newest decision, on {name}, is by policy {found}: {same}")
+    name, policy_hash = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", bare(record.get("policy"))
+    same = "that of the ConfigMap" if policy_hash == policy.hash else f"the ConfigMap has {policy.hash} now"
+    return Result(
+        "policyLoaded", "unknown", f"{why}; the newest decision, on {name}, is by policy {policy_hash}: {same}"
+    )
 
 
 def newest_decision(snapshot: Snapshot) -> tuple[Pod | None, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the webhook hangs on: the API server and its version, how often it went on without us, and the GPU metrics."""
+"""What the webhook depends on: the API server and its version, calls that it could not make, and the GPU metrics."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LOGS: Final = f"kubectl -n {OUR_NAMESPACE} logs deployment/{NAME}; kubectl -n {
 def api_server(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     """Its version is one that is tested."""
     seen = next((str(each["status"].get("gitVersion")) for each in snapshot.of("ApiServerVersion")), "")
-    found = re.match(r"v(\d+)\.(\d+)", seen)
+    match = re.match(r"v(\d+)\.(\d+)", seen)
     oldest, newest = (f"{major}.{minor}" for major, minor in TESTED)
-    if found is None:
+    if match is None:
         yield Result("apiServer", "unknown", f"the API server gives its version as {quoted(seen)}")
         return
-    number = (int(found[1]), int(found[2]))
+    number = (int(match[1]), int(match[2]))
     if number < TESTED[0]:
         text = f"kube-apiserver {bare(seen)} is older than {oldest}, the oldest that is tested"
         yield Result("apiServer", "warn", text, f"upgrade the cluster to {oldest} or newer")
@@ -42,11 +42,10 @@ def api_server(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def fail_open(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """How often the API server went on, or refused, since it could not call us. Of the API server that answered, since it
-    started."""
+    """How many requests the API server admitted or refused as it could not call us: one API server, since it started."""
     passed, refused, asked = Counter[str](), Counter[str](), 0
-    for each in snapshot.of("ApiServerMetrics"):
-        for name, labels, value in each["status"].get("samples") or ():
+    for server in snapshot.of("ApiServerMetrics"):
+        for name, labels, value in server["status"].get("samples") or ():
             hook = bare(labels.get("name"))
             if name == _FAIL_OPEN:
                 passed[hook] += int(value or 0)
@@ -57,15 +56,15 @@ def fail_open(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     passed, refused = +passed, +refused
     since = f"(of {plural(asked, 'call')} since the API server started)"
     if passed:
-        text = f"went on without an answer: {_told(passed)} {since}; those objects are as their authors wrote them"
+        text = f"went on without an answer: {_requests_text(passed)} {since}; those objects are as their authors wrote them"
         yield Result("failOpen", "warn", text, f"gpu-admission audit names such pods; {_LOGS}")
     if refused:
-        yield Result("failOpen", "warn", f"refused since no replica answered: {_told(refused)} {since}", _LOGS)
+        yield Result("failOpen", "warn", f"refused since no replica answered: {_requests_text(refused)} {since}", _LOGS)
     if not passed and not refused:
         yield Result("failOpen", "ok", f"every call was answered {since}")
 
 
-def _told(counts: Counter[str]) -> str:
+def _requests_text(counts: Counter[str]) -> str:
     return listed([f"{plural(count, 'request')} to {hook}" for hook, count in sorted(counts.items())])
 
 

@@ -54,7 +54,7 @@ _OUT: Final = frozenset(
     ]
 )
 _LEFT_OUT: Final = ("ConfigMap", "ServingCertificate")
-"""What is nothing but names and data."""
+"""Kinds with nothing but names and data."""
 _OURS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding")
 """Of these our own are the same everywhere: they stay, without their labels."""
 _PUBLIC: Final = frozenset(("PriorityClass", "RuntimeClass", "DeviceClass", "StorageClass"))
@@ -69,16 +69,16 @@ def anonymous(snapshot: Snapshot) -> Snapshot:
     known = {kind: objects for kind, objects in snapshot.objects.items() if kind not in _LEFT_OUT}
     kept = {kind: [_own(kind, obj) or hashed.without(obj) for obj in objects] for kind, objects in known.items()}
     missing = snapshot.missing | {kind: f"an anonymous snapshot has no {kind}" for kind in _LEFT_OUT}
-    made = Snapshot(kept, missing, snapshot.taken, snapshot.namespace)
-    if found := snapshot.measured:
+    result = Snapshot(kept, missing, snapshot.taken, snapshot.namespace)
+    if measured := snapshot.measured:
         numbers: dict[tuple[str, str], str] = {}
-        gpus = [numbers.setdefault(sample[:2], f"gpu-{len(numbers)}") for sample in found.samples]
+        gpus = [numbers.setdefault(sample[:2], f"gpu-{len(numbers)}") for sample in measured.samples]
         samples = [
             sample._replace(node=hashed.without(sample.node), gpu=gpu)
-            for sample, gpu in zip(found.samples, gpus, strict=True)
+            for sample, gpu in zip(measured.samples, gpus, strict=True)
         ]
-        made.measured = Measured(found.source, samples)
-    return made
+        result.measured = Measured(measured.source, samples)
+    return result
 
 
 def _own(kind: str, obj: Object) -> Object | None:
@@ -119,7 +119,7 @@ class _Hashes:
             return value
         if key == "image":
             return "image"
-        return _TOKEN.sub(lambda found: self._of.get(found[0], found[0]), value) if value else value
+        return _TOKEN.sub(lambda match: self._of.get(match[0], match[0]), value) if value else value
 
 
 def _values(labels: dict[str, str] | None) -> Iterator[str]:

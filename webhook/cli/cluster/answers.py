@@ -1,4 +1,4 @@
-"""What the API server and the webhook's replicas say of themselves: no objects, and read as such all the same.
+"""What the API server and the webhook's replicas say of themselves. A snapshot keeps it as objects.
 
 Everything comes through the API server, with the rights of the kubeconfig. Of the Secret with the certificate only what every
 client of the webhook sees is kept.
@@ -29,44 +29,44 @@ _NO_ANSWER: Final = (401, 403)
 
 
 class Question(NamedTuple):
-    """`what`: in words, where a file has no answer to it. `right`: that it needs, as RBAC names it."""
+    """`subject`: what is asked for, as messages say it. `right`: the right that it needs, as RBAC names it."""
 
-    what: str
+    subject: str
     right: str
     ask: Callable[[Api, Snapshot], Awaitable[list[Object]]]
 
 
 def replica_pods(snapshot: Snapshot) -> list[Pod]:
     """The pods that the replicas run in, by name."""
-    found = [
+    pods = [
         pod
         for pod in snapshot.of("Pod")
         if pod["metadata"].get("namespace") == OUR_NAMESPACE
         and labels_of(pod).get(LABEL[0]) == LABEL[1]
         and pod["status"].get("phase") not in FINISHED
     ]
-    return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+    return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 async def ask_all(api: Api, into: Snapshot, names: Iterable[str]) -> None:
-    """The answers go among the objects, by the name of the question; what there is none to, into `missing`."""
+    """Answers become objects under the name of the question; `missing` says why one has none."""
     await asyncio.gather(*[_ask(api, into, name) for name in names])
 
 
 async def _ask(api: Api, into: Snapshot, name: str) -> None:
     question = QUESTIONS[name]
     try:
-        found = await question.ask(api, into)
+        answers = await question.ask(api, into)
     except ApiError as error:
         into.missing[name] = _why(error, question)
     else:
-        into.objects[name] = [{"kind": name, "spec": {}, **each} for each in found]
+        into.objects[name] = [{"kind": name, "spec": {}, **answer} for answer in answers]
 
 
 def _why(error: ApiError, question: Question) -> str:
     if error.status in _NO_ANSWER:
         return f"no right to get {question.right}"
-    return f"no {question.what}: {error}"
+    return f"no {question.subject}: {error}"
 
 
 async def _version(api: Api, _: Snapshot) -> list[Object]:

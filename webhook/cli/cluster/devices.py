@@ -1,4 +1,4 @@
-"""GPUs that come by DRA: what ResourceSlices offer on each node, and what ResourceClaims have of it.
+"""GPUs that come by DRA: what ResourceSlices offer on each node, and what is allocated to ResourceClaims.
 
 resource.k8s.io/v1. Only the slices of the newest generation of a pool count. Devices that draw on one counter set are parts of
 one GPU (a GPU and its MIG instances): they count as one, which is allocated as soon as a part of it is. A claim with adminAccess
@@ -24,7 +24,7 @@ class _Gpu(NamedTuple):
 
 
 class Devices:
-    """Of one snapshot. Nothing where its claims are not known: then nobody can say what is free."""
+    """The GPUs of one snapshot. Empty where its ResourceClaims are not known: nobody can say what is free."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._offered: dict[str, set[_Gpu]] = {}
@@ -43,7 +43,7 @@ class Devices:
                 if node := spec.get("nodeName") or device.get("nodeName"):
                     self._offered.setdefault(node, set()).add(gpu)
         for claim in snapshot.of("ResourceClaim") if gpus else ():
-            keys = [(each["driver"], each["pool"], each["device"]) for each in _results(claim)]
+            keys = [(result["driver"], result["pool"], result["device"]) for result in _results(claim)]
             held = {gpus[key] for key in keys if key in gpus}
             self._taken |= held
             for user in claim["status"].get("reservedFor") or ():
@@ -68,14 +68,14 @@ class Devices:
 def newest(slices: list[Object]) -> Iterator[Mapping[str, Any]]:
     """The specs of the newest generation of each pool: a driver writes a new one before it deletes the old."""
     last: dict[tuple[str, str], int] = {}
-    for each in slices:
-        pool = each["spec"].get("pool") or {}
-        key = str(each["spec"].get("driver")), str(pool.get("name"))
+    for obj in slices:
+        pool = obj["spec"].get("pool") or {}
+        key = str(obj["spec"].get("driver")), str(pool.get("name"))
         last[key] = max(int(pool.get("generation") or 0), last.get(key, 0))
-    for each in slices:
-        pool = each["spec"].get("pool") or {}
-        if int(pool.get("generation") or 0) == last[str(each["spec"].get("driver")), str(pool.get("name"))]:
-            yield each["spec"]
+    for obj in slices:
+        pool = obj["spec"].get("pool") or {}
+        if int(pool.get("generation") or 0) == last[str(obj["spec"].get("driver")), str(pool.get("name"))]:
+            yield obj["spec"]
 
 
 def _gpu(spec: Mapping[str, Any], device: Mapping[str, Any]) -> _Gpu:
@@ -86,6 +86,6 @@ def _gpu(spec: Mapping[str, Any], device: Mapping[str, Any]) -> _Gpu:
 
 def _results(claim: Object) -> Iterator[Mapping[str, Any]]:
     allocation = claim["status"].get("allocation") or {}
-    for each in (allocation.get("devices") or {}).get("results") or ():
-        if not each.get("adminAccess"):
-            yield each
+    for result in (allocation.get("devices") or {}).get("results") or ():
+        if not result.get("adminAccess"):
+            yield result

@@ -23,18 +23,18 @@ _DROPPED: Final = ("managedFields", "selfLink")
 
 def read_snapshot(path: Path) -> Snapshot:
     """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints; `-`: from stdin. Raises BadInput."""
-    found = Snapshot({})
+    snapshot = Snapshot({})
     for document in documents_in(_STDIN if str(path) == "-" else path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
         if isinstance(mark, dict):
             taken = mark.get("taken") or 0
             if not isinstance(taken, (int, float)):
                 raise BadInput(f"{path}: snapshot.taken: saw {quoted(taken)}, wanted seconds since 1970")
-            found.taken = float(taken)
-            found.missing.update(mark.get("missing") or {})
-            found.objects |= {kind: [] for kind in mark.get("kinds") or ()}
+            snapshot.taken = float(taken)
+            snapshot.missing.update(mark.get("missing") or {})
+            snapshot.objects |= {kind: [] for kind in mark.get("kinds") or ()}
             if (measured := mark.get("gpuMetrics")) is not None:
-                found.measured = Measured.read(measured, str(path))
+                snapshot.measured = Measured.read(measured, str(path))
         for kind, obj in objects_in(document, path):
             try:
                 check(kind, obj)
@@ -44,14 +44,14 @@ def read_snapshot(path: Path) -> Snapshot:
             obj.setdefault("kind", kind)
             if kind in KINDS and KINDS[kind].namespaced:
                 obj["metadata"].setdefault("namespace", "default")
-            found.objects.setdefault(kind, []).append(obj)
+            snapshot.objects.setdefault(kind, []).append(obj)
     for kind in KINDS:
-        if kind not in found.objects and kind not in ENGINE:
-            found.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
+        if kind not in snapshot.objects and kind not in ENGINE:
+            snapshot.missing.setdefault(kind, f"{path} has no {KINDS[kind].plural}")
     for name, question in QUESTIONS.items():
-        if name not in found.objects:
-            found.missing.setdefault(name, f"{path} has no {question.what}")
-    return found
+        if name not in snapshot.objects:
+            snapshot.missing.setdefault(name, f"{path} has no {question.subject}")
+    return snapshot
 
 
 def write_snapshot(snapshot: Snapshot, path: Path) -> None:

@@ -25,26 +25,26 @@ _LEGEND: Final = Html(
 
 
 def heatmap(
-    found: Sequence[Mapping[str, Any]], sums: Sequence[Mapping[str, Any]], figures: Figures | None, taken: float
+    nodes: Sequence[Mapping[str, Any]], sums: Sequence[Mapping[str, Any]], figures: Figures | None, taken: float
 ) -> str:
-    """The page. `found`: the document of `nodes`; `sums`: those of its pools."""
+    """The page. `nodes`: as `report` gives them; `sums`: as `pools` does."""
     when = f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M:%S} UTC, " if taken else ""
     titles = ["pool", "nodes", "resource", *_AMOUNTS, *_HEADS]
-    pools = sorted({node["pool"] for node in found})
+    pools = sorted({node["pool"] for node in nodes})
     return page(
         "gpu-admission nodes",
         "GPUs by node and pool",
-        html(f"{when}{plural(len(found), 'node')}"),
+        html(f"{when}{plural(len(nodes), 'node')}"),
         table(titles, [line for each in sums for line in _sum(each)]),
         _LEGEND,
-        *[part for pool in pools for part in _pool(pool, [n for n in found if n["pool"] == pool], figures)],
+        *[part for pool in pools for part in _pool(pool, [n for n in nodes if n["pool"] == pool], figures)],
     )
 
 
-def _sum(each: Mapping[str, Any]) -> Iterator[Html]:
-    pool = "all" if each["pool"] is None else each["pool"] or "-"
-    for number, (resource, amounts) in enumerate(each["gpus"].items()):
-        numbers = _numbers(each) if not number else [""] * len(_NUMBERS)
+def _sum(pool_sum: Mapping[str, Any]) -> Iterator[Html]:
+    pool = "all" if pool_sum["pool"] is None else pool_sum["pool"] or "-"
+    for number, (resource, amounts) in enumerate(pool_sum["gpus"].items()):
+        numbers = _numbers(pool_sum) if not number else [""] * len(_NUMBERS)
         yield row([pool, amounts["nodes"], resource, *[amounts[key] for key in _AMOUNTS], *numbers])
 
 
@@ -68,11 +68,11 @@ def _node(node: Mapping[str, Any], figures: Figures | None) -> Iterator[Html]:
         yield row([node["name"], node["model"], health, resource, drawn, by_gpu, *_numbers(node), *more])
 
 
-def _numbers(found: Mapping[str, Any]) -> list[object]:
+def _numbers(document: Mapping[str, Any]) -> list[object]:
     """Cells of `_NUMBERS`, empty for what is not known."""
-    percent, memory, temperature = (found.get(key) for key in ("utilisation", "memory", "temperature"))
+    percent, memory, temperature = (document.get(key) for key in ("utilisation", "memory", "temperature"))
     return [
-        found.get("idle", ""),
+        document.get("idle", ""),
         "" if percent is None else heat(f"{percent} %", percent / 100, _BLUE),
         "" if memory is None else heat(gib(memory), memory["used"] / max(1, memory["total"]), _VIOLET),
         "" if temperature is None else heat(f"{temperature} °C", _warmth(temperature), _ORANGE),
@@ -89,12 +89,12 @@ def _warmth(temperature: float) -> float:
 
 
 def _gpu(gpu: Gpu) -> str:
-    """A square as dark as it is used; the numbers of it where the mouse stands."""
+    """A square, darker where the GPU is used more, with its numbers as a tooltip."""
     temperature, memory = gpu.readings.get(Reading.TEMPERATURE), gpu.memory
-    told = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
-    told += [gib({"used": round(memory[0]), "total": round(memory[1])})] if memory else []
-    told += [f"{temperature:.0f} °C"] if temperature is not None else []
-    title = html(f"{gpu.name}: {', '.join(told) or 'nothing known'}")
+    numbers = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
+    numbers += [gib({"used": round(memory[0]), "total": round(memory[1])})] if memory else []
+    numbers += [f"{temperature:.0f} °C"] if temperature is not None else []
+    title = html(f"{gpu.name}: {', '.join(numbers) or 'nothing known'}")
     colour = shade((gpu.percent or 0) / 100, _BLUE)
     return f'<i style="background:{colour}" title="{title}"></i>'
 

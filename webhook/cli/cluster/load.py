@@ -1,4 +1,4 @@
-"""Lists a cluster with the rights of a kubeconfig. What may not be read is named, and everything else is read all the same."""
+"""Lists a cluster with the rights of a kubeconfig. What may not be read is named, and everything else is read."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def load(
     *,
     nodes_needed: bool = True,
 ) -> Snapshot:
-    """List these kinds, and ask these questions (`cluster.answers`). `namespace`: the one that is asked about (None: that of the
-    context), read alone where listing all of them is forbidden. EVERYWHERE: then nothing can be said. `nodes_needed`: nothing
-    can be said without them either.
+    """List these kinds, and ask these questions (`cluster.answers`). Where listing all namespaces is forbidden, `namespace` alone
+    is read (None: that of the context; EVERYWHERE: none is). `nodes_needed`: it is an error that nodes may not be listed.
 
     Raises BadInput in one line where nothing can be read.
     """
@@ -49,15 +48,15 @@ def load(
         default, access = "default", in_cluster
     else:
         raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
-    found = Snapshot({}, taken=time.time(), namespace=default)
+    snapshot = Snapshot({}, taken=time.time(), namespace=default)
 
     async def kept() -> Access:
-        found.access = await access()
-        return found.access
+        snapshot.access = await access()
+        return snapshot.access
 
     needed = {name for name, kind in KINDS.items() if kind.needed and (nodes_needed or name != "Node")}
-    asyncio.run(_list_all(Api(kept), found, list(kinds), needed, default if namespace is None else namespace))
-    return found
+    asyncio.run(_list_all(Api(kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
+    return snapshot
 
 
 def _namespace(paths: str, context: str | None) -> str:
@@ -72,11 +71,11 @@ def _namespace(paths: str, context: str | None) -> str:
         ) from None
     except (ConfigException, OSError, ValueError) as error:
         raise BadInput(f"--kubeconfig {paths}: {' '.join(str(error).split())}") from None
-    found = next((each for each in contexts if each["name"] == context), None) if context else current
-    if found is None:
+    entry = next((each for each in contexts if each["name"] == context), None) if context else current
+    if entry is None:
         known = ", ".join(sorted(each["name"] for each in contexts)) or "none"
         raise BadInput(f"--context {context}: {paths} has no such context: it has {known}")
-    return str(found["context"].get("namespace") or "default")
+    return str(entry["context"].get("namespace") or "default")
 
 
 async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str], namespace: str) -> None:
@@ -109,9 +108,9 @@ async def _list(
             return []
         if error.status == _FORBIDDEN and kind.namespaced and namespace and name not in OWN:
             try:
-                found = await _pages(api, name, kind.path(namespace), progress)
+                objects = await _pages(api, name, kind.path(namespace), progress)
                 into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
-                return found
+                return objects
             except ApiError as again:
                 error = again
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
@@ -137,14 +136,14 @@ def _why(error: ApiError, kind: Kind) -> str:
 
 
 async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
-    found: list[Object] = []
+    objects: list[Object] = []
     query = {"limit": str(_PAGE)}
     version = KINDS[name].group.removeprefix("/api/").removeprefix("/apis/")
     while True:
         page = await api.get(path, **query)
         for obj in page.get("items") or ():
-            found.append({"apiVersion": version, "kind": name, "spec": {}, "status": {}, **obj})
-        progress(name, len(found))
+            objects.append({"apiVersion": version, "kind": name, "spec": {}, "status": {}, **obj})
+        progress(name, len(objects))
         if not (more := (page.get("metadata") or {}).get("continue")):
-            return found
+            return objects
         query["continue"] = more

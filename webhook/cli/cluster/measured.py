@@ -53,15 +53,15 @@ class Measured(NamedTuple):
         """What `document` wrote. Raises BadInput."""
         try:
             source, samples = str(document["source"]), document["samples"]
-            made = [Sample(str(n), str(g), READINGS[r], float(v), str(i)) for n, g, r, v, i in samples]
+            parsed = [Sample(str(n), str(g), READINGS[r], float(v), str(i)) for n, g, r, v, i in samples]
         except (LookupError, TypeError, ValueError, AttributeError):
             wanted = "wanted source and samples as gpu-admission snapshot writes them"
             raise BadInput(f"{where}: snapshot.gpuMetrics: saw {quoted(document)}, {wanted}") from None
-        return cls(source, made)
+        return cls(source, parsed)
 
 
 class Figures:
-    """Of nodes, at one moment: idle is who is idle then, whatever was before. `use`: as the webhook keeps them."""
+    """The numbers of nodes at one moment; a GPU that is idle then counts as idle. `use`: as the webhook keeps them."""
 
     def __init__(self, measured: Measured, settings: GpuMetricsSettings, taken: float = 0.0) -> None:
         self.use = Utilisation(settings.model_copy(update={"source": measured.source}))
@@ -74,30 +74,30 @@ class Figures:
 
     def gpus(self, node: str) -> Iterator[Gpu]:
         """By name; of a GPU that is split, its instances."""
-        found = self._gpus.get(node, {})
-        split = {gpu for gpu, instance in found if instance}
-        for gpu, instance in sorted(found):
+        readings = self._gpus.get(node, {})
+        split = {gpu for gpu, instance in readings if instance}
+        for gpu, instance in sorted(readings):
             if instance or gpu not in split:
-                yield Gpu(f"{gpu} {instance}".rstrip(), found[gpu, instance])
+                yield Gpu(f"{gpu} {instance}".rstrip(), readings[gpu, instance])
 
     def of(self, node: str, gpus: Iterable[dict[str, int]], sharing: float) -> dict[str, Any]:
         """The keys of the document that are known. `gpus`: by resource. `sharing`: how many pods share a GPU."""
-        use, found = self.use.node(node), dict[str, Any]()
+        use, document = self.use.node(node), dict[str, Any]()
         if use.measured:
             amounts = list(gpus)
             total = math.ceil(sum(each["total"] for each in amounts) / sharing)
             allocated = math.ceil(sum(each["allocated"] for each in amounts) / sharing)
             unused = max(0, total - allocated)
-            found = {
+            document = {
                 "measured": use.measured,
                 "utilisation": round(use.utilisation * 100),
                 "idle": min(allocated, max(0, use.idle - unused)),
             }
         memory = [gpu.memory for gpu in self.gpus(node) if gpu.memory]
         if memory:
-            found["memory"] = {"used": round(sum(m[0] for m in memory)), "total": round(sum(m[1] for m in memory))}
+            document["memory"] = {"used": round(sum(m[0] for m in memory)), "total": round(sum(m[1] for m in memory))}
         if use.hottest == use.hottest:  # not NaN
-            found["temperature"] = round(use.hottest)
+            document["temperature"] = round(use.hottest)
         if use.known:
-            found["sick"] = use.sick
-        return found
+            document["sick"] = use.sick
+        return document

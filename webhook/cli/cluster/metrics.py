@@ -33,7 +33,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class Recorder:
-    """Keeps the numbers about nodes that there are: one Prometheus may know several clusters."""
+    """Keeps the numbers of the nodes of this cluster: one Prometheus may know several clusters."""
 
     def __init__(self, nodes: Container[str]) -> None:
         self.samples: list[Sample] = []
@@ -70,25 +70,25 @@ def at(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
 
 def ways(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> list[Way]:
     """How the source can be reached, the likelier first."""
-    found = [Way(settings)]
+    candidates = [Way(settings)]
     if access is not None and settings.source == "dcgm":
-        found.append(Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}"))
+        candidates.append(Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}"))
     elif access is not None and (service := _service(urlsplit(settings.url))):
         namespace, path = service
         url = f"{access.base}/api/v1/namespaces/{namespace}/services/{path}"
         proxied = settings.model_copy(update={"url": url})
-        found.append(Way(proxied, access, f"services/proxy in namespace {namespace}"))
-    return found if in_pod else found[::-1]
+        candidates.append(Way(proxied, access, f"services/proxy in namespace {namespace}"))
+    return candidates if in_pod else candidates[::-1]
 
 
 def _service(url: SplitResult) -> tuple[str, str] | None:
     """Namespace, and the rest of the path, of the Service that a URL names; None for another host. One without a namespace is
     one of ours: so the webhook would find it."""
-    found = _SERVICE.fullmatch(url.hostname or "")
-    if not found or found[1] == "localhost":
+    match = _SERVICE.fullmatch(url.hostname or "")
+    if not match or match[1] == "localhost":
         return None
-    name = f"{url.scheme}:{found[1]}:{url.port or _PORTS[url.scheme]}"
-    return found[2] or OUR_NAMESPACE, f"{name}/proxy{url.path.rstrip('/')}"
+    name = f"{url.scheme}:{match[1]}:{url.port or _PORTS[url.scheme]}"
+    return match[2] or OUR_NAMESPACE, f"{name}/proxy{url.path.rstrip('/')}"
 
 
 async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:

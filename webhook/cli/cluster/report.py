@@ -1,4 +1,4 @@
-"""What is to be said of each node: the document of `gpu-admission nodes -o json`, described in docs/cli.md."""
+"""What is known of each node: the document of `gpu-admission nodes -o json`, described in docs/cli.md."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
     resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
     devices = Devices(snapshot)
-    found = []
+    result = []
     for name in names:
         node, row = snapshot.nodes[name], state.nodes.row_of[name]
         offered = {resource for resource in resources if columns.capacity[resource][row]}
@@ -63,7 +63,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 reserved = total - allocated - free
                 gpus[resource] = {"total": total, "allocated": allocated, "promised": reserved, "free": max(0, free)}
         gpus |= devices.on(name)
-        found.append(
+        result.append(
             {
                 "name": name,
                 "pool": pool_of(node),
@@ -76,15 +76,15 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
                 **(figures.of(name, gpus.values(), float(columns.sharing[row])) if figures else {}),
             }
         )
-    return found
+    return result
 
 
-def pools(found: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def pools(nodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Sums of each pool ("pool"), and of all (None) where there are several: "gpus" by resource with "nodes", and what is known
     of "idle", "utilisation", "memory", "temperature" and "sick"."""
-    names = sorted({node["pool"] for node in found})
+    names = sorted({node["pool"] for node in nodes})
     for pool in [*names, None] if len(names) > 1 else names:
-        members = [node for node in found if pool is None or node["pool"] == pool]
+        members = [node for node in nodes if pool is None or node["pool"] == pool]
         gpus = {}
         for resource in sorted({resource for node in members for resource in node["gpus"]}):
             of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
@@ -96,14 +96,14 @@ def pools(found: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 def _together(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What is known by GPU metrics of several nodes."""
     known = {key: [node[key] for node in nodes if key in node] for key in ("idle", "memory", "temperature", "sick")}
-    found = {key: sum(known[key]) for key in ("idle", "sick") if known[key]}
+    result = {key: sum(known[key]) for key in ("idle", "sick") if known[key]}
     if measured := sum(node.get("measured", 0) for node in nodes):
         total = sum(node["utilisation"] * node["measured"] for node in nodes if "measured" in node)
-        found["utilisation"] = round(total / measured)
+        result["utilisation"] = round(total / measured)
     if known["temperature"]:
-        found["temperature"] = max(known["temperature"])
+        result["temperature"] = max(known["temperature"])
     memory = {key: sum(each[key] for each in known["memory"]) for key in ("used", "total")}
-    return found | ({"memory": memory} if known["memory"] else {})
+    return result | ({"memory": memory} if known["memory"] else {})
 
 
 def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
@@ -113,7 +113,7 @@ def gpu_nodes(snapshot: Snapshot, policy: Policy) -> list[str]:
 
 
 def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, str]:
-    """The worst that is to be said of each of these nodes, as a constant word."""
+    """The health of each of these nodes, as a constant word: the worst that applies."""
     unhealthy, offering = _unhealthy(snapshot, policy), _offering(snapshot, policy)
     return {name: _health(snapshot.nodes[name], offers=name in offering, unhealthy=name in unhealthy) for name in names}
 
@@ -169,19 +169,19 @@ def record_of(pod: Pod) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        found = orjson.loads(text)
+        record = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-    return found if _is_record(found) else {}
+    return record if _is_record(record) else {}
 
 
-def _is_record(found: Any) -> bool:
+def _is_record(record: Any) -> bool:
     """Whether it has the form of a decision: anybody can write an annotation."""
-    if not isinstance(found, dict) or not isinstance(found.get("units", {}), dict):
+    if not isinstance(record, dict) or not isinstance(record.get("units", {}), dict):
         return False
     number = (int, float)
-    entries = [(found.get("nodes", []), (str, int, int, number)), (found.get("rejected", []), (str, int))]
-    return _is_short(found.get("by", [])) and all(
+    entries = [(record.get("nodes", []), (str, int, int, number)), (record.get("rejected", []), (str, int))]
+    return _is_short(record.get("by", [])) and all(
         isinstance(listed, list)
         and all(isinstance(e, list) and len(e) >= len(kinds) and all(map(isinstance, e, kinds)) for e in listed)
         and all(_is_short(e[len(kinds) :]) for e in listed)
@@ -189,9 +189,9 @@ def _is_record(found: Any) -> bool:
     )
 
 
-def _is_short(found: Any) -> bool:
-    """What GPU metrics added: a node has two numbers more, and the record says where they come from."""
-    return isinstance(found, list) and len(found) <= 3 and all(isinstance(e, (str, int, NoneType)) for e in found)
+def _is_short(added: Any) -> bool:
+    """What GPU metrics add to a record: two numbers to a node, and `by`, the source."""
+    return isinstance(added, list) and len(added) <= 3 and all(isinstance(e, (str, int, NoneType)) for e in added)
 
 
 def gpus_of(pod: Pod, policy: Policy) -> dict[str, int]:

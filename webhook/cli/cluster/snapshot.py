@@ -39,17 +39,17 @@ class Snapshot:
     measured: Measured | None = None
     """What GPU metrics said then; None where they were not asked, or did not answer."""
     access: Access | None = field(default=None, repr=False)
-    """How the API server is reached that it was read from; None: a file."""
+    """How to reach the API server that it was read from; None: a file."""
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
 
     def named(self, kind: str) -> Mapping[tuple[str, str], Object]:
         """By namespace ("" where the kind has none) and name."""
-        found = self._indexes.get(kind)
-        if found is None:
-            found = self._indexes[kind] = {key_of(obj): obj for obj in self.of(kind)}
-        return found
+        index = self._indexes.get(kind)
+        if index is None:
+            index = self._indexes[kind] = {key_of(obj): obj for obj in self.of(kind)}
+        return index
 
     @cached_property
     def _indexes(self) -> dict[str, dict[tuple[str, str], Object]]:
@@ -62,32 +62,32 @@ class Snapshot:
     @cached_property
     def pods_on(self) -> Mapping[str, list[Pod]]:
         """The pods that hold something of a node, by its name."""
-        found: dict[str, list[Pod]] = {}
+        by_node: dict[str, list[Pod]] = {}
         for pod in self.of("Pod"):
             if (node := pod["spec"].get("nodeName")) and pod["status"].get("phase") not in FINISHED:
-                found.setdefault(node, []).append(pod)
-        return found
+                by_node.setdefault(node, []).append(pod)
+        return by_node
 
     @cached_property
     def keeping_away(self) -> list[tuple[str, Pod]]:
-        """Those of them that say which pods they do not want near them, with the node."""
+        """Those of them with pod anti-affinity, and the node."""
         return [(node, pod) for node, pods in self.pods_on.items() for pod in pods if keeps_away(pod)]
 
     @cached_property
     def schedulers(self) -> frozenset[str]:
-        """Those that are at work: one bound a pod, told of one, or holds a lease."""
-        found = {SCHEDULER}
+        """Those that are at work: they bound a pod, wrote an event about one, or hold a lease."""
+        names = {SCHEDULER}
         for pod in self.of("Pod"):
             conditions = pod["status"].get("conditions") or ()
             if pod["spec"].get("nodeName") or any(
                 [c.get("type") == "PodScheduled" and c.get("reason") for c in conditions]
             ):
-                found.add(pod["spec"].get("schedulerName") or SCHEDULER)
+                names.add(pod["spec"].get("schedulerName") or SCHEDULER)
         for event in self.of("Event"):
             if event.get("reason") in ("Scheduled", "FailedScheduling"):
-                found.add(event.get("reportingComponent") or (event.get("source") or {}).get("component") or SCHEDULER)
+                names.add(event.get("reportingComponent") or (event.get("source") or {}).get("component") or SCHEDULER)
         leases = [lease["metadata"]["name"] for lease in self.of("Lease")]
-        return frozenset(found.union([name for name in leases if "scheduler" in name]))
+        return frozenset(names.union([name for name in leases if "scheduler" in name]))
 
     @cached_property
     def state(self) -> ClusterState:
@@ -120,9 +120,9 @@ class Snapshot:
         for pod in pods:
             self.state.pod_gone(pod, self.taken)
         left = [pod for pod in self.of("Pod") if key_of(pod) not in gone]
-        found = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
-        found.state = self.state
-        return found
+        snapshot = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
+        snapshot.state = self.state
+        return snapshot
 
     def pod(self, namespace: str | None, name: str) -> Pod:
         """By its name, as kubectl takes it (`pod/NAME` too). None: of whatever namespace, where only one has it. Raises BadInput
@@ -137,15 +137,15 @@ class Snapshot:
             if not there:
                 raise no_such("pod", name, [each for _, each in pods])
             (namespace,) = there
-        if found := pods.get((namespace, name)):
-            return found
+        if pod := pods.get((namespace, name)):
+            return pod
         raise no_such("pod", name, [each for there, each in pods if there == namespace], f" in namespace {namespace}")
 
     @cached_property
     def policy(self) -> Policy | None:
         """That of the ConfigMap; None where there is none, or it is not known. Raises PolicyError."""
-        found = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
-        text = ((found or {}).get("data") or {}).get(KEY)
+        config_map = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
+        text = ((config_map or {}).get("data") or {}).get(KEY)
         return offline.load_policy(text) if isinstance(text, str) else None
 
 

@@ -55,7 +55,7 @@ class Workload:
 
     def document(self) -> dict[str, Any]:
         head = {"namespace": self.namespace, "of": self.name, "pods": self.pods, "gpus": self.gpus}
-        sides = {side: found.document() for side, found in self.sides.items()}
+        sides = {name: side.document() for name, side in self.sides.items()}
         return {**head, "starts": self.starts, "message": self.message, "notes": self.notes, **sides}
 
 
@@ -81,8 +81,8 @@ class Outcome:
 def usable(s: Situation) -> Mask:
     """Nodes that are ready and not cordoned."""
     good = [("Ready", "True") in status.conditions and not status.cordoned for status in s.nodes.statuses]
-    found: Mask = s.alive & np.array(good)[s.nodes.columns.status[: len(s.alive)]]
-    return found
+    mask: Mask = s.alive & np.array(good)[s.nodes.columns.status[: len(s.alive)]]
+    return mask
 
 
 def whole_nodes(s: Situation, resources: Sequence[str]) -> int:

@@ -8,8 +8,8 @@ from typing import Final
 from webhook.cli.page import Html, cell, html, page, row, squares, table
 from webhook.cli.simulating.outcome import Outcome, Side, Workload
 
-_MOST: Final = 500
-"""Nodes that are drawn: those that change first."""
+_MAX_NODES: Final = 500
+"""Nodes that are drawn, those that change first."""
 _VIEWS: Final = {"before": "before", "without": "without the webhook", "with": "with the webhook"}
 _LEGEND: Final = Html(
     '<h2>Nodes</h2><p><i class="old"></i> taken <i class="new"></i> taken by these pods <i class="free"></i> free; '
@@ -17,23 +17,23 @@ _LEGEND: Final = Html(
 )
 
 
-def picture(found: Outcome, pools: Mapping[str, str]) -> str:
+def picture(outcome: Outcome, pools: Mapping[str, str]) -> str:
     """The page. `pools`: of each node."""
-    changed = sorted(found.nodes, key=lambda name: (not _changes(found.nodes[name]), pools.get(name, ""), name))
+    changed = sorted(outcome.nodes, key=lambda name: (not _changes(outcome.nodes[name]), pools.get(name, ""), name))
     lines = [
         _line(name, pools.get(name, ""), resource, amounts)
-        for name in changed[:_MOST]
-        for resource, amounts in found.nodes[name].items()
+        for name in changed[:_MAX_NODES]
+        for resource, amounts in outcome.nodes[name].items()
     ]
     return page(
         "gpu-admission simulate",
         "Would it start?",
-        table(["workload", "pods", "without the webhook", "with the webhook"], map(_workload, found.workloads)),
+        table(["workload", "pods", "without the webhook", "with the webhook"], map(_workload, outcome.workloads)),
         "<h2>Left</h2>",
-        table(["resource", "", *_VIEWS.values()], _sums(found)),
+        table(["resource", "", *_VIEWS.values()], _sums(outcome)),
         _LEGEND,
         table(["node", "pool", "GPUs", *_VIEWS.values()], lines),
-        f"<p>… and {len(changed) - _MOST} more nodes</p>" if len(changed) > _MOST else "",
+        f"<p>… and {len(changed) - _MAX_NODES} more nodes</p>" if len(changed) > _MAX_NODES else "",
     )
 
 
@@ -46,17 +46,17 @@ def _workload(workload: Workload) -> Html:
     return row([f"{workload.namespace}/{workload.name}", workload.pods, *sides])
 
 
-def _side(found: Side, workload: Workload) -> Html:
-    if found.refused:
+def _side(side: Side, workload: Workload) -> Html:
+    if side.refused:
         return cell(Html(f"refused: <code>{html(workload.message)}</code>"), "bad")
-    if not found.waiting:
+    if not side.waiting:
         return cell("all start", "good")
-    causes = "".join(f"<br>{html(f'{cause.cause}: {cause.text}')}" for cause in found.causes)
-    return cell(Html(f"{found.bound.total()} start, {len(found.waiting)} wait{causes}"), "bad")
+    causes = "".join(f"<br>{html(f'{cause.cause}: {cause.text}')}" for cause in side.causes)
+    return cell(Html(f"{side.bound.total()} start, {len(side.waiting)} wait{causes}"), "bad")
 
 
-def _sums(found: Outcome) -> Iterator[Html]:
-    for resource, amounts in found.gpus.items():
+def _sums(outcome: Outcome) -> Iterator[Html]:
+    for resource, amounts in outcome.gpus.items():
         for title, key in (("free", "free"), ("whole nodes", "wholeNodes")):
             yield row([resource, title, *[amounts[key][view] for view in _VIEWS]])
 

@@ -51,8 +51,8 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     waited = {"before": len(old), **dict.fromkeys(SIDES, 0)}
     for number, planned in enumerate(rounds):
         queues = {side: list(old) if number == 0 else [] for side in SIDES}
-        for each in planned:
-            _admit(each, policy, webhook, workloads, queues)
+        for plan in planned:
+            _admit(plan, policy, webhook, workloads, queues)
         for side, queue in queues.items():
             queue.sort(key=lambda queued: -before.priority(queued.pod))  # stable: PrioritySort, then the time
             for queued in queue:
@@ -83,39 +83,39 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
 
 
 def _admit(
-    each: Planned,
+    plan: Planned,
     policy: Policy,
     webhook: _Webhook,
     workloads: dict[tuple[Any, ...], Workload],
     queues: dict[str, list[_Queued]],
 ) -> None:
     """The pods of one template are created."""
-    body = _checked(each)
+    body = _checked(plan)
     gpus = gpus_of(body, policy)
-    namespace = each.document.request.namespace
-    key = (namespace, each.of, tuple(sorted(gpus.items())))
-    workload = workloads.setdefault(key, Workload(namespace, each.of, gpus))
+    namespace = plan.document.request.namespace
+    key = (namespace, plan.of, tuple(sorted(gpus.items())))
+    workload = workloads.setdefault(key, Workload(namespace, plan.of, gpus))
     first = workload.pods
     if not first:
-        webhook.judge(each, workload)
-    if each.of.startswith("daemonset/"):
+        webhook.judge(plan, workload)
+    if plan.of.startswith("daemonset/"):
         workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
         return
-    workload.pods += each.replicas
-    for number in range(first, first + each.replicas):
-        plain = webhook.created(each, number)
+    workload.pods += plan.replicas
+    for number in range(first, first + plan.replicas):
+        plain = webhook.created(plan, number)
         if not workload.sides["without"].refused:
             queues["without"].append(_Queued(webhook.prioritised(plain), workload))
         if not workload.sides["with"].refused:
-            queues["with"].append(_Queued(webhook.prioritised(webhook.admitted(each, plain)), workload))
+            queues["with"].append(_Queued(webhook.prioritised(webhook.admitted(plan, plain)), workload))
 
 
-def _checked(each: Planned) -> Pod:
+def _checked(plan: Planned) -> Pod:
     """Raises BadInput."""
     try:
-        return check(each.document.request.object)
+        return check(plan.document.request.object)
     except BadReview as error:
-        raise BadInput(f"{each.document.where}: {error}") from None
+        raise BadInput(f"{plan.document.where}: {error}") from None
 
 
 def _tried(s: Situation, pod: Pod) -> bool:
@@ -126,12 +126,12 @@ def _tried(s: Situation, pod: Pod) -> bool:
 
 def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dict[str, dict[str, int]]]:
     s = views["before"]
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    by_node: dict[str, dict[str, dict[str, int]]] = {}
     for name in resources:
         for row in s.capacity[name].nonzero()[0].tolist():
             amounts = {key: int(view.free[name][row]) for key, view in views.items()}
-            found.setdefault(s.names[row], {})[name] = {"total": int(s.capacity[name][row]), **amounts}
-    return dict(sorted(found.items()))
+            by_node.setdefault(s.names[row], {})[name] = {"total": int(s.capacity[name][row]), **amounts}
+    return dict(sorted(by_node.items()))
 
 
 class _Webhook:
@@ -144,37 +144,37 @@ class _Webhook:
         self._classes: dict[str, Object] = {each["metadata"]["name"]: each for each in classes}
         self._default = next((each for each in classes if each.get("globalDefault")), None)
 
-    def judge(self, each: Planned, workload: Workload) -> None:
+    def judge(self, plan: Planned, workload: Workload) -> None:
         """Whether its pods are refused, by whom, and what else is to be said. Raises BadInput."""
-        namespace, view = each.document.request.namespace, self._state.view(self._now)
+        namespace, view = plan.document.request.namespace, self._state.view(self._now)
         labels = view.namespace_labels(namespace)
         if labels is not None and PROFILE_LABEL not in labels:
             label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
             workload.notes = [f"namespace {namespace} has not opted in, so the webhook is not asked ({label})"]
             return
-        decision = offline.run(each.document, offline.decide_validate, self._policy, self._state, self._now).decision
+        decision = offline.run(plan.document, offline.decide_validate, self._policy, self._state, self._now).decision
         warned = [finding_line(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
         workload.notes = [*decision.warnings, *warned]
         if decision.result == "denied":
             workload.message = decision.message
             workload.sides["with"].refused = True
             # what the mutating hook refuses, the API server would refuse itself
-            first = mutate(each.document.request, self._policy, view, self._placer)
+            first = mutate(plan.document.request, self._policy, view, self._placer)
             workload.sides["without"].refused = first.result == "denied"
 
-    def created(self, each: Planned, number: int) -> Pod:
+    def created(self, plan: Planned, number: int) -> Pod:
         """The pod of that number, as its author wrote it."""
-        pod: Pod = orjson.loads(each.document.original)
+        pod: Pod = orjson.loads(plan.document.original)
         metadata = pod["metadata"]
-        metadata["namespace"] = each.document.request.namespace
+        metadata["namespace"] = plan.document.request.namespace
         metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
-        metadata["uid"] = f"simulated/{metadata['namespace']}/{each.of}/{number}"
+        metadata["uid"] = f"simulated/{metadata['namespace']}/{plan.of}/{number}"
         pod["status"] = {"phase": "Pending"}
         return pod
 
-    def admitted(self, each: Planned, pod: Pod) -> Pod:
+    def admitted(self, plan: Planned, pod: Pod) -> Pod:
         """As the webhook stores it, with its reservation."""
-        request = each.document.request._replace(object=pod)
+        request = plan.document.request._replace(object=pod)
         decision = mutate(request, self._policy, self._state.view(self._now), self._placer)
         if decision.patch is not None:
             pod = apply(orjson.loads(decision.patch), pod)
@@ -192,16 +192,16 @@ class _Webhook:
 
     def prioritised(self, pod: Pod) -> Pod:
         """With the priority of its class, as the API server fills it in (plugin/pkg/admission/priority)."""
-        found = self._classes.get(pod["spec"].get("priorityClassName") or "", self._default)
-        if found is None or "priority" in pod["spec"]:
+        priority_class = self._classes.get(pod["spec"].get("priorityClassName") or "", self._default)
+        if priority_class is None or "priority" in pod["spec"]:
             return pod
-        more = {"priority": int(found.get("value") or 0)}
-        return {**pod, "spec": {**pod["spec"], **more, "preemptionPolicy": found.get("preemptionPolicy")}}
+        more = {"priority": int(priority_class.get("value") or 0)}
+        return {**pod, "spec": {**pod["spec"], **more, "preemptionPolicy": priority_class.get("preemptionPolicy")}}
 
 
-def readable(found: Iterable[Planned | BadInput]) -> Iterator[Planned]:
+def readable(planned: Iterable[Planned | BadInput]) -> Iterator[Planned]:
     """Those that could be read. Raises the first that could not."""
-    for each in found:
-        if isinstance(each, BadInput):
-            raise each
-        yield each
+    for plan in planned:
+        if isinstance(plan, BadInput):
+            raise plan
+        yield plan

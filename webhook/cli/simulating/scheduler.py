@@ -52,12 +52,12 @@ class Scheduler:
 
     def _score(self, case: Case, rows: NDArray[np.intp]) -> Integers:
         s, nodes = self.situation, self.situation.nodes
-        found = scores.resources(*[self._left(case, name, rows) for name in ("cpu", "memory")])
+        score = scores.resources(*[self._left(case, name, rows) for name in ("cpu", "memory")])
         points = np.zeros(len(rows), np.int64)
         for term, weight in case.constraints.preferred:
             points += weight * matches(term, nodes, rows)
         soft = np.array([_soft(status.taints, case.constraints) for status in nodes.statuses], np.int64)
-        return found + scores.affinity(points) + scores.taints(soft[nodes.columns.status[: len(s.alive)][rows]])
+        return score + scores.affinity(points) + scores.taints(soft[nodes.columns.status[: len(s.alive)][rows]])
 
     def _left(self, case: Case, name: str, rows: NDArray[np.intp]) -> Floats:
         free, capacity = self.situation.free[name][rows], self.situation.capacity[name][rows]

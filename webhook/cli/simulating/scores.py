@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import Floats, Integers
 
-_MOST: Final = 100
+_MAX_SCORE: Final = 100
 _AFFINITY, _TAINTS = 2, 3
 """Weights of the plugins."""
 
 
 def resources(cpu: Floats, memory: Floats) -> Integers:
     """`cpu`, `memory`: the part of a node's that is free once the pod is there."""
-    least = ((cpu * _MOST).astype(np.int64) + (memory * _MOST).astype(np.int64)) // 2
-    return least + ((1 - np.abs(cpu - memory) / 2) * _MOST).astype(np.int64)
+    least = ((cpu * _MAX_SCORE).astype(np.int64) + (memory * _MAX_SCORE).astype(np.int64)) // 2
+    return least + ((1 - np.abs(cpu - memory) / 2) * _MAX_SCORE).astype(np.int64)
 
 
 def affinity(points: Integers) -> Integers:
     """`points`: the weights of the preferred terms that a node matches, added up. The best node gets 200."""
-    most = int(points.max(initial=0))
-    return _AFFINITY * (_MOST * points // most) if most else np.zeros_like(points)
+    max_count = int(points.max(initial=0))
+    return _AFFINITY * (_MAX_SCORE * points // max_count) if max_count else np.zeros_like(points)
 
 
 def taints(untolerated: NDArray[np.int64]) -> Integers:
     """`untolerated`: taints with the effect PreferNoSchedule that the pod does not tolerate. A node without any gets 300."""
-    most = int(untolerated.max(initial=0))
-    return _TAINTS * (_MOST - _MOST * untolerated // most) if most else np.zeros_like(untolerated)
+    max_count = int(untolerated.max(initial=0))
+    return _TAINTS * (_MAX_SCORE - _MAX_SCORE * untolerated // max_count) if max_count else np.zeros_like(untolerated)

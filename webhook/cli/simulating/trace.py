@@ -57,11 +57,11 @@ class Trace:
             self._columns(list(rows.fieldnames or ()))
             for row in rows:
                 where = f"{self.file}: line {rows.line_num}"
-                given = {_OPENB.get(k, k): _value(k, v) for k, v in row.items() if k not in _IGNORED}
-                if row.get(_SHARED) not in (None, "", "0", "1000") and given.get("gpus") not in ("", "0", None):
+                fields = {_OPENB.get(k, k): _value(k, v) for k, v in row.items() if k not in _IGNORED}
+                if row.get(_SHARED) not in (None, "", "0", "1000") and fields.get("gpus") not in ("", "0", None):
                     self.left_out += 1
                     continue
-                yield self._planned(given, where)
+                yield self._planned(fields, where)
         except (UnicodeDecodeError, csv.Error) as error:
             raise BadInput(f"{self.file}: not CSV: {error}") from None
 
@@ -74,9 +74,9 @@ class Trace:
         if not {"gpus", "num_gpu"} & set(names):
             raise BadInput(f"{self.file}: line 1: saw no column gpus, wanted one: {listed(COLUMNS, 20)}")
 
-    def _planned(self, given: dict[str, str], where: str) -> Planned:
-        resource, gpus = given.get("resource") or _GPU, _count(given.get("gpus") or "0", "gpus", where)
-        amounts = {name: given[name] for name in ("cpu", "memory") if given.get(name)}
+    def _planned(self, fields: dict[str, str], where: str) -> Planned:
+        resource, gpus = fields.get("resource") or _GPU, _count(fields.get("gpus") or "0", "gpus", where)
+        amounts = {name: fields[name] for name in ("cpu", "memory") if fields.get(name)}
         for name, amount in amounts.items():
             _quantity(amount, name, where)
         amounts |= {resource: str(gpus)} if gpus else {}
@@ -84,17 +84,17 @@ class Trace:
         if gpus:
             spec["containers"][0]["resources"]["limits"] = {resource: str(gpus)}
             spec["tolerations"] = self._tolerations
-        if given.get("model"):
-            expression = {"key": MODEL_LABELS[0], "operator": "In", "values": given["model"].split("|")}
+        if fields.get("model"):
+            expression = {"key": MODEL_LABELS[0], "operator": "In", "values": fields["model"].split("|")}
             term = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
             spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
-        namespace = given.get("namespace") or self.namespace
-        metadata = {"generateName": f"{given.get('name') or 'trace'}-", "namespace": namespace}
+        namespace = fields.get("namespace") or self.namespace
+        metadata = {"generateName": f"{fields.get('name') or 'trace'}-", "namespace": namespace}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         (document,) = documents(orjson.dumps(pod), where)
         if isinstance(document, BadInput):
             raise document
-        return Planned(document, f"trace of {plural(gpus, 'GPU')}", _count(given.get("count") or "1", "count", where))
+        return Planned(document, f"trace of {plural(gpus, 'GPU')}", _count(fields.get("count") or "1", "count", where))
 
 
 def _value(key: str, value: Any) -> str:

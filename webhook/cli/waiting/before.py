@@ -60,8 +60,8 @@ def _group(case: Case) -> Iterator[Cause]:
     name = (case.pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
     label = next((key for key in _GROUP_LABELS if key in labels), None)
     if name is not None:
-        found = s.snapshot.named("PodGroup").get((case.namespace, name))
-        if found is None:
+        pod_group = s.snapshot.named("PodGroup").get((case.namespace, name))
+        if pod_group is None:
             if "PodGroup" not in s.snapshot.missing:
                 yield Cause(
                     "podGroupMissing",
@@ -69,7 +69,7 @@ def _group(case: Case) -> Iterator[Cause]:
                     "create the PodGroup",
                 )
             return
-        gang = (found["spec"].get("schedulingPolicy") or {}).get("gang") or {}
+        gang = (pod_group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
         wanted = int(gang.get("minCount") or 0)
         members = [
             p for p in s.snapshot.of("Pod") if (p["spec"].get("schedulingGroup") or {}).get("podGroupName") == name

@@ -15,9 +15,9 @@ class Cause(NamedTuple):
     text: str
     fix: str
     nodes: tuple[str, ...] = ()
-    """Those that it keeps away: no other reason that the scheduler looks at earlier does."""
+    """The nodes that it keeps away, and no earlier check of the scheduler does."""
     helps: int = 0
-    """How many of them would take the pod if this were mended alone."""
+    """How many of them would take the pod if this alone were mended."""
 
     def document(self) -> dict[str, Any]:
         """As docs/cli.md describes it."""
@@ -29,7 +29,7 @@ class Check(NamedTuple):
 
     fails: Mask
     explain: Callable[[Mask, Mask], Iterator[Cause]]
-    """Given the nodes that this keeps away first, and those that nothing else does."""
+    """Takes the nodes that no earlier check keeps away, and those that no other check does."""
 
 
 CAUSES: Final = (

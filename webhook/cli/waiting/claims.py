@@ -20,7 +20,7 @@ from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
-_MOST_USERS: Final = 256
+_MAX_USERS: Final = 256
 """Pods that may share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
 Object = Mapping[str, Any]
 
@@ -58,10 +58,10 @@ def missing(case: Case) -> Iterator[Cause]:
                     case,
                     f" (claim {bare(str(claim_name))})",
                 )
-        if len(claim["status"].get("reservedFor") or ()) >= _MOST_USERS:
+        if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
             yield Cause(
                 "claimInUse",
-                f"ResourceClaim {bare(str(claim_name))} is used by {_MOST_USERS} pods, the most that can",
+                f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can",
                 "use another claim",
             )
 
@@ -69,7 +69,7 @@ def missing(case: Case) -> Iterator[Cause]:
 def devices(case: Case) -> Check:
     """Nodes that have too few free devices for the claims, or not those that were allocated."""
     s, few = case.situation, np.zeros(len(case.situation.alive), bool)
-    told, away = list[str](), dict[str, Mask]()
+    shortages, away = list[str](), dict[str, Mask]()
     for _, name in _entries(case):
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name)))
         if claim is None:
@@ -81,15 +81,15 @@ def devices(case: Case) -> Check:
         for class_name, count in _requests(claim):
             wanted[_driver(s, class_name)] += count
         for driver, count in wanted.items():
-            few |= _too_few(s, driver, count, f"claim {bare(str(name))}", told)
+            few |= _too_few(s, driver, count, f"claim {bare(str(name))}", shortages)
     for resource, class_name in case.demand_of_devices.items():
         count, plugin = case.demand.amount(resource), s.capacity.get(resource, np.zeros(len(s.alive))) > 0
-        few |= _too_few(s, _driver(s, class_name), count, bare(resource), told) & ~plugin
+        few |= _too_few(s, _driver(s, class_name), count, bare(resource), shortages) & ~plugin
     fails = np.any([few, *away.values()], axis=0)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         if (off := mask & few).any():
-            text = f"{listed(told)}: not on {s.where(off)}"
+            text = f"{listed(shortages)}: not on {s.where(off)}"
             fix = "ask for fewer devices, wait for a claim to be released, or mend the driver there: kubectl get resourceslices"
             yield s.cause("noDevice", text, fix, off, alone)
         for who, elsewhere in away.items():
@@ -102,12 +102,12 @@ def devices(case: Case) -> Check:
     return Check(s.alive & fails, explain)
 
 
-def _too_few(s: Situation, driver: str, count: int, who: str, told: list[str]) -> Mask:
-    """Nodes with fewer free devices than that; `told` gets the words."""
+def _too_few(s: Situation, driver: str, count: int, who: str, shortages: list[str]) -> Mask:
+    """Nodes with fewer free devices than `count`; a sentence about it is added to `shortages`."""
     free = _free(s)
     by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
-    most, of = max(by_node.values(), default=0), bare(driver or "any driver")
-    told.append(f"{who}: {plural(count, 'device')} of {of} wanted, at most {most} free on a node")
+    max_free, of = max(by_node.values(), default=0), bare(driver or "any driver")
+    shortages.append(f"{who}: {plural(count, 'device')} of {of} wanted, at most {max_free} free on a node")
     return np.array([by_node[name] < count for name in s.names[: len(s.alive)]], bool)
 
 
@@ -120,14 +120,15 @@ def _absent(word: str, kind: str, name: str, known: list[str], case: Case, of: s
 
 
 def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
-    """Each entry of spec.resourceClaims with the name of its claim; None where none was made yet."""
-    made = {
-        each["name"]: each.get("resourceClaimName") for each in case.pod["status"].get("resourceClaimStatuses") or ()
+    """Each entry of spec.resourceClaims with the name of its claim; None where it does not exist yet."""
+    claim_names = {
+        status["name"]: status.get("resourceClaimName")
+        for status in case.pod["status"].get("resourceClaimStatuses") or ()
     }
     for entry in case.pod["spec"].get("resourceClaims") or ():
-        if entry["name"] in made and made[entry["name"]] is None:
+        if entry["name"] in claim_names and claim_names[entry["name"]] is None:
             continue  # its template wanted no claim
-        yield entry, entry.get("resourceClaimName") or made.get(entry["name"])
+        yield entry, entry.get("resourceClaimName") or claim_names.get(entry["name"])
 
 
 def _requests(claim: Object) -> Iterator[tuple[str, int]]:
@@ -139,22 +140,24 @@ def _requests(claim: Object) -> Iterator[tuple[str, int]]:
 
 
 def _driver(s: Situation, class_name: str) -> str:
-    """That which a class selects by; "" where it does not say."""
-    found = s.snapshot.named("DeviceClass").get(("", class_name)) or {"spec": {}}
-    expressions = [(each.get("cel") or {}).get("expression") or "" for each in found["spec"].get("selectors") or ()]
+    """The driver that the CEL of a class selects; "" where it selects none."""
+    device_class = s.snapshot.named("DeviceClass").get(("", class_name)) or {"spec": {}}
+    expressions = [
+        (selector.get("cel") or {}).get("expression") or "" for selector in device_class["spec"].get("selectors") or ()
+    ]
     return next((match[1] for text in expressions if (match := _DRIVER.search(text))), "")
 
 
 def _free(s: Situation) -> dict[str, Counter[str]]:
     """Devices that no claim has, by driver and node."""
     taken = {
-        (each["driver"], each["pool"], each["device"])
+        (result["driver"], result["pool"], result["device"])
         for claim in s.snapshot.of("ResourceClaim")
-        for each in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
+        for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
     }
-    found: dict[str, Counter[str]] = {}
+    by_driver: dict[str, Counter[str]] = {}
     for spec in newest(s.snapshot.of("ResourceSlice")):
         nodes = [spec["nodeName"]] if spec.get("nodeName") else s.names if spec.get("allNodes") else []
         free = [d for d in spec.get("devices") or () if (spec["driver"], spec["pool"]["name"], d["name"]) not in taken]
-        found.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})
-    return found
+        by_driver.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})
+    return by_driver

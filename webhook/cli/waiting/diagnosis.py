@@ -37,7 +37,7 @@ _SHAPE: Final = (
 
 
 class Diagnosis:
-    """Of all waiting pods of a situation. Pods of one shape are looked at once."""
+    """Why the pods of a situation wait. Pods of one shape are looked at once."""
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
@@ -47,10 +47,10 @@ class Diagnosis:
         """The causes, and what the scheduler says."""
         message = said(self.situation, pod)
         key = shape_of(pod)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = ordered(list(self._causes(pod)))
-        return [*found, *unexplained(message, found)], message
+        causes = self._known.get(key)
+        if causes is None:
+            causes = self._known[key] = ordered(list(self._causes(pod)))
+        return [*causes, *unexplained(message, causes)], message
 
     def _causes(self, pod: Pod) -> Iterator[Cause]:
         case = Case.of(self.situation, pod)

@@ -40,8 +40,8 @@ def taints(case: Case) -> Check:
     distinct: dict[tuple[Taint, ...], int] = {}
     of_status = [distinct.setdefault(status.taints, len(distinct)) for status in nodes.statuses]
     codes = np.array(of_status)[nodes.columns.status[: len(s.alive)]]
-    missing = [[t for t in found if not case.constraints.tolerate(t)] for found in distinct]
-    fails = s.alive & np.array([bool(found) for found in missing])[codes]
+    missing = [[t for t in node_taints if not case.constraints.tolerate(t)] for node_taints in distinct]
+    fails = s.alive & np.array([bool(node_taints) for node_taints in missing])[codes]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         for code in np.unique(codes[mask]):
@@ -53,9 +53,9 @@ def taints(case: Case) -> Check:
                 fix = f"see what is wrong there: {look}; the taint goes when it is mended"
                 yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
             else:
-                told = listed([bare(_text(taint)) for taint in missing[code]])
+                taints_text = listed([bare(_text(taint)) for taint in missing[code]])
                 fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(_toleration(t) for t in missing[code])}"
-                text = f"{s.where(rows)}: tainted {told}, which the pod does not tolerate"
+                text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
                 yield s.cause("untoleratedTaint", text, fix, rows, alone)
 
     return Check(fails, explain)
@@ -106,22 +106,23 @@ def ports(case: Case) -> Check:
 
 
 def _selector(case: Case, mask: Mask) -> tuple[str, str]:
-    """The first label that rules out most, and what is nearest to it."""
+    """Text and fix for the label that the fewest nodes have."""
     s = case.situation
     rows = slice(0, len(s.alive))
     left = {e: s.alive & matches((e,), s.nodes, rows) for e in case.constraints.selector}
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
     key, value = worst.key, worst.values[0]
-    told = f"nodeSelector {bare(key)}={bare(value)}"
+    selector = f"nodeSelector {bare(key)}={bare(value)}"
     if left[worst].any():
         count = _count(left[worst])
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {more}"
         return (
-            f"{told} is on {plural(count, 'node')} of {_count(s.alive)} ({_some(case, left[worst])}); {s.where(mask)} without it",
+            f"{selector} is on {plural(count, 'node')} of {_count(s.alive)} ({_some(case, left[worst])}); "
+            f"{s.where(mask)} without it",
             fix,
         )
-    return f"{told} is on no node{_nearest(case, worst)}", _mend(case, worst, f"spec.nodeSelector[{bare(key)}]")
+    return f"{selector} is on no node{_nearest(case, worst)}", _mend(case, worst, f"spec.nodeSelector[{bare(key)}]")
 
 
 def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
@@ -174,12 +175,12 @@ def _keys(case: Case) -> list[str]:
 
 
 def _nearest(case: Case, wrong: Expression) -> str:
-    """«; nearest: …» among the labels that nodes have."""
+    """«; nearest: …»: the most similar label that nodes have."""
     values = _known(case, wrong.key)
     if values:
         near = nearest(wrong.values[0], values) if wrong.operator == "In" else None
-        told = f"; nearest: {bare(wrong.key)}={bare(near)}" if near else ""
-        return f"{told}; nodes have {listed(map(bare, values), 6)}"
+        hint = f"; nearest: {bare(wrong.key)}={bare(near)}" if near else ""
+        return f"{hint}; nodes have {listed(map(bare, values), 6)}"
     near = nearest(wrong.key, _keys(case))
     return f"; no node has a label {quoted(wrong.key)}{f'; nearest: {bare(near)}' if near else ''}"
 

@@ -1,4 +1,4 @@
-"""What other pods have to do with it: pod affinity and anti-affinity, and topology spread constraints.
+"""Other pods that keep a pod from nodes: pod affinity and anti-affinity, and topology spread constraints.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go.
 """
@@ -31,8 +31,8 @@ def affinity(case: Case) -> Check:
         fails |= np.array([not value or not (alone or value in there) for value in domains], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        told = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
-        text = f"required pod affinity wants pods with {told}: none where {s.where(mask)}"
+        wanted = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
+        text = f"required pod affinity wants pods with {wanted}: none where {s.where(mask)}"
         fix = "start the pods that it wants to be near first, or make the affinity preferred"
         yield s.cause("podAffinity", text, fix, mask, alone)
 
@@ -41,16 +41,16 @@ def affinity(case: Case) -> Check:
 
 def anti_affinity(case: Case) -> Check:
     s = case.situation
-    fails, who = np.zeros(len(s.alive), bool), Counter[str]()
+    fails, holders = np.zeros(len(s.alive), bool), Counter[str]()
     for term in _terms(case.pod, "podAntiAffinity"):
         domains = _domains(s, term["topologyKey"])
         near = [(domains[row], pod) for row, pod in s.bound if domains[row] and _picks(s, term, case.pod, pod)]
-        who.update(holder(pod) for _, pod in near)
+        holders.update(holder(pod) for _, pod in near)
         there = {value for value, _ in near}
         fails |= np.array([bool(value) and value in there for value in domains], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_most(who)} are"
+        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_holders_text(holders)} are"
         fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
         yield s.cause("podAntiAffinity", text, fix, mask, alone)
 
@@ -59,18 +59,18 @@ def anti_affinity(case: Case) -> Check:
 
 def existing_anti_affinity(case: Case) -> Check:
     s = case.situation
-    fails, who, taken = np.zeros(len(s.alive), bool), Counter[str](), dict[str, set[str]]()
+    fails, holders, taken = np.zeros(len(s.alive), bool), Counter[str](), dict[str, set[str]]()
     for row, pod in s.keeping_away:
         for term in _terms(pod, "podAntiAffinity"):
             key = term["topologyKey"]
             if (domain := _domains(s, key)[row]) and _picks(s, term, pod, case.pod):
-                who[holder(pod)] += 1
+                holders[holder(pod)] += 1
                 taken.setdefault(key, set()).add(domain)
     for key, values in taken.items():
         fails |= np.array([value in values for value in _domains(s, key)], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"anti-affinity of {_most(who)} keeps pods with these labels from {s.where(mask)}"
+        text = f"anti-affinity of {_holders_text(holders)} keeps pods with these labels from {s.where(mask)}"
         fix = "change the labels of this pod or the anti-affinity of the others, or add a node"
         yield s.cause("existingAntiAffinity", text, fix, mask, alone)
 
@@ -85,7 +85,7 @@ def spread(case: Case) -> Check:
         if c.get("whenUnsatisfiable") == "DoNotSchedule"
     ]
     keys = [_domains(s, c["topologyKey"]) for c in constraints]
-    fails, told, fixes = np.zeros(len(s.alive), bool), [], list[str]()
+    fails, texts, fixes = np.zeros(len(s.alive), bool), [], list[str]()
     if not constraints:
         return Check(fails, _nothing)
     counted = s.alive & np.array([all(domain[row] for domain in keys) for row in range(len(s.alive))], bool)
@@ -97,14 +97,14 @@ def spread(case: Case) -> Check:
         now = np.array([not value or value in over for value in domains], bool)
         if (s.alive & now).any():
             shown = ", ".join(f"{bare(value)} {count}" for value, count in sorted(counts.items())[:6])
-            told.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
+            texts.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
             if len(counts) < (wanted := int(constraint.get("minDomains") or 1)):
-                told[-1] += f" and minDomains {wanted}, of which there are {len(counts)},"
+                texts[-1] += f" and minDomains {wanted}, of which there are {len(counts)},"
                 fixes.append(f"lower minDomains to {len(counts)}, or add nodes where there are none")
         fails |= now
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"topology spread over {listed(told)} keeps it from {s.where(mask)}"
+        text = f"topology spread over {listed(texts)} keeps it from {s.where(mask)}"
         fix = "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room where there are fewest"
         yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone)
 
@@ -127,7 +127,7 @@ def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], count
     if constraint.get("nodeTaintsPolicy") == "Honor":
         fine = [all(case.constraints.tolerate(taint) for taint in status.taints) for status in s.nodes.statuses]
         counted = counted & np.array(fine)[s.nodes.columns.status[rows]]
-    found = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
+    counts = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
     for row, pod in s.bound:
@@ -138,12 +138,12 @@ def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], count
         ):
             theirs = labels_of(pod)
             if selects(constraint.get("labelSelector"), theirs) and same.items() <= theirs.items():
-                found[domains[row]] += 1
-    return found
+                counts[domains[row]] += 1
+    return counts
 
 
 def _terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:
-    """Required terms. What their label keys add to the selector, the API server has added."""
+    """Required terms. The API server has merged their matchLabelKeys into the selector."""
     return list(((pod["spec"].get("affinity") or {}).get(kind) or {}).get(_REQUIRED) or ())
 
 
@@ -161,28 +161,28 @@ def _in_namespaces(s: Situation, term: Mapping[str, Any], of: Pod, namespace: st
         return bool(namespace == of["metadata"]["namespace"])
     if namespace in named:
         return True
-    found = s.snapshot.named("Namespace").get(("", namespace))
-    return selects(by_label, (found or {"metadata": {}})["metadata"].get("labels") or {})
+    obj = s.snapshot.named("Namespace").get(("", namespace))
+    return selects(by_label, (obj or {"metadata": {}})["metadata"].get("labels") or {})
 
 
 def _domains(s: Situation, key: str) -> list[str]:
     """The value of a node label by row; "" where there is none."""
-    found = s.domains.get(key)
-    if found is None:
-        found = s.domains[key] = [s.labels(row).get(key, "") for row in range(len(s.alive))]
-    return found
+    domains = s.domains.get(key)
+    if domains is None:
+        domains = s.domains[key] = [s.labels(row).get(key, "") for row in range(len(s.alive))]
+    return domains
 
 
 def _selector_text(selector: Any) -> str:
     labels = (selector or {}).get("matchLabels") or {}
     expressions = (selector or {}).get("matchExpressions") or ()
-    told = [f"{bare(k)}={bare(v)}" for k, v in labels.items()]
-    told += [
+    parts = [f"{bare(k)}={bare(v)}" for k, v in labels.items()]
+    parts += [
         f"{bare(e.get('key'))} {e.get('operator')} {listed(map(bare, e.get('values') or ()))}".strip()
         for e in expressions
     ]
-    return listed(told) or "any labels"
+    return listed(parts) or "any labels"
 
 
-def _most(who: Counter[str]) -> str:
-    return listed([f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in who.most_common()], 3)
+def _holders_text(holders: Counter[str]) -> str:
+    return listed([f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in holders.most_common()], 3)

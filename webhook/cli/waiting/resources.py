@@ -1,4 +1,4 @@
-"""What a pod asks for and nodes have too little of: GPUs first, then CPU, memory, storage, pods and anything else.
+"""What a pod asks for and nodes have too little of: GPUs, CPU, memory, storage, pods and anything else.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
@@ -25,8 +25,8 @@ _WORDS: Final = {
     "ephemeral-storage": "insufficientEphemeralStorage",
     "pods": "tooManyPods",
 }
-_LOOKED_AT: Final = 50
-"""Nodes, of those nearest to fitting, whose pods are looked through for what would free them."""
+_MAX_NODES: Final = 50
+"""Nodes, those with most free, on which a workload is looked for whose end would make room."""
 
 
 def resources(case: Case) -> Check:
@@ -47,10 +47,10 @@ def resources(case: Case) -> Check:
             yield _unknown(case, name, mask)
         for name, amount in case.demand.requests:
             if name not in unknown and (off := mask & short[name]).any():
-                others = (
+                others_short = (
                     np.any([short[other] for other in short if other != name], axis=0) if len(short) > 1 else ~s.alive
                 )
-                yield from _short(case, name, amount, off, off & alone & ~others)
+                yield from _short(case, name, amount, off, off & alone & ~others_short)
 
     return Check(fails, explain)
 
@@ -60,28 +60,28 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     capacity = s.capacity[name]
     gpu = s.policy.gpus.kind(name) is not None
     if gpu and (none := off & (capacity == 0)).any():
-        others, off, alone = alone & none, off & ~none, alone & ~none
-        yield from _without(case, name, none, others)
+        none_alone, off, alone = alone & none, off & ~none, alone & ~none
+        yield from _without(case, name, none, none_alone)
     if not off.any():
         return
     asked = amount_text(name, amount)
     if (large := off & (capacity >= amount)).any():
         yield _taken(case, name, amount, large, alone & large, gpu=gpu)
     if (small := off & (capacity < amount)).any():
-        most = int(capacity[off].max() if not large.any() else capacity[small].max())
+        largest = int(capacity[off].max() if not large.any() else capacity[small].max())
         nowhere = not (s.alive & (capacity >= amount)).any()
-        ask = f"ask for {amount_text(name, most)} {name} at most{', in more pods' if gpu else ''}"
+        ask = f"ask for {amount_text(name, largest)} {name} at most{', in more pods' if gpu else ''}"
         if nowhere:
             text = f"asks for {asked} {bare(name)}, and no node has more than {amount_text(name, int(capacity[s.alive].max()))}"
             yield s.cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", small, alone)
         else:
-            text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_text(name, most)} there when empty"
+            text = f"{s.where(small)}: too small: {asked} {bare(name)} asked for, {amount_text(name, largest)} there when empty"
             fix = f"{ask}, or let the pod go to larger nodes"
             yield s.cause("nodesTooSmall", text, fix, small, alone)
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: bool) -> Cause:
-    """Nodes that could take the pod if less were on them."""
+    """Nodes that are large enough for the pod, but have too little free."""
     s = case.situation
     free, asked = np.maximum(s.free[name], 0), amount_text(name, amount)
     best = int(free[off].max())
@@ -92,8 +92,8 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
             fix = "remove pods from them, raise the kubelet's maxPods, or add nodes"
             return s.cause("tooManyPods", text, fix, off, alone)
         text = f"{s.where(off)}: short of {unit}: {asked} asked for, at most {amount_text(name, best)} free"
-        less = f"ask for {amount_text(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
-        fix = f"{less}{_or_wait(case, name, amount, off)}"
+        ask = f"ask for {amount_text(name, best)} {unit} in place of {asked}" if best else f"free {unit} there"
+        fix = f"{ask}{_or_wait(case, name, amount, off)}"
         return s.cause(_WORDS.get(name, "insufficientResource"), text, fix, off, alone)
     total = int(free[off].sum())
     held = f"{asked} {bare(name)} asked for; free on {s.where(off)}: {total} in all, at most {best} on one"
@@ -101,16 +101,16 @@ def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: b
         fix = f"ask for {best} in each of more pods, or let one node be emptied" if best else "let one node be emptied"
         fix += _or_wait(case, name, amount, off)
         return s.cause("gpusFragmented", f"GPUs are free but apart: {held}", fix, off, alone)
-    less = f"ask for {best} in place of {asked}, or " if best else ""
+    ask = f"ask for {best} in place of {asked}, or " if best else ""
     wait = _or_wait(case, name, amount, off).removeprefix(", or ") or "wait until pods there end"
-    return s.cause("gpusTaken", f"all GPUs are taken: {held}", f"{less}{wait}, or add a node", off, alone)
+    return s.cause("gpusTaken", f"all GPUs are taken: {held}", f"{ask}{wait}, or add a node", off, alone)
 
 
 def _or_wait(case: Case, name: str, amount: int, off: Mask) -> str:
-    """«, or wait for job/x (8 GPUs on node y) to end»: the one workload whose end gives most for least."""
+    """«, or wait for job/x (8 GPUs on node y) to end»: a workload whose end makes room; Jobs first, then the smallest."""
     s = case.situation
     rows = np.flatnonzero(off)
-    near = rows[np.argsort(-s.free[name][rows], kind="stable")][:_LOOKED_AT]
+    near = rows[np.argsort(-s.free[name][rows], kind="stable")][:_MAX_NODES]
     best: tuple[int, int, str] | None = None
     for row in near.tolist():
         for who, has in s.held(row, name).items():
@@ -134,8 +134,8 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
         fix = f"look at the device plugin there: kubectl get pods -A -o wide --field-selector spec.nodeName={silent[0]}"
         return Cause("devicePluginMissing", text, fix, tuple(silent), len(silent))
     near = nearest(name, offered) or next((each for each in offered if vendor(each) == vendor(name)), None)
-    others = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
-    text = f"no node offers {bare(name)}{others}"
+    offers = f"; they offer {listed(map(bare, offered)) or 'no extended resource at all'}" if "/" in name else ""
+    text = f"no node offers {bare(name)}{offers}"
     fix = (
         f"ask for {bare(near)} in place of {bare(name)}"
         if near
@@ -145,7 +145,7 @@ def _unknown(case: Case, name: str, mask: Mask) -> Cause:
 
 
 def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
-    """Nodes that offer none of this GPU: silent ones, those that offer another kind, and those without."""
+    """Nodes that offer none of this GPU: their device plugin offers nothing, or another kind, or they have no GPU."""
     s = case.situation
     rows_of: dict[tuple[str, ...] | None, list[int]] = {}
     for row in np.flatnonzero(mask).tolist():
@@ -169,7 +169,7 @@ def _without(case: Case, name: str, mask: Mask, alone: Mask) -> Iterator[Cause]:
 
 
 def preemption(case: Case) -> Iterator[Cause]:
-    """Where pods of lower priority have what is asked for, and the pod's class never takes it."""
+    """Nodes where preemption would make room, but the pod's priority class never preempts."""
     s, spec = case.situation, case.pod["spec"]
     if spec.get("preemptionPolicy") != "Never":
         return

@@ -69,7 +69,7 @@ _OF_GPUS: Final = (
 
 
 class Reason(NamedTuple):
-    """`nodes`: how many it keeps away; 0 where it is about none of them. `means`: our words for it, () where we have none."""
+    """`nodes`: how many it keeps away; 0 where it is about no node. `means`: the CAUSES that stand for it."""
 
     text: str
     nodes: int
@@ -89,19 +89,19 @@ def said(situation: Situation, pod: Pod) -> str:
 
 def reasons(message: str) -> list[Reason]:
     """Each reason in such a message."""
-    found = _FORM.fullmatch(message)
-    if found is None:
+    match = _FORM.fullmatch(message)
+    if match is None:
         return [Reason(message, 0, _means(message))] if message else []
-    total, told = int(found[1]), []
-    for part in re.split(r"[,.] (?=\d+ |no |0/)|, (?=node)", found[2]):
+    total, result = int(match[1]), []
+    for part in re.split(r"[,.] (?=\d+ |no |0/)|, (?=node)", match[2]):
         counted = _COUNTED.fullmatch(part)
         text, count = (counted[2], int(counted[1])) if counted else (part, total)
-        told.append(Reason(text, count, _means(text)))
-    return told
+        result.append(Reason(text, count, _means(text)))
+    return result
 
 
 def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
-    """What it says besides: reasons that none of the causes stands for. While it preempts, it says what was so before."""
+    """Reasons of the scheduler that none of the causes stands for. None while it preempts: its message is then out of date."""
     known = {cause.cause for cause in causes}
     if "preempting" in known:
         return []

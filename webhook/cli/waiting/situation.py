@@ -21,13 +21,13 @@ from webhook.policy.model import Policy
 from webhook.text import bare, plural
 from webhook.text import nearest as alike
 
-_NAMED = 3
+_MAX_NAMED = 3
 _CLASS = "deviceclass.resource.kubernetes.io/"
 _BYTES = ("memory", "ephemeral-storage")
 
 
 class Situation:
-    """Of one snapshot. Rows are those of the state of the webhook."""
+    """The cluster of one snapshot. Rows are those of the webhook's node table."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self.snapshot, self.policy = snapshot, policy
@@ -38,7 +38,7 @@ class Situation:
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
         """As the scheduler counts: it does not know our reservations."""
         self.domains: dict[str, list[str]] = {}
-        """The values of labels by row, for those that were asked for."""
+        """By label key: its value on each row. Filled as keys are asked for."""
         self._named: dict[bytes, tuple[str, ...]] = {}
         self._where: dict[bytes, str] = {}
         self._held: dict[tuple[int, str], Counter[str]] = {}
@@ -57,7 +57,7 @@ class Situation:
 
     @cached_property
     def keeping_away(self) -> list[tuple[int, Pod]]:
-        """Those of them that say which pods they do not want near them, first those of the snapshot."""
+        """Those of them with pod anti-affinity, first those of the snapshot."""
         row_of = self.nodes.row_of
         return [(row_of[name], pod) for name, pod in self.snapshot.keeping_away if name in row_of]
 
@@ -65,40 +65,40 @@ class Situation:
     def gpus_at(self) -> list[tuple[str, ...] | None]:
         """By row: the GPU resources that a node offers; None where it has GPUs by its labels, and offers none."""
         offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
-        found: list[tuple[str, ...] | None] = []
+        by_row: list[tuple[str, ...] | None] = []
         for row, name in enumerate(self.names):
             names = tuple([resource for resource, amounts in sorted(offered.items()) if amounts[row]])
             node = self.snapshot.nodes.get(name)
-            found.append(None if not names and node is not None and has_gpu_labels(node) else names)
-        return found
+            by_row.append(None if not names and node is not None and has_gpu_labels(node) else names)
+        return by_row
 
     @cached_property
     def waiting(self) -> list[Pod]:
-        """Every pod that no node was found for, oldest first."""
-        found = [pod for pod in self.snapshot.of("Pod") if not pod["spec"].get("nodeName")]
-        found = [
+        """Every pod that waits for a node, oldest first."""
+        pods = [pod for pod in self.snapshot.of("Pod") if not pod["spec"].get("nodeName")]
+        pods = [
             pod
-            for pod in found
+            for pod in pods
             if pod["status"].get("phase") not in FINISHED and not pod["metadata"].get("deletionTimestamp")
         ]
-        return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]))
+        return sorted(pods, key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]))
 
     @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
         """Pods that wait for the victims of their preemption, with the row that is kept for them."""
-        found = [(pod["status"].get("nominatedNodeName"), pod) for pod in self.waiting]
-        return [(self.nodes.row_of[name], pod) for name, pod in found if name in self.nodes.row_of]
+        nominations = [(pod["status"].get("nominatedNodeName"), pod) for pod in self.waiting]
+        return [(self.nodes.row_of[name], pod) for name, pod in nominations if name in self.nodes.row_of]
 
     @cached_property
     def _events(self) -> Mapping[tuple[str, str, str], list[Object]]:
-        found: dict[tuple[str, str, str], list[Object]] = {}
+        by_object: dict[tuple[str, str, str], list[Object]] = {}
         for event in self.snapshot.of("Event"):
             about = event.get("involvedObject") or {}
             key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
-            found.setdefault(key, []).append(event)
-        for events in found.values():
+            by_object.setdefault(key, []).append(event)
+        for events in by_object.values():
             events.sort(key=_when, reverse=True)
-        return found
+        return by_object
 
     def events_of(self, kind: str, obj: Mapping[str, Any]) -> list[Object]:
         """Newest first."""
@@ -110,26 +110,28 @@ class Situation:
     def named(self, mask: Mask) -> tuple[str, ...]:
         """The names of these nodes, sorted. Kept, and the same for equal masks: most shapes of pods meet the same nodes."""
         key = mask.tobytes()
-        found = self._named.get(key)
-        if found is None:
-            found = self._named[key] = tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
-        return found
+        names = self._named.get(key)
+        if names is None:
+            names = self._named[key] = tuple(sorted([self.names[row] for row in np.flatnonzero(mask).tolist()]))
+        return names
 
     def where(self, mask: Mask) -> str:
         """These nodes in words: "node gpu-a", "5 nodes (training 3, spot 2)"."""
         key = mask.tobytes()
-        found = self._where.get(key)
-        if found is None:
-            found = self._where[key] = self._told(self.named(mask))
-        return found
+        text = self._where.get(key)
+        if text is None:
+            text = self._where[key] = self._nodes_text(self.named(mask))
+        return text
 
-    def _told(self, names: tuple[str, ...]) -> str:
-        if 0 < len(names) <= _NAMED:
+    def _nodes_text(self, names: tuple[str, ...]) -> str:
+        if 0 < len(names) <= _MAX_NAMED:
             return f"node{'s' if len(names) > 1 else ''} {', '.join(names)}"
         nodes = self.snapshot.nodes
         pools = Counter(filter(None, [pool_of(nodes[name]) for name in names if name in nodes]))
-        told = ", ".join(f"{bare(pool)} {count}" for pool, count in pools.most_common(_NAMED))
-        return plural(len(names), "node") + (f" ({told}{', …' if len(pools) > _NAMED else ''})" if told else "")
+        by_pool = ", ".join(f"{bare(pool)} {count}" for pool, count in pools.most_common(_MAX_NAMED))
+        return plural(len(names), "node") + (
+            f" ({by_pool}{', …' if len(pools) > _MAX_NAMED else ''})" if by_pool else ""
+        )
 
     def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask) -> Cause:
         """What keeps the pod from these nodes. `alone`: where nothing else does."""
@@ -137,12 +139,12 @@ class Situation:
 
     def held(self, row: int, resource: str) -> Mapping[str, int]:
         """How much of a resource the workloads on a node have: «job/train in team-a»."""
-        found = self._held.get((row, resource))
-        if found is None:
-            found = self._held[row, resource] = Counter()
+        amounts = self._held.get((row, resource))
+        if amounts is None:
+            amounts = self._held[row, resource] = Counter()
             for pod in self.snapshot.pods_on.get(self.names[row], ()):
-                found[f"{holder(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
-        return found
+                amounts[f"{holder(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
+        return amounts
 
     def bind(self, pod: Pod, demand: Demand, row: int) -> None:
         """One pod more on a node, as if the scheduler had bound it."""
@@ -160,7 +162,7 @@ class Situation:
 
 @dataclass
 class Case:
-    """One waiting pod, and what was read of it."""
+    """One waiting pod, with its demand and constraints."""
 
     situation: Situation
     pod: Pod
@@ -169,7 +171,7 @@ class Case:
 
     @classmethod
     def of(cls, situation: Situation, pod: Pod) -> Case | None:
-        """None where it states more about nodes than can be looked at."""
+        """None where its constraints are more than this program compiles."""
         constraints = compiled(pod["spec"])
         return None if constraints is None else cls(situation, pod, counted_demand(pod), constraints)
 
@@ -214,10 +216,10 @@ def amount_text(resource: str, amount: int) -> str:
 
 def holder(pod: Pod) -> str:
     """Whose pod it is, as kubectl names it: job/train, deployment/chat, pod/one."""
-    found, labels = owner(pod), labels_of(pod)
-    if found is None:
+    controller, labels = owner(pod), labels_of(pod)
+    if controller is None:
         return f"pod/{pod['metadata']['name']}"
     suffix = labels.get("pod-template-hash")
-    if found.kind == "ReplicaSet" and suffix and found.name.endswith(f"-{suffix}"):
-        return f"deployment/{found.name.removesuffix(f'-{suffix}')}"
-    return f"{found.kind.lower()}/{found.name}"
+    if controller.kind == "ReplicaSet" and suffix and controller.name.endswith(f"-{suffix}"):
+        return f"deployment/{controller.name.removesuffix(f'-{suffix}')}"
+    return f"{controller.kind.lower()}/{controller.name}"

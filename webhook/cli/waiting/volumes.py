@@ -24,41 +24,43 @@ Object = Mapping[str, Any]
 
 
 def missing(case: Case) -> Iterator[Cause]:
-    """What keeps the scheduler from looking at any node."""
+    """Volume claims for which the scheduler looks at no node."""
     s = case.situation
     claims = s.snapshot.named("PersistentVolumeClaim")
     for name in _claim_names(case.pod):
         claim = claims.get((case.namespace, name))
-        told = f"PersistentVolumeClaim {bare(name)}"
+        claim_text = f"PersistentVolumeClaim {bare(name)}"
         if claim is None:
             if "PersistentVolumeClaim" not in s.snapshot.missing:
                 near = nearest(name, [n for namespace, n in claims if namespace == case.namespace])
                 hint = f"; nearest: {bare(near)}" if near else ""
                 fix = f"create it, or name {bare(near)} in spec.volumes" if near else "create it: kubectl apply -f …"
-                yield Cause("volumeClaimMissing", f"{told} does not exist in {case.namespace}{hint}", fix)
+                yield Cause("volumeClaimMissing", f"{claim_text} does not exist in {case.namespace}{hint}", fix)
         elif claim["metadata"].get("deletionTimestamp"):
-            yield Cause("volumeClaimDeleting", f"{told} is being deleted", "wait until it is gone, and create it again")
+            yield Cause(
+                "volumeClaimDeleting", f"{claim_text} is being deleted", "wait until it is gone, and create it again"
+            )
         elif claim["status"].get("phase") == "Lost":
             volume = bare(claim["spec"].get("volumeName"))
             yield Cause(
                 "volumeClaimLost",
-                f"{told}: its volume {volume} is gone",
+                f"{claim_text}: its volume {volume} is gone",
                 "delete the claim, and restore the data to a new one",
             )
         elif claim["status"].get("phase") != "Bound":
-            yield from _unbound(case, claim, told)
+            yield from _unbound(case, claim, claim_text)
         elif _ALONE in (claim["spec"].get("accessModes") or ()):
             for other in _users(s, case.namespace, name):
                 who = f"{other['metadata']['namespace']}/{other['metadata']['name']}"
-                text = f"{told} is {_ALONE}, and pod {who} has it"
+                text = f"{claim_text} is {_ALONE}, and pod {who} has it"
                 yield Cause("volumeInUse", text, f"end {who}, or use accessMode ReadWriteMany")
 
 
-def _unbound(case: Case, claim: Object, told: str) -> Iterator[Cause]:
+def _unbound(case: Case, claim: Object, claim_text: str) -> Iterator[Cause]:
     s, name = case.situation, claim["spec"].get("storageClassName")
     classes = {key[1]: obj for key, obj in s.snapshot.named("StorageClass").items()}
     if not name:
-        text = f"{told} is not bound and names no StorageClass" + (
+        text = f"{claim_text} is not bound and names no StorageClass" + (
             ", and no class is the default" if name is None else ""
         )
         fix = f"set spec.storageClassName ({listed(sorted(classes)) or 'there is no class'}) in a new claim, or create a volume"
@@ -68,14 +70,14 @@ def _unbound(case: Case, claim: Object, told: str) -> Iterator[Cause]:
         hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(sorted(classes))}" if classes else ""
         yield Cause(
             "storageClassMissing",
-            f"{told} wants StorageClass {quoted(name)}, which does not exist{hint}",
+            f"{claim_text} wants StorageClass {quoted(name)}, which does not exist{hint}",
             f"create the class, or a new claim with {bare(near or '…')}",
         )
     elif classes.get(name, {}).get("volumeBindingMode") != _LAZY:
         said = next(
             (event["message"] for event in s.events_of("PersistentVolumeClaim", claim) if event.get("message")), ""
         )
-        text = f"{told} is not bound{f': {quoted(said)}' if said else ''}"
+        text = f"{claim_text} is not bound{f': {quoted(said)}' if said else ''}"
         yield Cause(
             "volumeClaimUnbound",
             text,
@@ -84,7 +86,7 @@ def _unbound(case: Case, claim: Object, told: str) -> Iterator[Cause]:
 
 
 def elsewhere(case: Case) -> Check:
-    """Nodes that cannot reach the volumes of the pod, or for which no volume is there."""
+    """Nodes that cannot reach the volumes of the pod, or a free volume for its claim."""
     s, conflicts = case.situation, dict[str, Mask]()
     claims, volumes = s.snapshot.named("PersistentVolumeClaim"), s.snapshot.named("PersistentVolume")
     for name in _claim_names(case.pod):
@@ -95,17 +97,17 @@ def elsewhere(case: Case) -> Check:
         if volume is not None:
             conflicts[f"volume {volume['metadata']['name']} of claim {name}"] = ~_reachable(s, volume)
         elif claim["status"].get("phase") != "Bound" and "PersistentVolume" not in s.snapshot.missing:
-            found = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
-            if found.get("provisioner") == _NO_PROVISIONER:
+            storage_class = s.snapshot.named("StorageClass").get(("", str(claim["spec"].get("storageClassName"))), {})
+            if storage_class.get("provisioner") == _NO_PROVISIONER:
                 able = [_reachable(s, each) for each in volumes.values() if _suits(each, claim)]
                 conflicts[f"a free volume for claim {name}"] = ~np.any(able, axis=0) if able else s.alive
     fails = np.any([*conflicts.values()], axis=0) if conflicts else s.alive & False
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        for told, away in conflicts.items():
+        for volume_text, away in conflicts.items():
             if (off := mask & away).any():
                 there = s.alive & ~away
-                text = f"{told} cannot be reached from {s.where(off)}" + (
+                text = f"{volume_text} cannot be reached from {s.where(off)}" + (
                     f": it is on {s.where(there)}" if there.any() else ""
                 )
                 fix = (
@@ -126,12 +128,12 @@ def limits(case: Case) -> Check:
     for node in s.snapshot.of("CSINode") if wanted else ():
         name = node["metadata"]["name"]
         for driver in node["spec"].get("drivers") or () if name in s.nodes.row_of else ():
-            most, row = (driver.get("allocatable") or {}).get("count"), s.nodes.row_of[name]
-            if most is None or driver["name"] not in wanted:
+            limit, row = (driver.get("allocatable") or {}).get("count"), s.nodes.row_of[name]
+            if limit is None or driver["name"] not in wanted:
                 continue
             there = {v for pod in s.pods_on.get(name, ()) for v in _drivers(s, pod).get(driver["name"], ())}
-            if len(there | wanted[driver["name"]]) > most:
-                fails[row], full[row] = True, f"{bare(driver['name'])} takes {most} on a node"
+            if len(there | wanted[driver["name"]]) > limit:
+                fails[row], full[row] = True, f"{bare(driver['name'])} takes {limit} on a node"
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: as many volumes as can be attached: {listed(sorted(set(full.values())))}"
@@ -156,15 +158,15 @@ def _users(s: Situation, namespace: str, claim: str) -> Iterator[Pod]:
 
 def _drivers(s: Situation, pod: Pod) -> dict[str, set[str]]:
     """The CSI volumes of a pod by driver."""
-    found: dict[str, set[str]] = {}
+    by_driver: dict[str, set[str]] = {}
     for name in _claim_names(pod) if pod["spec"].get("volumes") else ():
         claim = s.snapshot.named("PersistentVolumeClaim").get((pod["metadata"]["namespace"], name))
         volume = s.snapshot.named("PersistentVolume").get(
             ("", str(((claim or {}).get("spec") or {}).get("volumeName")))
         )
         if csi := ((volume or {}).get("spec") or {}).get("csi"):
-            found.setdefault(csi["driver"], set()).add(csi["volumeHandle"])
-    return found
+            by_driver.setdefault(csi["driver"], set()).add(csi["volumeHandle"])
+    return by_driver
 
 
 def _reachable(s: Situation, volume: Object) -> Mask:
@@ -177,8 +179,8 @@ def able(s: Situation, required: Object | None) -> Mask:
     if constraints is None or constraints.required is None:
         return s.alive
     rows = slice(0, len(s.alive))
-    found: Mask = np.any([matches(term, s.nodes, rows) for term in constraints.required] or [~s.alive], axis=0)
-    return s.alive & found
+    selected: Mask = np.any([matches(term, s.nodes, rows) for term in constraints.required] or [~s.alive], axis=0)
+    return s.alive & selected
 
 
 def _suits(volume: Object, claim: Object) -> bool:

@@ -26,7 +26,7 @@ Object = Mapping[str, Any]
 
 
 class NotCreated(NamedTuple):
-    """A workload that has fewer pods than it wants, and what its controller was told."""
+    """A workload that has fewer pods than it wants, and why, as its controller reports."""
 
     namespace: str
     name: str
@@ -56,7 +56,7 @@ def _suspended(namespace: str, job: Object) -> Cause:
 
 
 def _missing(kind: str, obj: Object) -> int:
-    """How many pods it has too few."""
+    """How many pods it lacks."""
     spec, status = obj["spec"], obj["status"]
     if kind == "Job":
         if _finished(obj) or spec.get("suspend"):
@@ -82,33 +82,33 @@ def _why(s: Situation, kind: str, obj: Object) -> str:
 
 def _cause(s: Situation, namespace: str, short: int, why: str) -> Cause:
     lacks = f"{short} pod{'s' if short > 1 else ''} could not be created: "
-    if found := _QUOTA.search(why):
-        quota, asked, used, limited = found.groups()
+    if match := _QUOTA.search(why):
+        quota, asked, used, limited = match.groups()
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
         more = f"raise it: kubectl edit quota {bare(quota)} -n {namespace}"
         fix = f"ask for less, end what uses it (kubectl get pods -n {namespace}), or {more}"
         return Cause("quotaExceeded", text, fix)
-    if found := _WEBHOOK.search(why):
-        ours = _OURS in found[1]
-        text = f"{lacks}{'' if ours else f'webhook {bare(found[1])}: '}{_plain(found[2])}"
+    if match := _WEBHOOK.search(why):
+        ours = _OURS in match[1]
+        text = f"{lacks}{'' if ours else f'webhook {bare(match[1])}: '}{_plain(match[2])}"
         return Cause(
             "refused",
             text,
             "mend the pod template as it says" if ours else "mend the pod template, or ask who runs that webhook",
         )
-    if found := _POLICY.search(why):
-        return Cause("refused", f"{lacks}{_plain(found[0])}", "mend the pod template, or ask who keeps that policy")
+    if match := _POLICY.search(why):
+        return Cause("refused", f"{lacks}{_plain(match[0])}", "mend the pod template, or ask who keeps that policy")
     for word, kind, pattern in _ABSENT:
-        if found := pattern.search(why):
-            name = bare(found[1])
+        if match := pattern.search(why):
+            name = bare(match[1])
             where = f" -n {namespace}" if kind == "ServiceAccount" else ""
             how = {
                 "ServiceAccount": f"serviceaccount {name}{where}",
                 "PriorityClass": f"priorityclass {name} --value=…",
             }
-            made = f"create it (kubectl create {how[kind]})" if kind in how else "create it"
-            text = f"{lacks}{kind} {quoted(found[1])} does not exist{f' in {namespace}' if where else ''}"
-            return Cause(word, text, f"{made}, or name another in the pod template")
+            create = f"create it (kubectl create {how[kind]})" if kind in how else "create it"
+            text = f"{lacks}{kind} {quoted(match[1])} does not exist{f' in {namespace}' if where else ''}"
+            return Cause(word, text, f"{create}, or name another in the pod template")
     if _LIMITS.search(why):
         return Cause(
             "limitRange",
