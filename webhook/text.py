@@ -104,7 +104,7 @@ def one_slip(word: str, known: str) -> bool:
 
 
 class Hint(NamedTuple):
-    """What to do next, where it depends on which name is nearest: looked for when it is shown, and not for what is not."""
+    """What to do next, where it depends on which name is nearest: that is looked for only when the hint is shown."""
 
     word: str
     known: tuple[str, ...]

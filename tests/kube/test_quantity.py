@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.errors import QuantityError
-from webhook.kube.quantity import milli, parse_quantity, thousandths, whole, written
+from webhook.kube.quantity import milli, parse_quantity, quantity_text, thousandths, whole
 
 REFUSED = [
     *("", " ", "Ki", "m", "e3", ".Ki", "+m"),
@@ -171,4 +171,4 @@ def test_any_text_of_the_right_letters_is_a_number_or_a_quantity_error(text: str
     ],
 )
 def test_an_amount_is_written_as_the_api_server_does(resource: str, amount: int, text: str) -> None:
-    assert written(resource, amount) == text
+    assert quantity_text(resource, amount) == text

@@ -168,7 +168,7 @@ def _changed(
     profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
         return None, [], []
-    if excesses := bounds.of_size(request.size):  # then not even for templates is it looked through
+    if excesses := bounds.of_size(request.size):  # then not even its templates are looked for
         differs = request.old is None or request.old.get("spec") != request.object.get("spec")
         return (profile, [], excesses) if differs else (None, [], [])
     settings, old = profile.settings.templates, request.old or {}

@@ -71,7 +71,7 @@ class DcgmSource:
                 f"no running pod with labels {dict(at.selector)} in namespace {at.namespace}; wanted DCGM exporters. "
                 "Set gpuMetrics.dcgm.namespace and .selector"
             )
-        random.shuffle(exporters)  # those that do not answer are not always in the way of the same others
+        random.shuffle(exporters)  # those that do not answer must not always delay the same others
         seconds, slots = self._settings.stale_after / 3, asyncio.Semaphore(_AT_ONCE)
         errors = dict.fromkeys(exporters, f"no answer within the {seconds:g} s that all of them have")
 

@@ -93,7 +93,7 @@ class Events:
     def _note(self, make: Callable[[], Event | None]) -> None:
         try:
             event = make()
-        except Exception as error:  # what a stranger wrote; an Event is no reason to fail a review
+        except Exception as error:  # by what a tenant wrote; an Event is no reason to fail a review
             self._count("failed")
             self._log.error("event not made", **cause(error))
             return

@@ -39,7 +39,7 @@ from webhook.framework.resources_per_gpu import PerGpu, lacking_requests
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod, annotations_of, containers
 from webhook.kube.pod_requests import total_requests
-from webhook.kube.quantity import written
+from webhook.kube.quantity import quantity_text
 
 _STEPS = {"cpu": 1, "memory": 2**20}
 
@@ -75,7 +75,7 @@ class CpuPerGpuRequests(Injector):
         if isinstance(amounts, str):
             return Outcome("skipped", amounts)
         filled = {
-            (*entry.container.path, "resources", "requests", resource): written(
+            (*entry.container.path, "resources", "requests", resource): quantity_text(
                 resource, amounts[resource] * entry.gpus
             )
             for entry in lacking
@@ -90,7 +90,7 @@ class CpuPerGpuRequests(Injector):
         for path, quantity in filled.items():
             edit.set(path, quantity)
         below_least = any(amounts[resource] < per.least[resource] for resource in amounts)
-        total = {r: written(r, amounts[r] * gpus[r]) for r in amounts if amounts[r]}
+        total = {r: quantity_text(r, amounts[r] * gpus[r]) for r in amounts if amounts[r]}
         return Outcome("filledLess" if below_least else "filled", total)
 
     def _amounts(

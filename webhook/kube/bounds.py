@@ -26,7 +26,7 @@ decoded has names in each, so that 8 MiB of it have fewer."""
 MAX_GROUPS: Final = 2_000
 """Of a user. Exemptions look at each of them."""
 MAX_PATCH_BYTES: Final = 1 << 18
-"""What we add to a pod takes a few kB, unless it repeats what no object has: a label of a megabyte."""
+"""What we add to a pod takes a few kB, unless it repeats something huge of the pod, as a label of a megabyte."""
 LIMITS: Final[Mapping[str, int]] = {
     "containers": 256,
     "environment variables": 4096,
@@ -84,7 +84,7 @@ _CAPABILITIES: Final[_Fields] = (("add", "capabilities"), ("drop", "capabilities
 
 
 class Excess(NamedTuple):
-    """What there is too much of: `field` as kubectl names it."""
+    """What there is too much of: `field` as kubectl names it, `noun` as messages do."""
 
     field: str
     number: int

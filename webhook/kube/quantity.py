@@ -64,7 +64,7 @@ def milli(text: str | int | float) -> int:
     return -(-thousandths(text) // 1)
 
 
-def written(resource: str, amount: int) -> str:
+def quantity_text(resource: str, amount: int) -> str:
     """An amount as the API server writes it: `cpu` is in thousandths, memory in bytes."""
     if resource == "cpu":
         return f"{amount}m" if amount % 1000 else f"{amount // 1000}"

@@ -52,7 +52,7 @@ def _refuse(constant: str) -> None:
 
 
 def unsafe(text: str | bytes, max_depth: int, *, aliases: bool, max_values: int | None = None) -> str | None:
-    """Why nothing must be built of this YAML: line and reason. Raises yaml.YAMLError where it is none. `max_values`: values.
+    """Why this YAML must not be loaded: line and reason. Raises yaml.YAMLError where it is none. `max_values`: values.
 
     The parser's own recursion ends the process where the nesting is deep, and a few nested aliases grow to any size.
     """

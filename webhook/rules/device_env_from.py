@@ -29,7 +29,7 @@ from webhook.text import bare, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
 _PARTS = tuple([_SUFFIX[:end] for end in range(len("_VISIBLE"), len(_SUFFIX))])
-"""How far a prefix may have come into it before no key of a ConfigMap is innocent any more."""
+"""Its beginnings with which no prefix may end: a key of the ConfigMap could be the rest of it."""
 
 
 class DeviceEnvFrom(Rule):

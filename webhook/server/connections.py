@@ -68,7 +68,7 @@ class Connections:
         self._count -= self._take(connection)
 
     def spare(self) -> Connection | None:
-        """Take out the one that is missed least; None where all are busy."""
+        """Take out the one that is needed least; None where all are busy."""
         for stage in (Stage.SILENT, Stage.IDLE):
             if peers := self._by_stage[stage]:
                 peer = max(peers, key=lambda name: len(peers[name]))

@@ -4,7 +4,7 @@ A connection costs next to nothing until its first byte has come. Then it waits 
 the event loop, one of each peer in turn, so that reviews go on in between and no peer waits for all connections of another.
 
 A peer from which no review came lately has BURST handshakes and then a slow rate of them; other connections of it wait, so that
-who connects again as soon as a connection ends has nothing to do but wait too. An API server gets there with its first review.
+a peer gains nothing by connecting again at once. An API server has no such limit after its first review.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rate:
         """Handshakes that are left, and as of when: in the future where a review was answered. BURST for other peers."""
 
     def answered(self, peer: str, now: float) -> None:
-        """A review of this peer was."""
+        """A review of this peer was answered."""
         self._keep(peer, BURST, now + GOOD_SECONDS)
 
     def allows(self, peer: str, now: float) -> bool:

@@ -168,7 +168,7 @@ class Queue:
         return result
 
     def _loser(self, peer: str, seconds: float) -> tuple[str, _Waiting] | None:
-        """What goes for a request of `peer`: the last of the peer that would still have more, else a larger one of its own."""
+        """What is removed for a request of `peer`: the last of the peer that would still have more, else a larger one of it."""
         mine = self._peers.get(peer)
         name = max(self._peers, key=lambda other: self._peers[other].cost, default=peer)
         if name != peer and self._peers[name].cost > seconds + (mine.cost if mine else 0.0):

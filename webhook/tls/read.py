@@ -42,7 +42,7 @@ def fingerprint(certificate: bytes) -> str:
 
 def is_trusted(chain: bytes, bundle: bytes) -> bool:
     """Whether the first certificate of `chain` is signed by one of `bundle`, or by another of the chain that is, or is one
-    of it itself: as Go's verifier looks for a way. Dates are not compared."""
+    of it itself: as Go's verifier builds a chain. Dates are not compared."""
     trusted, (leaf, *intermediates) = readable(bundle), certificates(chain)
     visited = []
     while leaf not in visited:

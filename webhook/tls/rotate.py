@@ -84,14 +84,14 @@ class Keeper:
             if before is None:
                 raise
             for path, configuration in configurations:  # without the Secret: only what nobody could call us with
-                if not all(self._authority in authorities(_decoded(each)) for each in _bundles(configuration)):
+                if not all(self._authority in authorities(_decoded(bundle)) for bundle in _bundles(configuration)):
                     await self._write_bundle(path, configuration, before.ca.certificate, done)
             if not done:
                 raise
             return done  # that the Secret cannot be read is said by the next round
         self._stored = material
         bundle_written = all(
-            [await self._write_bundle(*each, material.ca.certificate, done) for each in configurations]
+            [await self._write_bundle(*target, material.ca.certificate, done) for target in configurations]
         )
         if self._unchanged_since is None or material != before or not bundle_written:
             self._unchanged_since = now
