@@ -48,6 +48,14 @@ def _tolerated(node: Object, spec: Object) -> bool:
     )
 
 
+def reluctance(pod: Object, node: Object) -> tuple[bool, int]:
+    """By what a node that `pod` could go to comes late: a cordon, and soft taints that the pod does not tolerate."""
+    tolerations = pod["spec"].get("tolerations") or ()
+    soft = [taint for taint in node["spec"].get("taints") or () if taint["effect"] == "PreferNoSchedule"]
+    ignored = sum(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in soft)
+    return bool(node["spec"].get("unschedulable")), len(soft) - ignored
+
+
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
     if toleration.get("effect", "") not in ("", taint["effect"]):
         return False

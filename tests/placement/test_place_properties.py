@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cluster.objects import GPU, node, placer, pod, state
-from tests.placement.oracle import feasible, matches
+from tests.placement.oracle import feasible, matches, reluctance
 from tests.placement.placed import UPGRADE, affinity, names, placed
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
@@ -161,7 +161,8 @@ def _in_order(
             and GPU in b["spec"]["containers"][0]["resources"]["limits"]
         ]  # fmt: skip
         assert ranked.peers == len(peers)
-        keys.append((-wish, len(peers) if strategy == "spread" else 0, -ranked.score, ranked.node))
+        late = reluctance(made, nodes[ranked.node])
+        keys.append((late, -wish, len(peers) if strategy == "spread" else 0, -ranked.score, ranked.node))
     assert keys == sorted(keys)
 
 
