@@ -42,6 +42,30 @@ def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, An
     assert unchanged(Tolerations(), case(pod(tolerations=present))) == Outcome("covered")
 
 
+HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor"}
+
+
+def test_left_alone_where_a_hard_spread_would_count_nodes_for_it_and_others_need_none() -> None:
+    made = pod(topologySpreadConstraints=[HONOR])
+    assert unchanged(Tolerations(), case(made, cluster=ClusterFacts(open_node=True))) == Outcome("left")
+
+
+@pytest.mark.parametrize(
+    ("spread", "cluster"),
+    [
+        pytest.param(HONOR, ClusterFacts(open_node=False), id="all nodes have taints"),
+        pytest.param(HONOR, UNKNOWN, id="the cluster is not known"),
+        pytest.param(HONOR | {"whenUnsatisfiable": "ScheduleAnyway"}, ClusterFacts(), id="it is soft"),
+        pytest.param(HONOR | {"nodeTaintsPolicy": "Ignore"}, ClusterFacts(), id="it does not look at taints"),
+    ],
+)
+def test_added_where_a_spread_loses_nothing(spread: dict[str, Any], cluster: ClusterFacts) -> None:
+    made = pod(topologySpreadConstraints=[spread])
+    assert (
+        applied(Tolerations(taints=(PolicyTaint(key=GPU),)), case(made, cluster=cluster), own=OWN)[1].result == "added"
+    )
+
+
 @pytest.mark.parametrize(
     ("taint", "allowed"),
     [

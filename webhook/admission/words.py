@@ -30,6 +30,7 @@ _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "tolerations": {
         "covered": "it tolerates the taints of GPU nodes already",
+        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some need none",
         "added": "it got tolerations of {}",
     },
     "voidDevices": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
 from webhook.cluster.by_name import ByName
 from webhook.cluster.freshness import Freshness
-from webhook.cluster.node import SHARED
+from webhook.cluster.node import SHARED, Status
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.slices import Slices
 from webhook.framework.cluster_view import Autoscaler, MetricsStatus, PriorityClass, Taint
@@ -98,11 +98,18 @@ class StateView:
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         def answer() -> tuple[Taint, ...]:
-            nodes = self._state.nodes
-            present = {*nodes.columns.status[: nodes.columns.rows][self._with_gpus(gpus)].tolist()}
-            return tuple(sorted({taint for number in present for taint in nodes.statuses[number].taints}))
+            return tuple(sorted({taint for status in self._statuses(self._with_gpus(gpus)) for taint in status.taints}))
 
         return self._kept(("taints", gpus), answer)
+
+    def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
+        mask = self._that_offer(resources)
+        for key, value in selector.items():
+            column = self._state.nodes.labels.column(key)
+            if column is None or value not in column.ids:
+                return False
+            mask &= column.padded(len(mask))[: len(mask)] == column.ids[value]
+        return any([not any(map(_lasts, status.taints)) for status in self._statuses(mask)])
 
     @property
     def elastic(self) -> bool:
@@ -159,13 +166,28 @@ class StateView:
         present: NDArray[np.int64] = np.nonzero(np.bincount(codes[mask], minlength=1))[0]
         return present[present > 0]
 
+    def _statuses(self, rows: NDArray[np.bool_]) -> list[Status]:
+        """Those that these nodes are in, each once."""
+        nodes = self._state.nodes
+        return [nodes.statuses[number] for number in {*nodes.columns.status[: nodes.columns.rows][rows].tolist()}]
+
     def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
         """Which rows are nodes that can allocate GPUs."""
+        return self._that_offer(gpus.among(self._state.nodes.columns.capacity))
+
+    def _that_offer(self, resources: Iterable[str]) -> NDArray[np.bool_]:
+        """Which rows are nodes that can allocate one of these."""
         columns = self._state.nodes.columns
         mask = np.zeros(columns.rows, bool)
-        for resource in gpus.among(columns.capacity):
-            mask |= columns.capacity[resource][: columns.rows] > 0
+        for resource in resources:
+            if resource in columns.capacity:
+                mask |= columns.capacity[resource][: columns.rows] > 0
         return mask & columns.alive[: columns.rows]
 
     def _kept(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
         return self._state.answers.get(self._state.nodes.version, question, answer)
+
+
+def _lasts(taint: Taint) -> bool:
+    """Whether it keeps pods away, and not only while the node is cordoned or not ready."""
+    return taint.effect != "PreferNoSchedule" and not taint.key.startswith("node.kubernetes.io/")

@@ -5,7 +5,7 @@ Plain values. `cluster` and `placement` fill them, `interface.Context` carries t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from webhook.kube.gpus import Gpus
@@ -90,6 +90,10 @@ class Cluster(Protocol):
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
         """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
+
+    def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
+        """Whether a node with one of these resources and with these labels takes pods without tolerations, or will once it is
+        ready and not cordoned."""
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
         """How many different values of a node label the nodes with GPUs have."""

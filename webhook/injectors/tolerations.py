@@ -5,6 +5,9 @@ Added are a toleration for each taint in `taints` whose vendor the pod asks for,
 for each taint that GPU nodes really carry and `allowed` names. Never added: a wildcard, the same key twice (unless the
 policy names two values of it), or one that a toleration of the pod already covers.
 
+A hard spread with `nodeTaintsPolicy: Honor` counts the domains of the nodes whose taints the pod tolerates. So such a pod gets no
+toleration while there are nodes that it can go to without: a full node with a taint would keep it off the others.
+
 Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset: what covers what),
 plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does this for one exact form).
 """
@@ -16,6 +19,7 @@ from typing import Any, ClassVar
 
 from webhook.framework.cluster_view import Taint
 from webhook.framework.interface import Context, Injector, Outcome
+from webhook.framework.node_terms import REQUIRED_TERMS
 from webhook.framework.taints import AllowedTaint, PolicyTaint, covers, tolerated, toleration
 from webhook.kube import cel
 from webhook.kube.gpus import Gpus, vendor
@@ -51,6 +55,8 @@ class Tolerations(Injector):
         added = [one for one in needed if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
+        if _counts_by_taints(edit.object["spec"]) and _needs_none(edit, context):
+            return Outcome("left")
         edit.extend(("spec", "tolerations"), added)
         return Outcome("added", [one["key"] for one in added])
 
@@ -89,3 +95,18 @@ class Tolerations(Injector):
         return [
             one for one in tolerations if not any([other is not one and covers(other, one) for other in tolerations])
         ]
+
+
+def _counts_by_taints(spec: Mapping[str, Any]) -> bool:
+    """Whether a hard spread counts only domains of nodes whose taints the pod tolerates."""
+    constraints = spec.get("topologySpreadConstraints") or ()
+    return any(
+        [c.get("nodeTaintsPolicy") == "Honor" and c.get("whenUnsatisfiable") != "ScheduleAnyway" for c in constraints]
+    )
+
+
+def _needs_none(edit: Edit, context: Context) -> bool:
+    """Whether it can go to a node without a toleration, by its node selector. What node affinity it requires is not looked at."""
+    if edit.get(REQUIRED_TERMS) or not context.cluster.fresh:
+        return False
+    return context.cluster.has_open_node(context.gpu_names, edit.object["spec"].get("nodeSelector") or {})

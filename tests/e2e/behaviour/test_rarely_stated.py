@@ -189,6 +189,20 @@ CASES = [
         [job("train", 3, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
         [counts(a=3)],
     ),
+    Case(
+        "a hard spread that counts no nodes with taints, beside a full one with the taint of GPUs",
+        [A, node("b", taints=[GPU_TAINT])],
+        [job("train", 3, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
+        [counts(a=3)],
+        there=[taken("b", 8)],
+    ),
+    Case(
+        "a hard spread that counts no nodes with taints, where all have the taint of GPUs",
+        [node("a", taints=[GPU_TAINT]), node("b", taints=[GPU_TAINT])],
+        [job("train", 4, topologySpreadConstraints=spread("train", nodeTaintsPolicy="Honor"))],
+        [counts(a=2, b=2)],
+        without=[waits("train")],
+    ),
     # --- demands
     Case(
         "a network card beside the GPU",
