@@ -25,6 +25,8 @@ KWOK = "0.8.0"
 MAIN = next(iter(KUBERNETES))
 MUTATES = os.environ.get("K8S", MAIN) != "1.34"
 """MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on."""
+SERVES_EXTENDED_RESOURCES = os.environ.get("K8S", MAIN) != "1.34"
+"""By DRA, for pods that name a resource of a DeviceClass: behind a feature gate before Kubernetes 1.36."""
 MISSES_ANTI_AFFINITY = os.environ.get("K8S", MAIN) == "1.34"
 """Its scheduler does not notice that a pod went whose anti-affinity kept others away: these are tried again within five minutes,
 or when they are created again (kubernetes/kubernetes#134393)."""

@@ -153,7 +153,7 @@ def apiserver(folder: Path, etcd_socket: Path, port: int, options: Options) -> l
         "--endpoint-reconciler-type=none",
         f"--audit-policy-file={folder / 'audit-policy.json'}",
         f"--audit-log-path={folder / 'audit.log'}",
-        "--audit-log-maxsize=0",
+        "--audit-log-maxsize=100000",  # MiB; 0 is 100, and a test that reads on finds another file
         *options.apiserver,
     ]
 

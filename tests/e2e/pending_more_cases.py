@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.controlplane.objects import deployment, pod
+from tests.controlplane.programs import SERVES_EXTENDED_RESOURCES
 from tests.e2e.pending_kit import (
     CLAIMING,
     DEVICE_CLASS,
@@ -73,6 +74,14 @@ async def _allowed(kit: Kit) -> None:
     await kit.api.delete("ValidatingAdmissionPolicyBinding", "pending-refuses")
 
 
+EXTENDED = [
+    Case(
+        "an extended resource that a device class has, and too few devices", "noDevice",
+        "example.com/gpu: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
+        one(), waits(2, resource="example.com/gpu"), "", lambda k: k.again(containers=waits(1, resource="example.com/gpu")["spec"]["containers"]),
+        [BACKED, device_slice("s-ext", "p-a", 1)],
+    ),
+] if SERVES_EXTENDED_RESOURCES else []  # fmt: skip
 MORE = [
     Case(
         "node affinity by a number", "nodeAffinity",
@@ -117,12 +126,7 @@ MORE = [
         one(), waits(0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}]), "",
         lambda k: k.again(resourceClaims=None),
     ),
-    Case(
-        "an extended resource that a device class has, and too few devices", "noDevice",
-        "example.com/gpu: 2 devices of gpu.example.com wanted, at most 1 free on a node: not on node p-a",
-        one(), waits(2, resource="example.com/gpu"), "", lambda k: k.again(containers=waits(1, resource="example.com/gpu")["spec"]["containers"]),
-        [BACKED, device_slice("s-ext", "p-a", 1)],
-    ),
+    *EXTENDED,
     Case(
         "huge pages", "unknownResource",
         "no node offers hugepages-2Mi",

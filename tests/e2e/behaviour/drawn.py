@@ -64,12 +64,19 @@ def _able(made: Json, more: Sequence[Json], nodes: Sequence[Json], there: Sequen
         for beside in there:
             if beside["metadata"]["name"] == term["labelSelector"]["matchLabels"]["app"]:
                 wanted[term["topologyKey"]] = labels[beside["spec"]["nodeName"]][term["topologyKey"]]
+    away = {
+        (term["topologyKey"], labels[beside["spec"]["nodeName"]][term["topologyKey"]])
+        for term in spec.get("affinity", {}).get("podAntiAffinity", {}).get(REQUIRED, ())
+        for beside in there
+        if beside["metadata"]["name"] == term["labelSelector"]["matchLabels"]["app"]
+    }
     for disk in more:
         if disk["kind"] == "PersistentVolume":
             [term] = disk["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"]
             wanted[term["key"]] = term["values"][0].removeprefix("@")
     return sum(
         wanted.items() <= each["metadata"]["labels"].items()
+        and away.isdisjoint(each["metadata"]["labels"].items())
         and _resource(each) == resource
         and _asked({"spec": spec}) <= _free(each, there)
         and ("tolerations" in spec or all(taint["effect"] != "NoSchedule" for taint in each["spec"].get("taints", ())))
