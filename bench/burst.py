@@ -18,6 +18,7 @@ from rich.table import Table
 
 from bench.fleet import Object, node, pod
 from bench.output import stdout
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.placer import Placer
@@ -47,7 +48,7 @@ def burst(state: ClusterState, replicas: int, make: Callable[[int], Object], str
         started = time.perf_counter()
         placement = placer.place(made, state.view(0.0), settings, strategy, GPUS)
         taken.append((time.perf_counter() - started) * 1e6)
-        state.reserve_pod(made, placement, 0.0)
+        state.reserve(reservation_request(made), placement, 0.0)
     size = replicas // _TENTHS
     return [median(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
 

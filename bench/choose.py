@@ -30,6 +30,7 @@ from rich.table import Table
 from bench.fleet import Object, node, pod, running, strategy_of
 from bench.output import stdout
 from bench.plot import lines
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import GpuName, Gpus
@@ -110,7 +111,7 @@ def measure(count: int, choices: int) -> Object:
     fresh = _resident()
     found = fill(state, count)
     for kind in REQUIRED:
-        state.replace(kind, [], 0.0) if kind not in state.news.listed else state.heard(kind, 0.0)
+        state.replace(kind, [], 0.0) if kind not in state.freshness.listed else state.heard(kind, 0.0)
     gc.collect()
     gc.freeze()
     found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)
@@ -149,7 +150,7 @@ def _admit(
     with watches["choose"]:
         placement: Placement = placer.place(made, state.view(now), _SETTINGS, strategy_of(owner), GPUS)
     with watches["reserve"]:
-        state.reserve_pod(made, placement, now)
+        state.reserve(reservation_request(made), placement, now)
     if placement.nodes:
         _reserve(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node

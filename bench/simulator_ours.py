@@ -19,7 +19,7 @@ from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
 from webhook.cluster.history import History
 from webhook.cluster.node_table import Demand, Strategy, View
-from webhook.cluster.replicas import share, taken_off
+from webhook.cluster.replicas import replica_penalty, share
 from webhook.placement.strategies import STRATEGIES
 
 
@@ -98,7 +98,9 @@ class Ranking:
             demand, shape = self.demands[number], self.shapes[number]
             scored = self.strategy(self.columns, rows, demand, self.view)
             if self.several:
-                scored = scored - taken_off(self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True)
+                scored = scored - replica_penalty(
+                    self.columns, rows, demand, self.gpu if shape.gpus else None, burst=True
+                )
             score[rows] = np.where(self._fits(rows, demand, shape), scored, -np.inf)
         self.cached[number] = (self.view.version, len(self.log), score)
         return score

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.objects import admitted, free, node, state
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -22,7 +23,7 @@ def chosen(*names: str) -> Placement:
 def reserved(made: dict[str, Any], *names: str) -> ClusterState:
     """A pod was admitted with these ranked nodes."""
     of = three()
-    of.reserve_pod(admitted(made), chosen(*names), 0)
+    of.reserve(reservation_request(admitted(made)), chosen(*names), 0)
     return of
 
 

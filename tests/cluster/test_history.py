@@ -7,6 +7,7 @@ import pytest
 from tests.cluster.objects import GPU, admitted, node, pod, state
 from webhook.cluster.history import History
 from webhook.cluster.node_table import Demand
+from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Placement, Ranked
 
 
@@ -93,7 +94,7 @@ def test_every_pod_with_gpus_counts_once(ranked: bool) -> None:
     of = state([node("a")])
     nodes = ["a"] if ranked else []
     if ranked:
-        of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+        of.reserve(reservation_request(admitted(pod("p"))), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     for made in (
         pod("p", ranked=nodes),
         pod("p", ranked=nodes, unschedulable=True),
@@ -110,7 +111,7 @@ def test_what_is_only_asked_for_counts_once_its_pod_is_seen() -> None:
     """Anybody who reaches the port can ask: what nobody stores is no demand to keep nodes free for."""
     of = state([node("a")])
     for _ in range(20):
-        of.reserve_pod(admitted(pod("p")), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
+        of.reserve(reservation_request(admitted(pod("p"))), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)
     assert of.history._total == 0
     of.pod_seen(pod("p", ranked=["a"]), 1)
     assert of.history._total == 1

@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.objects import admitted, free, pod
 from tests.cluster.reserved import A, B, chosen, free_cpu, gpus, reserved, three
 from webhook.cluster.ledger import Counts
+from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Placement, Ranked
 
 # --- what must not change ---------------------------------------------------------------------------------------------
@@ -16,7 +17,7 @@ from webhook.framework.cluster_view import Placement, Ranked
 
 def test_a_placement_without_nodes_reserves_nothing() -> None:
     of = three()
-    of.reserve_pod(admitted(pod("p")), Placement((), "pack", "no node fits"), 0)
+    of.reserve(reservation_request(admitted(pod("p"))), Placement((), "pack", "no node fits"), 0)
     assert of.ledger.counts == Counts(0, 0)
     assert gpus(of) == (8, 8, 8)
 
@@ -45,7 +46,7 @@ def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
     of = three()
     free = free_cpu(of, A)
     made = pod("p", gpus=0, ranked=[A])
-    of.reserve_pod(admitted(made), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
+    of.reserve(reservation_request(admitted(made)), Placement((Ranked(A, 0, 0, 1.0),), "pack"), 0)
     of.pod_seen(made, 1)
     assert (free_cpu(of, A), of.ledger.counts) == (free - 4000, Counts(0, 1))
     of.pod_seen(pod("p", gpus=0, ranked=[A], on=A), 2)
@@ -129,7 +130,7 @@ def test_a_reservation_expires() -> None:
 
 def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
     of = reserved(pod("seen", ranked=[A]), A)
-    of.reserve_pod(admitted(pod("refused")), chosen(B), 0)
+    of.reserve(reservation_request(admitted(pod("refused"))), chosen(B), 0)
     of.pod_seen(pod("seen", ranked=[A]), 1)
     of.expire(10.0)
     assert gpus(of) == (7, 8, 8)
@@ -138,7 +139,7 @@ def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
 
 def test_a_reservation_for_other_gpus_of_the_same_owner_is_not_used_up() -> None:
     of = reserved(pod("p", gpus=1), A)
-    of.reserve_pod(admitted(pod("p", gpus=2)), chosen(A), 0)
+    of.reserve(reservation_request(admitted(pod("p", gpus=2))), chosen(A), 0)
     of.pod_seen(pod("p", gpus=2, ranked=[A]), 1)
     assert of.ledger.counts == Counts(1, 1)
     of.expire(10.0)
@@ -195,7 +196,7 @@ def test_a_pod_of_another_replica_is_held_without_a_reservation() -> None:
 def test_alike_reservations_are_used_up_one_by_one() -> None:
     of = three()
     for _ in range(3):
-        of.reserve_pod(admitted(pod("p", owner="o")), chosen(A), 0)
+        of.reserve(reservation_request(admitted(pod("p", owner="o"))), chosen(A), 0)
     of.pod_seen(pod("p1", owner="o", ranked=[A]), 1)
     of.pod_seen(pod("p2", owner="o", ranked=[A]), 1)
     of.pod_seen(pod("p2", owner="o", ranked=[A]), 2)  # the same again

@@ -49,7 +49,7 @@ def using(name: str, claim: str, **made: Any) -> dict[str, Any]:
 )
 def test_which_pods_a_term_means(term: dict[str, Any], namespace: str, labels: dict[str, str], meant: bool) -> None:
     (found,) = pod_terms(keeping_away("p", term), "podAntiAffinity")
-    assert found.means(namespace, labels, {"x": "y"}) is meant
+    assert found.matches(namespace, labels, {"x": "y"}) is meant
 
 
 @pytest.mark.parametrize(
@@ -76,26 +76,26 @@ def test_a_pod_has_as_many_terms_as_can_be_looked_at() -> None:
 
 def test_terms_are_kept_by_the_namespaces_that_they_are_about() -> None:
     of = state([node("a")], [keeping_away("p", {"namespaces": ["x", "y"], "namespaceSelector": {}}, on="a")])
-    assert set(of.other_pods.away) == {"x", "y", ANY}
+    assert set(of.other_pods.anti_affinity) == {"x", "y", ANY}
 
 
 def test_equal_pods_are_counted_until_the_last_is_gone() -> None:
     pods = [keeping_away(name, {}, on="a") for name in ("p", "q")]
     of = state([node("a")], pods)
     term = PodTerm(("team-a",), None, pod_terms(pods[0], "podAntiAffinity")[0].selector, HOST)
-    assert of.other_pods.away == {"team-a": {term: {"a": 2}}}
+    assert of.other_pods.anti_affinity == {"team-a": {term: {"a": 2}}}
     of.pod_seen(pods[0], 1)
     of.pod_gone(pods[0], 1)
-    assert of.other_pods.away == {"team-a": {term: {"a": 1}}}
+    assert of.other_pods.anti_affinity == {"team-a": {term: {"a": 1}}}
     of.pod_seen(pods[1] | {"status": {"phase": "Succeeded"}}, 2)
-    assert of.other_pods.away == {}
+    assert of.other_pods.anti_affinity == {}
 
 
 def test_a_claim_is_in_use_while_a_pod_with_it_is_on_a_node_with_a_gpu_or_without() -> None:
     of = state([node("a")], [using("p", "data", on="a"), using("q", "data", gpus=0, on="a"), using("r", "more")])
-    assert of.other_pods.used == {"team-a/data": 2}
+    assert of.other_pods.volume_claims_in_use == {"team-a/data": 2}
     of.replace("pods", [using("q", "data", gpus=0, on="a")], 1)
-    assert of.other_pods.used == {"team-a/data": 1}
+    assert of.other_pods.volume_claims_in_use == {"team-a/data": 1}
 
 
 # --- pods that wait ---------------------------------------------------------------------------------------------------

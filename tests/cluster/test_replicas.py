@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
-from webhook.cluster.pods import HOSTNAME
+from webhook.cluster.pods import HOSTNAME, reservation_request
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
@@ -152,7 +152,7 @@ def test_replicas_that_have_not_heard_of_each_other_fill_different_nodes(strateg
         for number in range(5):
             made = admitted(pod(f"p{number}", gpus))
             placement = placed(of, made, strategy)
-            of.reserve_pod(made, placement, 0)
+            of.reserve(reservation_request(made), placement, 0)
             chosen[-1].add(placement.nodes[0].node)
     assert len(set.union(*chosen)) == sum(map(len, chosen))
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.cluster.objects import admitted, free, node, pod, state
 from webhook.cluster.ledger import Counts
-from webhook.cluster.pods import PodKey
-from webhook.cluster.reservation_limit import _MAX_OWNERS, FIRST, LEAST, ReservationLimit
+from webhook.cluster.pods import PodKey, reservation_request
+from webhook.cluster.reservation_limit import _MAX_OWNERS, MAX_UNSEEN, MIN_TOTAL, ReservationLimit
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement, Ranked
 
@@ -35,7 +35,7 @@ def test_a_controller_that_doubles_gets_a_reservation_for_every_pod(pods: int) -
         now = min(batch, left)
         assert opened(limit, key("job"), now) == now
         for _ in range(now):
-            limit.came(key("job"))
+            limit.pod_seen(key("job"))
             limit.closed(key("job"))
         left, batch = left - now, batch * 2
     assert limit.declined == 0
@@ -45,32 +45,32 @@ def test_pods_of_many_owners_that_are_seen_one_by_one_get_all_reservations() -> 
     limit = ReservationLimit()
     for i in range(2 * _MAX_OWNERS):
         assert opened(limit, key(i), 1) == 1
-        limit.came(key(i))
+        limit.pod_seen(key(i))
         limit.closed(key(i))
-    assert len(limit._came) == _MAX_OWNERS
+    assert len(limit._seen) == _MAX_OWNERS
     assert (limit._unseen, limit._unseen_in, limit._open) == (0, {}, {})
 
 
 def test_an_owner_without_pods_has_few_and_all_such_owners_of_a_namespace_have_no_more() -> None:
     limit = ReservationLimit()
-    assert opened(limit, key("forged"), 100) == FIRST
+    assert opened(limit, key("forged"), 100) == MAX_UNSEEN
     assert sum(opened(limit, key(i), 1) for i in range(100)) == 0
     assert limit.declined == 184
 
 
-@pytest.mark.parametrize(("nodes", "most"), [(4, LEAST), (1000, 125)])
+@pytest.mark.parametrize(("nodes", "most"), [(4, MIN_TOTAL), (1000, 125)])
 def test_all_namespaces_together_have_no_more_than_an_eighth_of_the_nodes(nodes: int, most: int) -> None:
     limit = ReservationLimit()
     assert sum(opened(limit, key("x", f"ns-{i}"), 20, nodes) for i in range(100)) == most
-    limit.came(key("job"))
-    assert opened(limit, key("job"), 100, nodes) == FIRST + 2, "an owner with pods is none of them"
+    limit.pod_seen(key("job"))
+    assert opened(limit, key("job"), 100, nodes) == MAX_UNSEEN + 2, "an owner with pods is none of them"
 
 
 def test_what_expires_makes_room_again() -> None:
     limit = ReservationLimit()
     for _ in range(3):
-        assert opened(limit, key("a"), 50) == FIRST
-        for _ in range(FIRST):
+        assert opened(limit, key("a"), 50) == MAX_UNSEEN
+        for _ in range(MAX_UNSEEN):
             limit.closed(key("a"))
     assert (limit._unseen, limit._unseen_in, limit._open) == (0, {}, {})
 
@@ -79,27 +79,29 @@ def test_what_expires_makes_room_again() -> None:
 
 
 def ask(of: ClusterState, owner: str, on: str, gpus: int = 8) -> None:
-    of.reserve_pod(admitted(pod("p", gpus, owner=owner)), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0)
+    of.reserve(
+        reservation_request(admitted(pod("p", gpus, owner=owner))), Placement((Ranked(on, 8, 0, 1.0),), "pack"), 0
+    )
 
 
 def test_reviews_in_any_name_do_not_make_the_cluster_look_full() -> None:
     of = state(NODES)
     for i in range(1000):
         ask(of, f"forged-{i}", f"n{i % len(NODES)}")
-    assert of.ledger.counts == Counts(FIRST, 0)
-    assert sum(free(of, f"n{i}") for i in range(len(NODES))) == 8 * (len(NODES) - FIRST)
+    assert of.ledger.counts == Counts(MAX_UNSEEN, 0)
+    assert sum(free(of, f"n{i}") for i in range(len(NODES))) == 8 * (len(NODES) - MAX_UNSEEN)
     of.expire(11)
     assert sum(free(of, f"n{i}") for i in range(len(NODES))) == 8 * len(NODES)
 
 
 def test_a_declined_reservation_is_recognised_when_its_pod_is_seen() -> None:
     of = state(NODES)
-    for i in range(FIRST):
+    for i in range(MAX_UNSEEN):
         ask(of, f"forged-{i}", "n0", 0)
     ask(of, "honest", "n1", 4)
     assert free(of, "n1") == 8
     of.pod_seen(pod("p", 4, owner="honest", ranked=["n1"]), 1)
     assert free(of, "n1") == 4
-    for _ in range(FIRST):
+    for _ in range(MAX_UNSEEN):
         ask(of, "honest", "n2", 0)
-    assert of.ledger.counts == Counts(2 * FIRST, 1)
+    assert of.ledger.counts == Counts(2 * MAX_UNSEEN, 1)

@@ -17,7 +17,7 @@ from tests.cluster.objects import admitted, free, node, pod
 from tests.cluster.reserved import A, B, C, chosen, gpus, reserved, three
 from webhook.cluster.ledger import Counts
 from webhook.cluster.pods import reservation_request
-from webhook.cluster.reservation_limit import FIRST
+from webhook.cluster.reservation_limit import MAX_UNSEEN
 from webhook.cluster.state import ClusterState
 
 SMALL, LARGE = pod("p", 4, owner="o"), pod("p", 8, owner="o")
@@ -111,7 +111,7 @@ def test_who_does_not_know_what_was_reserved_finds_nothing(asked: dict[str, Any]
 def test_replicas_that_are_ranked_anew_each_have_one_reservation_in_the_end() -> None:
     of = three()
     for _ in range(2):
-        of.reserve_pod(admitted(SMALL), chosen(A), 0)
+        of.reserve(reservation_request(admitted(SMALL)), chosen(A), 0)
     again(of, SMALL, LARGE, B)
     again(of, SMALL, LARGE, C)
     of.pod_seen(pod("p1", 8, owner="o", ranked=[B]), 1)
@@ -124,7 +124,7 @@ def test_a_pod_takes_its_own_reservation_before_one_of_a_second_call() -> None:
     """A stranger may guess what the next pod of an owner asks for."""
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, B)
-    of.reserve_pod(admitted(LARGE), chosen(B), 0)
+    of.reserve(reservation_request(admitted(LARGE)), chosen(B), 0)
     of.pod_seen(pod("large", 8, owner="o", ranked=[B]), 1)
     assert free(of, A) == 4
     of.pod_seen(pod("small", 4, owner="o", ranked=[A]), 1)
@@ -145,7 +145,7 @@ def test_calls_for_one_pod_are_bounded_as_those_for_many() -> None:
     of = reserved(SMALL, A)
     for _ in range(100):
         again(of, SMALL, LARGE, B)
-    assert of.ledger.counts == Counts(FIRST, 0)
+    assert of.ledger.counts == Counts(MAX_UNSEEN, 0)
 
 
 # --- whatever strangers say -------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class Forged(RuleBasedStateMachine):
         made = pod("p", gpus, owner=f"o{self.admitted}")
         self.waiting.append((made, at))
         for each in (self.of, self.attacked):
-            each.reserve_pod(admitted(made), chosen(at), 0)
+            each.reserve(reservation_request(admitted(made)), chosen(at), 0)
 
     @rule(which=st.integers(0, 9), at=_NODES, forged=st.booleans())
     def call_again(self, which: int, at: str, forged: bool) -> None:

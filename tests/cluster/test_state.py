@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster.objects import GPU, admitted, facts, free, node, pod, state
 from tests.cluster.reserved import chosen
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState, Listing
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.framework.cluster_view import PriorityClass
@@ -70,7 +71,7 @@ def test_a_node_that_comes_back_still_has_its_pods() -> None:
 
 def test_a_resource_that_no_node_had_is_counted_from_the_pods_that_hold_it_already() -> None:
     of = state([node("gpu-a", gpus=None)], [pod("p", 3, on="gpu-a")])
-    of.reserve_pod(admitted(pod("q", 2)), chosen("gpu-a"), 0)
+    of.reserve(reservation_request(admitted(pod("q", 2))), chosen("gpu-a"), 0)
     of.node_seen(node("gpu-a"))  # the device plugin has started
     assert free(of, "gpu-a") == 3
 

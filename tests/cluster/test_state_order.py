@@ -73,7 +73,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
     def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:
-        self.of.reserve_pod(admitted(made), chosen(*nodes), self.now)
+        self.of.reserve(reservation_request(admitted(made)), chosen(*nodes), self.now)
 
     @rule(made=_PODS, more=st.integers(1, 3), before=st.sampled_from(NAMES), after=st.sampled_from(NAMES))
     def asked_again(self, made: dict[str, Any], more: int, before: str, after: str) -> None:

@@ -136,7 +136,7 @@ def test_nodes_that_come_and_go_do_not_fill_the_memory() -> None:
     for day in range(50):
         utilisation.observe([s for n in range(10) for s in gpu(f"node-{day}-{n}")], START + 200 * day)
     assert utilisation.gpus == 10
-    assert len(utilisation._rows.table) == gpu_rows._FIRST_SIZE
+    assert len(utilisation._rows.table) == gpu_rows._INITIAL_SIZE
     assert len(utilisation._rows.node_names) <= 20
 
 

@@ -50,7 +50,7 @@ class Fed:
         seen, wanted = facts(self.state), facts(fresh)
         differing = [key for key in wanted if seen[key] != wanted[key]]
         assert not differing, differing
-        assert self.state.fresh(time.monotonic()), self.state.news.heard_at
+        assert self.state.fresh(time.monotonic()), self.state.freshness.heard_at
         return True
 
 

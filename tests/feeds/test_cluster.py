@@ -85,7 +85,7 @@ def optional_facts(state: ClusterState) -> Facts:
         seen.autoscaler_of("t", "Deployment", "web"),
         state.jobs.pods("u"),
         seen.runtime_handler("fast"),
-        state.claims["t/c"].volume if "t/c" in state.claims else None,
+        state.volume_claims["t/c"].volume if "t/c" in state.volume_claims else None,
         "v" in state.volumes,
     )
 
@@ -138,7 +138,7 @@ async def test_it_is_not_fresh_before_every_kind_was_listed() -> None:
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "forbidden")
         async with fed(fake) as (state, _):
-            await until(lambda: len(state.news.listed) == len(KINDS) - 1)
+            await until(lambda: len(state.freshness.listed) == len(KINDS) - 1)
             assert not state.fresh(time.monotonic())
             fake.refuse.clear()
             await until(lambda: state.fresh(time.monotonic()))
@@ -159,7 +159,7 @@ async def test_the_optional_kinds_reach_the_state_and_leave_it() -> None:
         node(fake, "a", 0)
         optional_objects(fake)
         async with fed(fake) as (state, _):
-            await until(lambda: state.fresh(time.monotonic()) and state.news.listed.issuperset(OPTIONAL))
+            await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             assert optional_facts(state) == ALL_SEEN
             for path, name in zip(OPTIONAL_PATHS, ("s", "b", "h", "j", "fast", "c", "v"), strict=True):
                 fake.delete(path, name)
@@ -196,7 +196,7 @@ async def test_a_kind_that_is_taken_from_us_is_forgotten_and_one_that_is_given_i
     async with fake_api() as fake:
         optional_objects(fake)
         async with fed(fake) as (state, _):
-            await until(lambda: state.fresh(time.monotonic()) and state.news.listed.issuperset(OPTIONAL))
+            await until(lambda: state.fresh(time.monotonic()) and state.freshness.listed.issuperset(OPTIONAL))
             for path in OPTIONAL_PATHS:
                 fake.refuse["list", path] = fake.refuse["watch", path] = (403, "no")
             fake.cut()

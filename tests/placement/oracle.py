@@ -48,7 +48,7 @@ def _tolerated(node: Object, spec: Object) -> bool:
     )
 
 
-def reluctance(pod: Object, node: Object) -> tuple[bool, int]:
+def penalty(pod: Object, node: Object) -> tuple[bool, int]:
     """By what a node that `pod` could go to comes late: a cordon, and soft taints that the pod does not tolerate."""
     tolerations = pod["spec"].get("tolerations") or ()
     soft = [taint for taint in node["spec"].get("taints") or () if taint["effect"] == "PreferNoSchedule"]

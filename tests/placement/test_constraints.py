@@ -209,4 +209,4 @@ def test_this_toleration_matches(toleration: dict[str, Any], taint: dict[str, An
 def tolerates(toleration: dict[str, Any], taint: dict[str, Any]) -> bool:
     constraints = compiled({"tolerations": [toleration]})
     assert constraints is not None
-    return constraints.tolerate(Taint(taint["key"], taint.get("value") or "", taint["effect"]))
+    return constraints.admits(Taint(taint["key"], taint.get("value") or "", taint["effect"]))

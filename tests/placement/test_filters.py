@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import KEY, TAINT, UPGRADE, affinity, expression, names, placed
+from webhook.cluster.pods import reservation_request
 from webhook.placement.settings import Health, PlacementSettings
 
 
@@ -145,5 +146,5 @@ def test_the_reasons_are_counted_most_first() -> None:
 def test_a_reservation_counts_as_used() -> None:
     of = state([node("a", gpus=1)])
     first = placed(of, pod("p"))
-    of.reserve_pod(admitted(pod("p")), first, 0)
+    of.reserve(reservation_request(admitted(pod("p"))), first, 0)
     assert placed(of, pod("q")).rejected == (("too few free GPUs", 1),)

@@ -11,6 +11,7 @@ _PROGRAM = """
 import sys
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, pod, state
+from webhook.cluster.pods import reservation_request
 from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 
@@ -33,7 +34,7 @@ for strategy in ("pack", "spread", "off"):
         made["metadata"]["ownerReferences"][0]["kind"] = "Job"
         view = of.view(0)
         placement = placer.place(made, view, PlacementSettings(), strategy, GPUS)
-        of.reserve_pod(made, placement, 0)
+        of.reserve(reservation_request(made), placement, 0)
         placer.obstacles(made, view, PlacementSettings(), GPUS)
         view.gpu_taints(GPUS), view.domains("topology.kubernetes.io/zone", GPUS), view.resources()
         view.label_values("rank", GPUS), view.elastic

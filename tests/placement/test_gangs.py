@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.placement.gangs import size_of
 from webhook.placement.settings import Gangs, PlacementSettings
@@ -36,7 +37,7 @@ def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = No
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS) -> str:
     """Admit a pod, and give the node that was chosen for it."""
     placement = placer(of).place(admitted(made), of.view(0), settings, strategy, GPUS)
-    of.reserve_pod(admitted(made), placement, 0)
+    of.reserve(reservation_request(admitted(made)), placement, 0)
     return placement.nodes[0].node
 
 

@@ -25,13 +25,13 @@ class ByFree:
     """Most free GPUs first, by coarse steps so that many tie; the view's version decides about the direction."""
 
     peers_first = False
-    spares_whole = False
+    keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         scores: Floats = (columns.free[GPU][rows] // 2).astype(float)
         return scores if view.version % 2 else -scores
 
-    def sees(self, view: View) -> object:
+    def score_key(self, view: View) -> object:
         return view.version
 
 

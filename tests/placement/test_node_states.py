@@ -50,7 +50,7 @@ def _check(of: Columns) -> None:
 def test_rows_share_a_number_where_they_have_the_same(dearer: int, spare: int, steps: list[Any]) -> None:
     of = _columns()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "_DEARER", dearer)
+        patched.setattr(module, "_CHANGED_ROW_COST", dearer)
         patched.setattr(module, "_SPARE", spare)
         _check(of)
         for step in steps:

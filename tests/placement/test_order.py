@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.objects import admitted, node, pod, state
 from tests.placement.placed import affinity, expression, names, placed
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.utilisation import UNKNOWN
 from webhook.placement.settings import PlacementSettings
 
@@ -39,7 +40,7 @@ def test_a_burst_of_one_owner_is_spread_evenly(strategy: str) -> None:
     for i in range(12):
         made = pod(f"p{i}", owner="o")
         placement = placed(of, admitted(made), strategy)
-        of.reserve_pod(admitted(made), placement, 0)
+        of.reserve(reservation_request(admitted(made)), placement, 0)
         counts[placement.nodes[0].node] = counts.get(placement.nodes[0].node, 0) + 1
     assert set(counts.values()) == {3}
 

@@ -129,9 +129,9 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
         made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
         assert placement_request(made, DEFAULTS, "spread", GPUS) == request
         assert reservation_request(made) == wanted_reservation
-        wanted, found = placed(each, made, "spread"), placer(once).answer(request, once.view(0), DEFAULTS, GPUS)
+        wanted, found = placed(each, made, "spread"), placer(once).rank(request, once.view(0), DEFAULTS, GPUS)
         assert found == wanted
-        each.reserve_pod(made, wanted, 0)
+        each.reserve(reservation_request(made), wanted, 0)
         once.reserve(wanted_reservation, found, 0)
     assert each.ledger.counts == once.ledger.counts
     assert each.usage.peers == once.usage.peers

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cluster.objects import GPU, node, placer, pod, state
-from tests.placement.oracle import feasible, matches, reluctance
+from tests.placement.oracle import feasible, matches, penalty
 from tests.placement.placed import UPGRADE, affinity, names, placed
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
@@ -161,7 +161,7 @@ def _in_order(
             and GPU in b["spec"]["containers"][0]["resources"]["limits"]
         ]  # fmt: skip
         assert ranked.peers == len(peers)
-        late = reluctance(made, nodes[ranked.node])
+        late = penalty(made, nodes[ranked.node])
         keys.append((late, -wish, len(peers) if strategy == "spread" else 0, -ranked.score, ranked.node))
     assert keys == sorted(keys)
 
@@ -173,7 +173,7 @@ of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range
 for i in range(60):
     made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
     placement = placed(of, made, "spread" if i % 2 else "pack")
-    of.reserve_pod(made, placement, 0)
+    of.reserve(reservation_request(made), placement, 0)
     print(placement)
 """
 

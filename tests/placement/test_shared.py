@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, node, placer, pod, state
-from webhook.cluster.node import pods_to_a_gpu
+from webhook.cluster.node import pods_per_gpu
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
 
@@ -41,7 +41,7 @@ def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]
     ],
 )
 def test_how_many_pods_share_a_gpu(labels: dict[str, str], offered: int, pods: int) -> None:
-    assert pods_to_a_gpu(labels, offered) == pods
+    assert pods_per_gpu(labels, offered) == pods
 
 
 @pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.node_table import LAST, Columns, Demand, Popular, View
+from webhook.cluster.node_table import LAST, Columns, Demand, PopularDemand, View
 from webhook.placement import fragmentation
-from webhook.placement.fragmentation import outlook
+from webhook.placement.fragmentation import valuation
 from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
@@ -28,8 +28,8 @@ def demand(gpus: int = 1, cores: int = 8, gib: int = 32, name: str = GPU) -> Dem
     return Demand(tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount)))
 
 
-def popular(*found: tuple[Demand, float], models: tuple[int, ...] | None = None) -> tuple[Popular, ...]:
-    return tuple(Popular(wanted, models, share) for wanted, share in found)
+def popular(*found: tuple[Demand, float], models: tuple[int, ...] | None = None) -> tuple[PopularDemand, ...]:
+    return tuple(PopularDemand(wanted, models, share) for wanted, share in found)
 
 
 def columns(*nodes: Node, capacity: tuple[int, int, int] = (8, 96, 768), models: int = 3) -> Columns:
@@ -49,7 +49,7 @@ def columns(*nodes: Node, capacity: tuple[int, int, int] = (8, 96, 768), models:
     return made
 
 
-def best(of: Columns, wanted: Demand, seen: tuple[Popular, ...]) -> int:
+def best(of: Columns, wanted: Demand, seen: tuple[PopularDemand, ...]) -> int:
     score = STRATEGIES["pack"](of, slice(0, of.rows), wanted, View(1, (GPU,), seen))
     return int(score.argmax())
 
@@ -114,7 +114,7 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
         pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no model is spared for nobody"),
     ],
 )
-def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[Popular, ...], first: int) -> None:
+def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[PopularDemand, ...], first: int) -> None:
     assert best(columns(*nodes), wanted, seen) == first
 
 
@@ -171,7 +171,7 @@ demands = st.builds(
     demand, st.sampled_from([0, 1, 2, 4, 8]), st.integers(0, 64), st.integers(0, 512), st.sampled_from([GPU, SLICE])
 )
 views = st.lists(st.tuples(demands, st.sampled_from([None, (), (1,), (1, 2)]), st.floats(0.001, 1)), max_size=40).map(
-    lambda found: View(1, (GPU, SLICE), tuple(Popular(*one) for one in found))
+    lambda found: View(1, (GPU, SLICE), tuple(PopularDemand(*one) for one in found))
 )
 
 
@@ -212,10 +212,10 @@ def test_views_that_look_the_same_to_a_strategy_score_the_same(
 ) -> None:
     strategy, made = STRATEGIES[name], columns(*of)
     other = View(2, other.gpus, other.popular)
-    if strategy.sees(one) == strategy.sees(other):
+    if strategy.score_key(one) == strategy.score_key(other):
         rows = slice(0, made.rows)
         assert (strategy(made, rows, wanted, one) == strategy(made, rows, wanted, other)).all()
-    assert strategy.sees(one) != strategy.sees(View(3, (), one.popular))
+    assert strategy.score_key(one) != strategy.score_key(View(3, (), one.popular))
 
 
 @pytest.mark.parametrize(
@@ -265,5 +265,5 @@ def test_a_demand_for_nothing_costs_nothing(of: list[Node], view: View) -> None:
     made = columns(*of)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fragmentation, "_FULLNESS", 0.0)
-        cost = outlook(made, view).cost(made, slice(0, made.rows), Demand((("pods", 1),)))
+        cost = valuation(made, view).cost(made, slice(0, made.rows), Demand((("pods", 1),)))
     assert (cost == 0).all()

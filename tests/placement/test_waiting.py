@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import Placement
 from webhook.placement.settings import PlacementSettings
@@ -270,6 +271,6 @@ def test_pods_of_a_zone_leave_room_on_each_of_its_nodes() -> None:
         made = called("p", owner="train", **USES)
         made["metadata"]["name"] = f"p{number}"
         placement = placed(of, made)
-        of.reserve_pod(admitted(made), placement, 0)
+        of.reserve(reservation_request(admitted(made)), placement, 0)
         found.append(placement.nodes[0].node)
     assert found == ["b", "b"]

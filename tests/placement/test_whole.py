@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import GPUS
 from tests.cluster.objects import GPU, admitted, node, placer, pod, state
 from webhook.cluster.node_table import Columns, Demand, View
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.placement.settings import PlacementSettings
@@ -89,7 +90,7 @@ def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_
     for number in range(8):
         made = admitted(pod(f"p{number}", owner="o" if number % 2 else "other"))
         placement = placer(of).place(made, of.view(0), PlacementSettings(), "apart", GPUS)
-        of.reserve_pod(made, placement, 0)
+        of.reserve(reservation_request(made), placement, 0)
         on.append(placement.nodes[0].node)
     assert (on.count("a"), on.count("b")) == (4, 4)
 

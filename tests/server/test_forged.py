@@ -13,7 +13,7 @@ from tests.edge import asked, dial, running, streams
 from tests.served import NOW as NOW_SERVED
 from tests.served import Server, after, plain_pod, review
 from webhook.cluster.ledger import Counts
-from webhook.cluster.reservation_limit import FIRST
+from webhook.cluster.reservation_limit import MAX_UNSEEN
 from webhook.kube.pod import DECISION, Pod
 
 
@@ -31,8 +31,8 @@ async def test_reservations_in_any_name_change_little_for_others_and_end() -> No
         opened.append(stranger := await dial(it, "127.0.7.2"))
         for number in range(200):
             assert await asked(stranger, forged(number)) == 200
-    assert served.state.ledger.counts == Counts(FIRST, 0)
-    assert served.state.ledger.limit.declined == 200 - FIRST
+    assert served.state.ledger.counts == Counts(MAX_UNSEEN, 0)
+    assert served.state.ledger.limit.declined == 200 - MAX_UNSEEN
     assert served.state.history.popular({}) == (), "what nobody stores is no demand to keep nodes free for"
     served.state.expire(NOW_SERVED + 11)
     assert served.state.ledger.counts == Counts(0, 0)

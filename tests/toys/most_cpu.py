@@ -8,10 +8,10 @@ from webhook.cluster.node_table import Columns, Demand, Floats, Rows, View
 class MostCpu:
     meaning = "the node with the most free CPU"
     peers_first = False
-    spares_whole = False
+    keeps_whole_nodes = False
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats:
         return columns.free["cpu"][rows] / 1000
 
-    def sees(self, view: View) -> object:
+    def score_key(self, view: View) -> object:
         return view.gpus

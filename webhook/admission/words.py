@@ -124,7 +124,7 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
         return "that node is not ready"
     if constraints := compiled(pod["spec"]):
         for taint in status.taints:
-            if not constraints.tolerate(taint):
+            if not constraints.admits(taint):
                 return f"that node has a taint that the pod does not tolerate, {bare(taint.key)}"
     reserved = [kind.demand for reserved_row, kind in state.ledger.holders() if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:

@@ -1,1 +1,1 @@
-"""The state of the cluster, and reservations."""
+"""The state of the cluster, kept up to date by watch events, and the reservations."""

@@ -1,6 +1,6 @@
-"""PodDisruptionBudgets, as far as they tell which pods one covers: namespace, name and selector.
+"""PodDisruptionBudgets: whether one covers a pod. Of each, its namespace, name and selector are kept.
 
-Follows policy/v1: an empty selector takes every pod of its namespace, none at all takes no pod.
+Follows policy/v1: an empty selector selects every pod of the namespace, a missing selector none.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any, Final
 from webhook.kube.selectors import Selector, compiled, takes
 
 _MAX_BUDGETS: Final = 1000
-"""Of one namespace, that are looked at. Tenants write them."""
+"""Maximum number of budgets of one namespace that are searched. Tenants create them."""
 
 
 class Budgets:
-    """By namespace and name."""
+    """The budgets of all namespaces."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, Selector]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A budget is new, or has changed. Raises where its selector is none: ValueError, TypeError, LookupError."""
+        """A budget was added or changed. Raises ValueError, TypeError or LookupError if its selector is malformed."""
         metadata, spec = obj["metadata"], obj.get("spec") or {}
         self._by_namespace.setdefault(metadata["namespace"], {})[metadata["name"]] = compiled(spec.get("selector"))
 
     def gone(self, name: str) -> None:
-        """`name`: with its namespace, `team-a/chat`."""
+        """A budget was deleted. `name`: namespace and name, as `team-a/chat`."""
         namespace, _, name = name.partition("/")
         budgets = self._by_namespace.get(namespace, {})
         budgets.pop(name, None)
@@ -34,18 +34,18 @@ class Budgets:
             self._by_namespace.pop(namespace, None)
 
     def __iter__(self) -> Iterator[str]:
-        """Their names, with the namespace."""
+        """Namespace and name of each budget."""
         return (f"{namespace}/{name}" for namespace, budgets in self._by_namespace.items() for name in budgets)
 
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        """Whether some budget of the namespace takes a pod with these labels. None where that is not known."""
+        """Whether a budget of the namespace selects a pod with these labels. None if that is not known."""
         budgets = self._by_namespace.get(namespace) or {}
         if len(budgets) > _MAX_BUDGETS:
             return None
         unknown = False
         for selector in budgets.values():
-            taken = takes(selector, labels)
-            if taken:
+            selected = takes(selector, labels)
+            if selected:
                 return True
-            unknown = unknown or taken is None
+            unknown = unknown or selected is None
         return None if unknown else False

@@ -1,5 +1,8 @@
-"""Objects that are only looked up by their name: labels of namespaces, PriorityClasses, the runtimes of RuntimeClasses, and
-volumes with their claims."""
+"""Objects that are looked up by name: namespaces, PriorityClasses, RuntimeClasses, PersistentVolumeClaims and
+PersistentVolumes.
+
+Of each object only what admission needs is kept.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import orjson
 from webhook.framework.cluster_view import PriorityClass
 
 T = TypeVar("T")
-_PLACES: Final = frozenset(
+_TOPOLOGY_LABELS: Final = frozenset(
     (
         *("topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
         *("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
@@ -21,7 +24,7 @@ _PLACES: Final = frozenset(
 
 
 class ByName(dict[str, T]):
-    """By name, with the namespace where it has one, what `read` keeps of an object."""
+    """What `read` keeps of each object, by name; by namespace and name for objects in a namespace."""
 
     def __init__(self, read: Callable[[Mapping[str, Any]], T]) -> None:
         super().__init__()
@@ -30,7 +33,7 @@ class ByName(dict[str, T]):
         """Rises with each change."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """An object is new, or has changed."""
+        """An object was added or changed."""
         metadata = obj["metadata"]
         name = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
         self[name] = self._read(obj)
@@ -45,7 +48,7 @@ def labels(namespace: Mapping[str, Any]) -> Mapping[str, str]:
     return namespace["metadata"].get("labels") or {}
 
 
-def handler(runtime_class: Mapping[str, Any]) -> str:
+def runtime_handler(runtime_class: Mapping[str, Any]) -> str:
     return str(runtime_class.get("handler") or "")
 
 
@@ -54,24 +57,24 @@ def priority_class(obj: Mapping[str, Any]) -> PriorityClass:
     return PriorityClass(obj["metadata"]["name"], int(obj.get("value") or 0), policy, bool(obj.get("globalDefault")))
 
 
-class Claim(NamedTuple):
+class VolumeClaim(NamedTuple):
     volume: str
-    """The PersistentVolume that it is bound to; "" where it is not."""
-    waits_for: str
-    """The StorageClass of which it is to get a volume, where it is not bound."""
+    """Name of the PersistentVolume that it is bound to; "" if it is not bound."""
+    storage_class: str
+    """Name of its StorageClass if it is not bound, else ""."""
 
 
 class Volume(NamedTuple):
     terms: str
-    """Node selector terms as JSON, one of which its node must meet; "" where every node will do."""
-    offered: str
-    """The StorageClass whose claims may bind it; "" where it is bound."""
+    """Node selector terms as JSON, of which a node must match one; "" if any node will do."""
+    storage_class: str
+    """Name of its StorageClass if a claim may still bind it, else ""."""
 
 
-def claim(obj: Mapping[str, Any]) -> Claim:
+def volume_claim(obj: Mapping[str, Any]) -> VolumeClaim:
     spec = obj.get("spec") or {}
     volume = str(spec.get("volumeName") or "")
-    return Claim(volume, "" if volume else str(spec.get("storageClassName") or ""))
+    return VolumeClaim(volume, "" if volume else str(spec.get("storageClassName") or ""))
 
 
 def volume(obj: Mapping[str, Any]) -> Volume:
@@ -80,18 +83,12 @@ def volume(obj: Mapping[str, Any]) -> Volume:
 
 
 def _terms(volume: Mapping[str, Any]) -> str:
-    """Those of its node affinity; else of its labels for a zone and a region, as old volumes have them (VolumeZone)."""
+    """The terms of its node affinity, else terms made of its zone and region labels, which older volumes have (VolumeZone)."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = required.get("nodeSelectorTerms")
     if not terms:
-        places = {key: value for key, value in labels(volume).items() if key in _PLACES}
-        if not places:
+        topology = sorted((key, value) for key, value in labels(volume).items() if key in _TOPOLOGY_LABELS)
+        if not topology:
             return ""
-        terms = [
-            {
-                "matchExpressions": [
-                    {"key": key, "operator": "In", "values": value.split("__")} for key, value in sorted(places.items())
-                ]
-            }
-        ]
+        terms = [{"matchExpressions": [{"key": k, "operator": "In", "values": v.split("__")} for k, v in topology]}]
     return intern(orjson.dumps(terms).decode())

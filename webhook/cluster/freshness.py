@@ -1,4 +1,4 @@
-"""Whether what is known of the cluster is complete, and recent enough to choose nodes by."""
+"""Whether the cluster state is complete, and recent enough to choose nodes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Final
 from webhook.cluster.listing import ListKind
 
 REQUIRED: Final[tuple[ListKind, ...]] = ("nodes", "pods", "priorityclasses", "namespaces")
-"""Without them no node can be chosen; the other kinds may be missing."""
+"""No node is chosen before these are listed. The other kinds are optional."""
 
 
 class Freshness:
-    """Which kinds are known, and when each was heard of. `max_age`: seconds, of the same clock as every `now`."""
+    """Which kinds are listed, and when the watch of each was last alive. `max_age`: seconds, of the same clock as every
+    `now`."""
 
     def __init__(self, max_age: float) -> None:
         self._max_age = max_age
         self.listed: frozenset[ListKind] = frozenset()
-        """The kinds that are known: each was listed to its end, and is still served."""
+        """The kinds whose list is complete and that are still served."""
         self.heard_at: dict[ListKind, float] = {}
         self._stale_at: float | None = None
-        """When the oldest news will be too old; None where that is to be worked out again."""
+        """When the state becomes stale; None if that must be computed again."""
 
     def complete(self, kind: ListKind, now: float) -> None:
         self.listed |= {kind}
@@ -36,8 +37,8 @@ class Freshness:
         self._stale_at = None
 
     def fresh(self, now: float) -> bool:
-        """Whether every kind of REQUIRED was listed once and heard of within `max_age`."""
+        """Whether every kind in REQUIRED is listed, and its watch was alive within the last `max_age` seconds."""
         if self._stale_at is None:
             known = self.listed.issuperset(REQUIRED)
-            self._stale_at = min([self.heard_at[kind] for kind in REQUIRED]) + self._max_age if known else -inf
+            self._stale_at = min(self.heard_at[kind] for kind in REQUIRED) + self._max_age if known else -inf
         return now <= self._stale_at

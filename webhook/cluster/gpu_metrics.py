@@ -1,7 +1,6 @@
-"""Settings of the GPU metrics: where they come from, how they are smoothed, and what counts as idle, hot and sick.
+"""The `gpuMetrics` of a policy: where GPU metrics come from, how they are smoothed, and when a GPU is idle, hot or sick.
 
-They stand in the policy as `gpuMetrics`. Secrets (a bearer token) do not: whoever may edit the policy could otherwise
-have them sent to any address.
+Secrets, such as a bearer token, are not part of a policy: whoever may edit the policy could send them to any address.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ SOURCES: Final[dict[str, str]] = {
     "prometheus": "",
     "dcgm": "asks the DCGM exporters",
 }
-"""By its name in the policy, what a source does: a new one is one line here, and `webhook/feeds/` has a module of its name."""
+"""What each source does, by its name in the policy. A new source is one line here and a module of its name in
+`webhook/feeds/`."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m|h)", re.ASCII)
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
 
 
 def _seconds(value: Any) -> Any:
-    """ "30s", "5m", "1.5h" as seconds; a bare number is left to pydantic, as seconds."""
+    """Convert "30s", "5m" or "1.5h" to seconds. Numbers are passed on to pydantic."""
     if not isinstance(value, str):
         return value
     match = _DURATION.fullmatch(value)
@@ -51,12 +51,12 @@ Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0
 
 
 class Queries(Settings):
-    """What is asked: PromQL for prometheus, names of metrics for dcgm. "" asks nothing."""
+    """PromQL for prometheus, names of metrics for dcgm. "" leaves one out."""
 
     utilisation: Query = "DCGM_FI_DEV_GPU_UTIL"
     """Percent."""
     engine: Query = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-    """0 to 1: for MIG instances, which have no utilisation, and where there is none."""
+    """0 to 1. Used for MIG instances, which have no utilisation, and for GPUs without the metric above."""
     memory_used: Query = "DCGM_FI_DEV_FB_USED"
     """MiB."""
     memory_free: Query = "DCGM_FI_DEV_FB_FREE"
@@ -77,21 +77,21 @@ class Dcgm(Settings):
     """Where the DCGM exporters are."""
 
     namespace: Namespace = "gpu-operator"
-    """Only exporters in this namespace are asked: elsewhere anyone could label a pod as one."""
+    """Only exporters in this namespace are read: in other namespaces anyone could give a pod the same labels."""
     selector: dict[str, str] = Field(default={"app": "nvidia-dcgm-exporter"}, min_length=1)
     """Labels of the exporter pods."""
     port: int = Field(default=9400, ge=1, le=65535)
 
 
 class Idle(Settings):
-    """A GPU is idle while it stayed below both, in percent, for the whole window."""
+    """A GPU is idle if both stayed below these percentages for the whole window."""
 
     utilisation: Percent = 30
     memory: Percent = 50
 
 
 class Busy(Settings):
-    """A GPU that is not idle, although no pod was given it. avoid: it does not count as free."""
+    """A GPU is busy if it is not idle although no pod has it. avoid: it does not count as free."""
 
     avoid: bool = True
 
@@ -104,8 +104,8 @@ class Hot(Settings):
 
 
 class Sick(Settings):
-    """Xid errors after which a GPU needs a reset or a repair (NVIDIA's Xid catalog). Errors of programs (13, 31, 43, 45) are
-    not among them. avoid: it does not count as free."""
+    """Xid errors after which a GPU needs a reset or a repair (NVIDIA's Xid catalog). Errors of programs (13, 31, 43, 45)
+    are not among them. avoid: such a GPU does not count as free."""
 
     xids: tuple[int, ...] = (46, 48, 62, 64, 79, 95, 119, 120, 140)
     avoid: bool = True
@@ -119,23 +119,25 @@ class GpuMetricsSettings(Settings):
         description=" | ".join(["off", *(f"{name} ({does})" if does else name for name, does in SOURCES.items())]),
     )
     url: str = ""
-    """For prometheus: the base of its HTTP API (Thanos, Mimir and VictoriaMetrics too), as http://prometheus.monitoring:9090.
+    """For prometheus: the base URL of its HTTP API (also of Thanos, Mimir or VictoriaMetrics), as
+    http://prometheus.monitoring:9090.
 
-    No user and no password: whoever may read this ConfigMap may read them. A token is given to the Deployment
-    (manifests/components/prometheus), and so is a CA."""
+    It must not contain a user or a password, which everyone who may read this ConfigMap could read. The Deployment gets
+    a token and a CA instead (manifests/components/prometheus).
+    """
     interval: Seconds = Field(default=30.0, ge=1, le=3600)
-    """How often it is asked. Durations: 30s, 5m, 1h; a bare number is seconds."""
+    """How often metrics are read. Durations: 30s, 5m, 1h; a bare number is seconds."""
     timeout: Seconds = Field(default=10.0, ge=0.1, le=300)
-    """How long one answer may take: of a query, or of an exporter."""
+    """Timeout of one query, or of one exporter."""
     window: Seconds = Field(default=300.0, ge=1, le=86400)
-    """A GPU that was busy stays busy for this long, so that a pause between two batches does not look idle."""
+    """A GPU counts as busy for this long after it was busy, so that a pause between two batches does not look idle."""
     stale_after: Seconds = Field(default=180.0, ge=1, le=86400)
     """Older samples are not used. At least twice the interval."""
     queries: Queries = Queries()
     node_labels: tuple[Name, ...] = Field(
         default=("node", "Hostname", "hostname", "kubernetes_node", "instance"), min_length=1, max_length=10
     )
-    """The label of a series that names the node: the first of these that it has. A port is cut off."""
+    """The labels of a series that may name the node; the first that is present counts. A port is cut off."""
     dcgm: Dcgm = Dcgm()
     idle: Idle = Idle()
     busy: Busy = Busy()

@@ -1,7 +1,7 @@
-"""The GPUs as numpy arrays, one row per GPU or MIG instance, and the registry of rows and nodes.
+"""The metrics of all GPUs as a numpy table, one row per GPU or MIG instance, and the index of its rows and nodes.
 
-Bounded: so many rows in all and per node, and a row costs about 400 bytes. Names come from outside (metrics): they are
-only ever compared, never parsed.
+The numbers of rows in all and per node are bounded; a row takes about 400 bytes. Names come from metrics, so from
+outside: they are compared, never parsed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 
 MAX_GPUS = 500_000
 MAX_PER_NODE = 256
-"""16 GPUs of 7 MIG instances, their parents, and room."""
+"""Twice what 16 GPUs with 7 MIG instances each need: a row for every GPU and every instance."""
 BUCKETS: Final = 16
 Key = tuple[str, str, str]
 """Node, GPU and instance."""
-_FIRST_SIZE = 64
+_INITIAL_SIZE = 64
 _NEVER = -np.inf
 
 
 class Reading(IntEnum):
-    """What a number says about a GPU."""
+    """What a number measures."""
 
     UTILISATION = 0
     """Percent."""
     ENGINE = 1
-    """Ratio of time that the engine is active: the utilisation of a MIG instance."""
+    """Part of the time that the engine is active, 0 to 1: the utilisation of a MIG instance."""
     MEMORY_USED = 2
     """MiB."""
     MEMORY_FREE = 3
@@ -37,15 +37,15 @@ class Reading(IntEnum):
     TEMPERATURE = 4
     """Degrees Celsius."""
     SICK = 5
-    """1 where the GPU needs a reset or a repair, else 0."""
+    """1 if the GPU needs a reset or a repair, else 0."""
 
 
 RANGES = ((0.0, 100.0), (0.0, 1.01), (0.0, 2.0**30), (0.0, 2.0**30), (-50.0, 200.0), (0.0, 1.0))
-"""What is outside is no measurement: DCGM marks what it does not know by numbers from 2**31 - 16 and 2**47 upwards."""
+"""Valid values of each reading. DCGM marks unknown values by numbers from 2**31 - 16 and from 2**47 upwards."""
 
 
 class Sample(NamedTuple):
-    """One number about one GPU. `gpu`: unique on its node; `instance`: of MIG, else ""."""
+    """One number about one GPU. `gpu` is unique on its node. `instance` is the MIG instance, or ""."""
 
     node: str
     gpu: str
@@ -69,21 +69,21 @@ _ROW: Final = np.dtype(
         ("fresh", np.float32, len(Reading)),
     ]
 )
-"""node: index of the node, -1 where the row is free. parent: of a MIG instance the row of its GPU, else -1. heard, measured:
-when anything was read last, and the utilisation, in seconds. split: when the GPU had MIG instances last. utilisation, memory:
-the highest whole percent per bucket of time, 0 where nothing was read. fresh: what was read in the round that is going on;
-NaN where nothing was."""
+"""node: index of the node; -1 if the row is unused. parent: row of the GPU of a MIG instance, else -1. heard, measured:
+time of the last number of any kind, and of the last utilisation, in seconds. split: when the GPU last had MIG instances.
+utilisation, memory: the highest whole percent per bucket of time; 0 without a sample. fresh: numbers of the current
+poll; NaN without one."""
 _NEW: Final = np.array((-1, -1, _NEVER, _NEVER, _NEVER, 0, np.nan, False, 0, 0, np.nan), _ROW)
 
 
 class GpuRows:
-    """Rows 0 to `used` - 1 are in use or free to be used again. The array is longer; nobody keeps it across calls."""
+    """The table. Rows 0 to `used` - 1 are in use or were released. The array grows: do not keep it across calls."""
 
     def __init__(self, max_gpus: int = MAX_GPUS) -> None:
         self.used = 0
-        self.table: NDArray[np.void] = np.full(_FIRST_SIZE, _NEW)
+        self.table: NDArray[np.void] = np.full(_INITIAL_SIZE, _NEW)
         self.nodes: dict[str, int] = {}
-        """Index of a node, by name. An index is used again when the node's last row is gone."""
+        """Index of each node, by name. The index of a node without rows is reused."""
         self.node_names: list[str] = []
         self._max_gpus = max_gpus
         self._rows_on: list[int] = []
@@ -94,16 +94,16 @@ class GpuRows:
 
     @property
     def count(self) -> int:
-        """Rows in use."""
+        """Number of rows in use."""
         return len(self._row_of)
 
     def column(self, name: str) -> NDArray[Any]:
-        """One column of the rows in use: see `_ROW`."""
+        """One column of `_ROW`, for rows 0 to `used` - 1."""
         values: NDArray[Any] = self.table[name][: self.used]
         return values
 
     def row(self, node: str, gpu: str, instance: str = "") -> int:
-        """The row of a GPU or MIG instance, made if there is none; -1 where there are too many."""
+        """The row of a GPU or MIG instance, added if it is new; -1 if a limit is reached."""
         key = node, gpu, instance
         row = self._row_of.get(key)
         if row is not None:
@@ -114,14 +114,14 @@ class GpuRows:
         parent = self.row(node, gpu) if instance else -1
         if instance and parent < 0:
             return -1
-        at, row = self._node(node), self._next()
+        at, row = self._node_index(node), self._unused_row()
         self._row_of[key], self._keys[row] = row, key
         self._rows_on[at] += 1
         self.table["node"][row], self.table["parent"][row] = at, parent
         return row
 
     def release(self, rows: Iterable[int]) -> list[int]:
-        """Free these rows; the indices of the nodes that have none left, which are free to be used again as well."""
+        """Release these rows. Returns the indices of nodes that have no rows left; these are reused as well."""
         emptied = []
         for row in rows:
             key = self._keys[row]
@@ -136,7 +136,7 @@ class GpuRows:
                 emptied.append(at)
         return emptied
 
-    def _node(self, name: str) -> int:
+    def _node_index(self, name: str) -> int:
         at = self.nodes.get(name)
         if at is None:
             if self._free_nodes:
@@ -149,7 +149,7 @@ class GpuRows:
             self.nodes[name] = at
         return at
 
-    def _next(self) -> int:
+    def _unused_row(self) -> int:
         if self._free:
             return self._free.pop()
         if self.used == len(self.table):

@@ -1,10 +1,10 @@
-"""Jobs, as far as they tell how many pods work together: the scheduler is shown them one by one.
+"""How many pods of a Job, JobSet or other workload run together. The scheduler sees these pods one by one.
 
-Jobs are watched. Workloads of other kinds (a PyTorchJob, an MPIJob, a RayCluster) are known where this replica reviewed their
+Jobs are watched. Workloads of other kinds (PyTorchJob, MPIJob, RayCluster) are known if this replica reviewed their
 creation.
 
-Follows batch/v1: at most `parallelism` pods at once, and never more than `completions`. The Jobs of a JobSet are one gang: each
-says in labels how many of its kind there are (jobset.x-k8s.io).
+Follows batch/v1: at most `parallelism` pods run at once, and never more than `completions`. The Jobs of a JobSet are one
+gang: labels of each say how many replicas of it there are (jobset.x-k8s.io).
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from webhook.cluster.pods import JOBSET, namespace_of
 _REPLICATED, _COUNT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/replicatedjob-replicas"
 _MAX_PODS: Final = 100_000
 _MAX_ADMITTED: Final = 1024
-"""Workloads of other kinds that are kept."""
+"""Maximum number of workloads of other kinds that are kept."""
 _MAX_CHARACTERS: Final = 253
-"""Of what a tenant may have written in a label."""
+"""Maximum length of a label value, which a tenant writes."""
 
 
 class _Job(NamedTuple):
     gang: str
-    """As `pods.owner_key` calls it."""
+    """The `pods.owner_key` of its pods."""
     part: str
-    """Jobs of one part say the same."""
+    """The replicated job of a JobSet. Replicas of one have equal counts, so it is counted once."""
     pods: int
 
 
 class Jobs:
-    """By name with the namespace, those that are not finished; and by gang, how many pods it has."""
+    """The Jobs that are not finished, and how many pods each gang has."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
@@ -39,7 +39,7 @@ class Jobs:
         self._admitted: dict[str, int] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A Job is new, or has changed. Raises where it is malformed: TypeError, LookupError, AttributeError."""
+        """A Job was added or changed. Raises TypeError, LookupError or AttributeError if it is malformed."""
         metadata, spec = obj["metadata"], obj["spec"]
         key = f"{metadata['namespace']}/{metadata['name']}"
         job = None if _finished(obj.get("status") or {}) else _read(metadata, spec)
@@ -50,7 +50,7 @@ class Jobs:
                 self._parts.setdefault(job.gang, {})[job.part] = job.pods
 
     def gone(self, name: str) -> None:
-        """`name`: with its namespace, `team-a/train`."""
+        """A Job was deleted. `name`: namespace and name, as `team-a/train`."""
         job = self._jobs.pop(name, None)
         if job is not None:
             parts = self._parts.get(job.gang, {})
@@ -59,24 +59,26 @@ class Jobs:
                 self._parts.pop(job.gang, None)
 
     def __iter__(self) -> Iterator[str]:
-        """Their names, with the namespace."""
+        """Namespace and name of each Job."""
         return iter(self._jobs)
 
     def admitted(self, workload: str, pods: int) -> None:
-        """A workload of another kind is created, with so many pods. `workload`: as `workload_key` names it."""
+        """A workload of another kind is created with so many pods. `workload`: its `workload_key`."""
         self._admitted.pop(workload, None)
         if len(self._admitted) >= _MAX_ADMITTED:
             del self._admitted[next(iter(self._admitted))]
         self._admitted[workload] = min(pods, _MAX_PODS)
 
     def pods(self, gang: str, workload: str = "") -> int:
-        """How many pods a gang has at once, as `pods.owner_key` calls it, or else the workload that made them; 0 where that is
-        not known."""
+        """How many pods a gang has at once; 0 if that is not known.
+
+        `gang`: their `pods.owner_key`. `workload`: the `workload_key` of their owner, used if the gang is not known.
+        """
         return sum(self._parts.get(gang, {}).values()) or self._admitted.get(workload, 0)
 
 
 def workload_key(namespace: str, kind: str, name: str) -> str:
-    """What a workload is known by before it has a uid."""
+    """Identifies a workload that may not have a uid yet."""
     return f"{namespace}/{kind}/{name}"[: 3 * _MAX_CHARACTERS]
 
 
@@ -86,7 +88,7 @@ def _read(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> _Job | None:
     labels = metadata.get("labels") or {}
     uid = labels.get(JOBSET)
     if uid is None:
-        own = metadata.get("uid")  # a file may leave it out
+        own = metadata.get("uid")  # manifests in files may have no uid
         return _Job(str(own), "", max(0, min(pods, _MAX_PODS))) if own else None
     count = labels.get(_COUNT, "")
     replicas = int(count) if count.isdecimal() and len(count) < 6 else 1

@@ -1,4 +1,4 @@
-"""Which rows changed, in order, so that a cache computes only those again."""
+"""A bounded log of changed rows, so that caches update only these."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-_REMEMBERED = 32768
+_KEPT = 32768
+"""The log keeps at least the last so many changes."""
 
 
 class Journal:
-    """A bounded log of row numbers. A reader keeps the `position` up to which it has read."""
+    """The log. A reader keeps the `position` up to which it has read."""
 
     __slots__ = ("_rows", "_start", "position")
 
@@ -24,15 +25,15 @@ class Journal:
         rows = self._rows
         rows.append(row)
         self.position += 1
-        if len(rows) >= 2 * _REMEMBERED:
-            del rows[:_REMEMBERED]
-            self._start += _REMEMBERED
+        if len(rows) >= 2 * _KEPT:
+            del rows[:_KEPT]
+            self._start += _KEPT
 
     def since(self, position: int) -> array[int] | None:
-        """The rows that changed after `position`, with repetitions; None where that is no longer remembered."""
+        """The rows that changed after `position`, with repetitions; None if the log no longer goes back so far."""
         return None if position < self._start else self._rows[position - self._start :]
 
 
 def distinct(rows: array[int]) -> NDArray[np.intp]:
-    """Each of `rows` once, in rising order."""
+    """The rows without repetitions, sorted."""
     return np.array(sorted(set(rows)), np.intp)

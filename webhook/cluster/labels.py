@@ -1,8 +1,7 @@
-"""The labels of all nodes, and columns over them for the keys that pods select by.
+"""The labels of all nodes, and arrays of the keys that pods select by.
 
-Labels are kept per node as two tuples (keys and values): as dicts they would take four times the memory. A column over one
-key is built when somebody selects by it: what it costs in memory is bounded by how many are kept, not by what nodes or
-tenants write.
+The labels of a node are two tuples, keys and values: a dict would take four times the memory. The array of a key is
+built when a pod selects by it. The number of these arrays is bounded, whatever nodes and tenants write.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from numpy.typing import NDArray
 
 from webhook.cluster.node_table import longer
 
-_COLUMNS = 128
+_MAX_COLUMNS = 128
 
 
 class LabelColumn:
-    """One label key over all rows. `codes[row]` is an index into `values`, or 0 where the node has no such label."""
+    """One label key over all rows. `codes[row]` is an index into `values`, or 0 if the node has no such label."""
 
     def __init__(self, size: int) -> None:
         self.codes: NDArray[np.int32] = np.zeros(size, np.int32)
@@ -30,19 +29,22 @@ class LabelColumn:
     def put(self, row: int, value: str | None) -> None:
         if row >= len(self.codes):
             self.padded(2 * row + 1)
-        code = 0 if value is None else self.ids.setdefault(value, len(self.values))
-        if code == len(self.values) and value is not None:
+        if value is None:
+            self.codes[row] = 0
+            return
+        code = self.ids.setdefault(value, len(self.values))
+        if code == len(self.values):
             self.values.append(value)
         self.codes[row] = code
 
     def padded(self, size: int) -> NDArray[np.int32]:
-        """The codes of at least `size` rows."""
+        """The codes, extended to at least `size` rows."""
         self.codes = longer(self.codes, size)
         return self.codes
 
 
 class Labels:
-    """Labels by row."""
+    """The labels of each row."""
 
     def __init__(self) -> None:
         self._labels: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
@@ -50,15 +52,15 @@ class Labels:
         self._columns: dict[str, LabelColumn] = {}
 
     def put(self, row: int, labels: Mapping[str, str]) -> bool:
-        """Set the labels of a row. False where nothing changed."""
+        """Set the labels of a row. Returns whether they changed."""
         while row >= len(self._labels):
             self._labels.append(((), ()))
         keys = tuple([intern(key) for key in sorted(labels)])
-        put = keys, tuple([intern(labels[key]) for key in keys])
+        new = keys, tuple([intern(labels[key]) for key in keys])
         before = self._labels[row]
-        if put == before:
+        if new == before:
             return False
-        self._labels[row] = put
+        self._labels[row] = new
         self._nodes_with.update(keys)
         for key in before[0]:
             self._nodes_with[key] -= 1
@@ -66,7 +68,7 @@ class Labels:
                 del self._nodes_with[key]
         for key, column in list(self._columns.items()):
             column.put(row, labels.get(key))
-            if len(column.values) > 2 * len(self._labels) + _COLUMNS:  # values of nodes long gone
+            if len(column.values) > 2 * len(self._labels) + _MAX_COLUMNS:  # most values are of deleted nodes
                 del self._columns[key]
         return True
 
@@ -75,21 +77,21 @@ class Labels:
         return dict(zip(*self._labels[row], strict=True))
 
     def keys(self) -> Iterable[str]:
-        """The keys that some node has."""
+        """The label keys of all nodes."""
         return self._nodes_with.keys()
 
     def any_of(self, keys: Iterable[str]) -> bool:
-        """Whether some node has one of these labels."""
+        """Whether a node has one of these label keys."""
         return any(key in self._nodes_with for key in keys)
 
     def column(self, key: str) -> LabelColumn | None:
-        """The column of a key, or None where no node has that label. Valid until the next event."""
+        """The column of a key; None if no node has that label. Valid until the next event."""
         column = self._columns.pop(key, None)
         if column is None:
             if key not in self._nodes_with:
                 return None
-            if len(self._columns) >= _COLUMNS:
-                del self._columns[next(iter(self._columns))]  # the one that was asked for longest ago
+            if len(self._columns) >= _MAX_COLUMNS:
+                del self._columns[next(iter(self._columns))]  # the least recently used
             column = LabelColumn(len(self._labels))
             for row, (keys, values) in enumerate(self._labels):
                 if key in keys:

@@ -1,4 +1,4 @@
-"""A full list that arrives in pages, so that a large one does not hold up everything else."""
+"""A full list of one kind of object, which arrives in pages so that a large list does not delay everything else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IN_NAMESPACES: Final = frozenset(
 
 
 class Listed(Protocol):
-    """What lists are put into: the state of the cluster."""
+    """Receives the objects of a list: implemented by the cluster state."""
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None: ...
 
@@ -34,7 +34,7 @@ class Listed(Protocol):
 
 
 class Index(Protocol):
-    """What is kept of the objects of one kind that are looked up by name. Iterates over the names, as `name_of` gives them."""
+    """Keeps the objects of one kind that are looked up by name. Iterates over their names, as `name_of` returns them."""
 
     def seen(self, obj: Mapping[str, Any], /) -> None: ...
 
@@ -44,7 +44,8 @@ class Index(Protocol):
 
 
 def name_of(kind: ListKind, obj: Mapping[str, Any]) -> int | str:
-    """What an object is known by: pods by uid (see `pods.pod_id`), all else by name, with the namespace where it has one."""
+    """The name that identifies an object: the uid for pods (see `pods.pod_id`), else the name, after the namespace if it
+    has one."""
     metadata = obj["metadata"]
     if kind == "pods":
         return pod_id(metadata)
@@ -52,7 +53,7 @@ def name_of(kind: ListKind, obj: Mapping[str, Any]) -> int | str:
 
 
 class Listing:
-    """One list on its way into a state. Until `done` the state has what the pages so far said, and all from before."""
+    """A list that is being read. Until `done`, the state also keeps objects that no page has named so far."""
 
     def __init__(self, state: Listed, kind: ListKind) -> None:
         self._state = state
@@ -60,11 +61,11 @@ class Listing:
         self._named: set[int | str] = set()
 
     def add(self, objects: Iterable[dict[str, Any]], now: float) -> None:
-        """One page."""
+        """Add a page."""
         for obj in objects:
             self._named.add(name_of(self._kind, obj))
             self._state.seen(self._kind, obj, now)
 
     def done(self, now: float) -> None:
-        """The last page was added: whatever was on none of them is gone."""
+        """The list is complete: objects on none of its pages are gone."""
         self._state.complete(self._kind, self._named, now)

@@ -1,4 +1,4 @@
-"""Reads of a node what placement needs of it as numbers."""
+"""Reads the amounts, taints and conditions of a Node object."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from webhook.framework.cluster_view import Taint
 from webhook.kube.quantity import milli, whole
 
 SHARED = "nvidia.com/gpu"
-"""The resource whose slots are offered as if they were GPUs, unless they are renamed (NVIDIA/k8s-device-plugin, README)."""
+"""Shared GPUs have this resource name too, unless the device plugin renames it (NVIDIA/k8s-device-plugin, README)."""
 _REPLICAS, _COUNT = "nvidia.com/gpu.replicas", "nvidia.com/gpu.count"
 _STRATEGY, _PRODUCT = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.product"
 _STRATEGIES = frozenset(("time-slicing", "mps"))
-_MAX_AMOUNT = 2**53  # amounts above this are not real; int64 cannot overflow by adding up what stays below
+_MAX_AMOUNT = 2**53  # larger amounts are not real; sums of amounts up to this fit into int64
 
 
 class Status(NamedTuple):
-    """What keeps pods away from a node, and its conditions. Most nodes of a cluster have one of a few."""
+    """Taints, conditions and cordon of a node. Most nodes of a cluster share a few of these values."""
 
     taints: tuple[Taint, ...] = ()
     conditions: frozenset[tuple[str, str]] = frozenset()
-    """Type and status of each."""
+    """Type and status of each condition."""
     cordoned: bool = False
 
 
@@ -37,7 +37,7 @@ def status_of(node: Mapping[str, Any]) -> Status:
 
 
 def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"] = "allocatable") -> dict[str, int]:
-    """What a node can allocate, or has: CPU in thousandths, all else in whole units. A quantity we cannot read counts as 0."""
+    """The amounts of each resource: CPU in thousandths, all else in whole units. An unreadable quantity counts as 0."""
     amounts = {}
     for name, quantity in ((node.get("status") or {}).get(part) or {}).items():
         try:
@@ -47,11 +47,11 @@ def amounts_of(node: Mapping[str, Any], part: Literal["allocatable", "capacity"]
     return amounts
 
 
-def pods_to_a_gpu(labels: Mapping[str, str], offered: int = 0) -> float:
-    """How many pods share one GPU by time-slicing or MPS, as GPU Feature Discovery labels the node; 1 where each has its own.
+def pods_per_gpu(labels: Mapping[str, str], offered: int = 0) -> float:
+    """How many pods share one GPU by time-slicing or MPS, by the labels of GPU Feature Discovery; 1 if GPUs are not shared.
 
-    `offered`: how much of SHARED the node can allocate. Where the labels say that GPUs are shared and not by how many, it is what
-    is offered of each of the GPUs that are counted, and 2 at least.
+    `offered`: the allocatable amount of SHARED. Some labels say that GPUs are shared, but not by how many pods. Then it
+    is `offered` divided by the labelled number of GPUs, and 2 at least.
     """
     replicas = _number(labels.get(_REPLICAS, ""))
     if replicas > 1:

@@ -1,7 +1,7 @@
-"""The nodes as numpy arrays, one row per node, and the contract of a strategy that ranks them.
+"""The node table: numpy arrays with one row per node. Also what a placement strategy implements to score nodes.
 
-Arrays grow by doubling and rows of deleted nodes are used again, so nobody keeps an array or a row across events: take
-them from `Columns` at each call.
+Arrays grow by doubling, and rows of deleted nodes are reused. So keep no array and no row across events: read them from
+`Columns` in each call.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from webhook.cluster.journal import Journal
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp] | slice
-"""Which rows: an index array without duplicates, or a slice."""
+"""Which rows: an array of indices without duplicates, or a slice."""
 
 LAST: Final = 1000.0
-"""Taken off the score of a node that is to come after the others: more than scores differ."""
-_FIRST_SIZE = 64
+"""Subtracted from the score of a node that must rank last: more than scores differ."""
+_INITIAL_SIZE = 64
 
 
 class Demand(NamedTuple):
-    """What a pod takes from its node. Interned: equal demands are the same object within one cluster state."""
+    """The resources that a pod requests in all."""
 
     requests: tuple[tuple[str, int], ...]
-    """(resource, amount), sorted by name, amounts above zero; "cpu" in thousandths, all else in whole units. Every pod
-    asks for one of "pods"."""
+    """(resource, amount), sorted by name; amounts above zero. "cpu" in thousandths, all else in whole units. Every pod
+    requests 1 of "pods"."""
 
     def amount(self, resource: str) -> int:
-        """How much of `resource`; 0 where it is not asked for."""
+        """The amount of `resource`; 0 if it is not requested."""
         for name, amount in self.requests:
             if name == resource:
                 return amount
         return 0
 
-    def beyond(self, held: Sequence[Demand]) -> Demand:
-        """What is missing where so much is held for the same pod, and one of "pods"."""
+    def minus(self, held: Sequence[Demand]) -> Demand:
+        """What remains to be reserved if `held` is reserved already, and 1 of "pods"."""
         missing = {name: amount - sum([each.amount(name) for each in held]) for name, amount in self.requests}
-        missing["pods"] = 1  # everything that is held counts as a pod: a row without any may be dropped
+        missing["pods"] = 1  # every reservation counts as a pod: a row without pods may be released
         return Demand(tuple([(name, amount) for name, amount in missing.items() if amount > 0]))
 
 
-class Popular(NamedTuple):
-    """A demand seen lately. `models`: the GPU models it is confined to, as in `Columns.model`; None: any."""
+class PopularDemand(NamedTuple):
+    """A recent demand. `models`: the GPU models that it is confined to, as numbers in `Columns.model`; None: any."""
 
     demand: Demand
     models: tuple[int, ...] | None
@@ -57,99 +57,100 @@ class Popular(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What strategies know besides the rows. It changes slowly: a new `version` means that every score is computed
-    again, so that between two versions only changed rows are."""
+    """What strategies know besides the node table. It changes seldom: with a new `version` all scores are computed again,
+    between two versions only those of changed rows."""
 
     version: int
     gpus: tuple[str, ...]
-    """The resources that the policy calls GPUs and some node has, sorted."""
-    popular: tuple[Popular, ...] = ()
-    """Most popular first; at most a few dozen."""
-    spare: dict[str, Any] = field(default_factory=dict, compare=False)
-    """Where a strategy keeps what it derived from this view (matrices of `popular`, scarcity by model)."""
+    """The resources that the policy calls GPUs and that some node has, sorted."""
+    popular: tuple[PopularDemand, ...] = ()
+    """Most frequent first; at most a few dozen."""
+    cache: dict[str, Any] = field(default_factory=dict, compare=False)
+    """For what strategies derive from this view, such as matrices of `popular`."""
 
 
 class Strategy(Protocol):
-    """Scores nodes for one demand; higher is better. Pure: no state but `view.spare` and `columns.spare`.
+    """Scores nodes for one demand; higher is better. Pure: it keeps no state but in `view.cache` and `columns.cache`.
 
-    The score of a node depends on its own row, the demand and the view, never on other rows: scores are cached by pod
-    shape, and only changed rows are computed again. Rows that cannot take the demand, and dead rows, are asked for as
-    well: their scores are ignored, but must not raise or warn. Ties are broken by node name by the caller.
+    The score of a node depends on its own row, the demand and the view, never on other rows. So scores are cached by pod
+    shape, and only changed rows are scored again. Rows that are dead or cannot take the demand are scored as well. Their
+    scores are ignored, but computing them must not raise or warn. The caller breaks ties by node name.
 
-    `webhook.placement.strategies.STRATEGIES` maps the names of the policy to these.
+    `webhook.placement.strategies.STRATEGIES` maps the names in the policy to strategies.
     """
 
     @property
     def meaning(self) -> str:
-        """For `manifests/policy.yaml`: a phrase that stands behind the name."""
+        """A phrase that explains the strategy in `manifests/policy.yaml`."""
 
     @property
     def peers_first(self) -> bool:
-        """Whether the caller puts nodes with fewer pods of the same owner first, before any score."""
+        """Whether nodes with fewer pods of the same owner rank first, before the score."""
 
     @property
-    def spares_whole(self) -> bool:
-        """Whether the caller does not break the last whole nodes only to put peers apart."""
+    def keeps_whole_nodes(self) -> bool:
+        """Whether the last whole nodes are not used only to keep pods of one owner apart."""
 
     def __call__(self, columns: Columns, rows: Rows, demand: Demand, view: View) -> Floats: ...
 
-    def sees(self, view: View) -> object:
-        """The part of the view that scores depend on: as long as it is equal, so are they."""
+    def score_key(self, view: View) -> object:
+        """The part of the view that scores depend on: they stay valid while it is equal."""
 
 
 class Columns:
-    """One row per node. A row lives (`alive`) from the node's first event to its deletion.
+    """The columns of the node table.
 
-    A row may exist for a node that is not (or no longer) there but has pods: it is not alive.
+    A row is `alive` from the first event of its node to the deletion. A node that is not there but has pods has a row
+    too, which is not alive.
     """
 
     def __init__(self) -> None:
         self.changes = Journal()
         """The rows in which anything changed."""
-        self.spare: dict[str, Any] = {}
-        """Where placement keeps what it derives from the columns alone, brought up to date by `changes`."""
+        self.cache: dict[str, Any] = {}
+        """For what placement derives from the columns alone and updates by `changes`."""
         self.rows = 0
-        """Rows 0 to `rows` - 1 are in use or free to be used again; arrays are longer."""
-        self.size = _FIRST_SIZE
+        """Rows 0 to `rows` - 1 are in use or were released; the arrays are longer."""
+        self.size = _INITIAL_SIZE
         self.alive: NDArray[np.bool_] = np.zeros(self.size, bool)
         self.name: list[str] = []
-        """By row; "" where the row is free."""
+        """By row; "" if the row is not in use."""
         self.status: NDArray[np.int32] = np.zeros(self.size, np.int32)
         """Index into `Nodes.statuses`."""
         self.capacity: dict[str, Integers] = {}
-        """Allocatable by resource: "cpu" in thousandths, "memory" and "ephemeral-storage" in bytes, "pods", and every
-        resource that some node has by its full name. 0 in dead rows."""
+        """Allocatable by resource: "cpu" in thousandths, "memory" and "ephemeral-storage" in bytes, "pods", and each
+        extended resource of some node. 0 in dead rows."""
         self.free: dict[str, Integers] = {}
-        """Allocatable less what pods request that are bound to the node or have a reservation there. May be negative."""
+        """Allocatable minus the requests of pods that are bound to the node or have a reservation there. May be negative."""
         self.model: NDArray[np.int32] = np.zeros(self.size, np.int32)
-        """The GPU product as an index into `models`; 0 is unknown."""
+        """The GPU model as an index into `models`; 0 is unknown."""
         self.models: list[str] = [""]
         self.sharing: Floats = np.ones(self.size)
-        """Pods that share one GPU of the node by time-slicing or MPS; 1 where each has its own."""
+        """Pods that share one GPU of the node by time-slicing or MPS; 1 if GPUs are not shared."""
         self.measured: Floats = np.zeros(self.size)
-        """GPUs that there are metrics of; 0 where there are none: then `idle` and `utilisation` are 0 too."""
+        """GPUs with a known utilisation; if 0, `idle` and `utilisation` are 0 too."""
         self.idle: Floats = np.zeros(self.size)
-        """Idle ones among the measured GPUs, allocated or not."""
+        """Idle GPUs among the measured ones, allocated or not."""
         self.avoid: Floats = np.zeros(self.size)
-        """GPUs that are hot or sick, and not busy, as far as the policy avoids them."""
+        """GPUs that are hot or sick but not busy, if the policy avoids these."""
         self.busy: Floats = np.zeros(self.size)
-        """GPUs that are busy, whether or not a pod was given them."""
+        """Busy GPUs, allocated or not."""
         self.known: Floats = np.zeros(self.size)
-        """GPUs of which metrics say anything."""
+        """GPUs with any metric."""
         self.heat: Floats = np.zeros(self.size)
-        """Degrees Celsius of the hottest GPU, in steps; 0 where not known."""
+        """Degrees Celsius of the hottest GPU, rounded down to steps; 0 if not known."""
         self.utilisation: Floats = np.zeros(self.size)
         """Mean utilisation of the measured GPUs, 0 to 1."""
         self.share: Floats = np.zeros(self.size)
-        """Where several replicas of this program run: see `replicas.share`."""
+        """The order of nodes between the replicas of this program: see `replicas.share`."""
 
     def add_resource(self, resource: str) -> None:
-        """A new resource, of which no node has any yet."""
+        """Add a resource that no node had so far."""
         self.capacity[resource] = np.zeros(self.size, np.int64)
         self.free[resource] = np.zeros(self.size, np.int64)
 
     def grow(self) -> None:
-        """Twice as many rows."""
+        """Double the number of rows."""
         self.size *= 2
         self.alive = longer(self.alive, self.size)
         self.status, self.model = longer(self.status, self.size), longer(self.model, self.size)
@@ -164,6 +165,6 @@ class Columns:
 
 
 def longer(array: NDArray[Any], size: int, fill: float = 0) -> NDArray[Any]:
-    """The array with so many items, the new ones `fill`; itself where it has them."""
+    """The array extended to at least `size` items; new ones are `fill`."""
     more = size - len(array)
     return array if more <= 0 else np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])

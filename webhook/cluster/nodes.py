@@ -1,8 +1,9 @@
-"""Nodes as rows: what placement needs of each, and nothing else."""
+"""Keeps the node table, labels and statuses up to date with the events of nodes, and assigns rows to nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from webhook.cluster.journal import Journal
 from webhook.cluster.labels import Labels
-from webhook.cluster.node import SHARED, Status, amounts_of, pods_to_a_gpu, status_of
+from webhook.cluster.node import SHARED, Status, amounts_of, pods_per_gpu, status_of
 from webhook.cluster.node_table import Columns
 from webhook.cluster.replicas import share
 from webhook.cluster.utilisation import UNKNOWN, NodeUse
@@ -18,13 +19,15 @@ from webhook.kube.gpus import MODEL_LABELS
 
 GENERAL = ("cpu", "memory", "ephemeral-storage", "pods")
 """Resources that every node has."""
-_SPARE = 256
-_STEPS = 20  # utilisation in steps of 5 %, and
-_DEGREES = 5  # heat in steps of 5 °C: a smaller change is not worth ranking anew
+_SPARE_STATUSES = 256
+_STEPS = 20
+"""Utilisation is kept in this many steps, so of 5 %: a smaller change does not score the node again."""
+_DEGREES = 5
+"""Temperature is kept in steps of so many degrees Celsius, for the same reason."""
 
 
 class Nodes:
-    """The table of nodes. `version` counts changes of nodes; `changes` names the rows that did."""
+    """All nodes. `version` counts their changes; `changes` names the rows that changed."""
 
     def __init__(self, replica: str = "") -> None:
         self.columns = Columns()
@@ -32,53 +35,55 @@ class Nodes:
             self.columns.add_resource(resource)
         self.labels = Labels()
         self.statuses: list[Status] = [Status()]
-        """Each that some node has, or had. `columns.status` has the index."""
+        """Statuses that nodes have or had; `columns.status` is an index into these."""
         self.renumbered = 0
-        """Rises when `statuses` are numbered anew."""
+        """Rises when `statuses` are numbered again."""
         self.row_of: dict[str, int] = {}
         self.dra: set[str] = set()
         """Names of nodes whose GPUs are listed in ResourceSlices."""
         self.metered = 0
-        """Nodes with GPU metrics."""
+        """Number of nodes with GPU metrics."""
         self.count = 0
-        """Nodes that are there."""
+        """Number of nodes."""
         self.version = 0
         self.max_capacity: dict[str, dict[int, int]] = {}
-        """The most that one node had since this program started: by resource, then by how many pods share a GPU of that node."""
+        """The largest capacity of a node since this program started: by resource, then by pods per GPU of that node."""
         self.max_capacity_beside: dict[str, dict[str, int]] = {}
-        """The same for nodes with an extended resource: by that resource, then by general resource."""
+        """The same of nodes with an extended resource: by that resource, then by general resource."""
         self.changes = Journal()
         self.replicas: tuple[str, ...] = ()
-        """Those of this program that share the nodes."""
+        """The replicas of this program that share the nodes."""
         self._replica = replica
-        self._status_number = {Status(): 0}
+        self._status_numbers = {Status(): 0}
         self._free_rows: list[int] = []
         self._unordered = False
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
         self._uses: dict[str, NodeUse] = {}
 
     def row(self, name: str) -> int:
-        """The row of a node; a new one, not alive, where there is none yet."""
+        """The row of a node; a new one, which is not alive, if there is none."""
         row = self.row_of.get(name)
         return self._new_row(name) if row is None else row
 
     def seen(self, node: Mapping[str, Any]) -> int:
-        """A node was added or changed. Gives its row."""
+        """A node was added or changed. Returns its row."""
         metadata, columns, status = node["metadata"], self.columns, status_of(node)
         labels = metadata.get("labels") or {}
         allocatable, capacity = amounts_of(node, "allocatable"), amounts_of(node, "capacity")
-        row = self.row(metadata["name"])  # from here on nothing fails: an object that we cannot read changes nothing
+        row = self.row(
+            metadata["name"]
+        )  # nothing above changed anything, nothing below raises: a malformed object changes nothing
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
-            columns.model[row] = self._model(model)
-        columns.sharing[row] = pods_to_a_gpu(labels, allocatable.get(SHARED, 0))
+            columns.model[row] = self._model_number(model)
+        columns.sharing[row] = pods_per_gpu(labels, allocatable.get(SHARED, 0))
         if status != self.statuses[columns.status[row]]:
-            columns.status[row] = self._number_of(status)
+            columns.status[row] = self._status_number_of(status)
             changed = True
         self.count += not columns.alive[row]
         columns.alive[row] = True
-        if self._allocatable(row, allocatable, capacity) or changed:
+        if self._set_capacity(row, allocatable, capacity) or changed:
             self._changed(row)
         if self._uses and (use := self._uses.pop(metadata["name"], None)) is not None:
             self.use_seen(metadata["name"], use)
@@ -95,12 +100,12 @@ class Nodes:
         self.labels.put(row, {})
         self.columns.status[row] = self.columns.model[row] = 0
         self.columns.sharing[row] = 1
-        self._allocatable(row, {}, {})
+        self._set_capacity(row, {}, {})
         self._changed(row)
         self.drop_if_unused(row)
 
     def drop_if_unused(self, row: int) -> None:
-        """Free the row of a node that is not there and has no pods left."""
+        """Release the row of a deleted node if it has no pods left."""
         columns = self.columns
         if columns.alive[row] or columns.free["pods"][row]:
             return
@@ -110,7 +115,7 @@ class Nodes:
         self._free_rows.append(row)
 
     def use_seen(self, name: str, use: NodeUse) -> None:
-        """GPU metrics of a node, which may be there before the node is. Small changes of utilisation move nobody."""
+        """GPU metrics of a node, which may come before the node itself. Small changes do not score the node again."""
         row = self.row_of.get(name)
         if row is None or not self.columns.alive[row]:
             self._uses.pop(name, None)
@@ -119,31 +124,30 @@ class Nodes:
             return
         columns = self.columns
         load = round(use.utilisation * _STEPS) / _STEPS if use.measured else 0.0
-        heat = 0.0 if use.hottest != use.hottest else use.hottest // _DEGREES * _DEGREES
-        now = (use.measured, use.idle, load, use.avoid, use.busy, use.known, heat)
-        of_use = (
-            columns.measured,
-            columns.idle,
-            columns.utilisation,
-            columns.avoid,
-            columns.busy,
-            columns.known,
-            columns.heat,
-        )
+        heat = 0.0 if isnan(use.hottest) else use.hottest // _DEGREES * _DEGREES
+        values = [
+            (columns.measured, use.measured),
+            (columns.idle, use.idle),
+            (columns.utilisation, load),
+            (columns.avoid, use.avoid),
+            (columns.busy, use.busy),
+            (columns.known, use.known),
+            (columns.heat, heat),
+        ]
         self.metered += (use.known > 0) - int(columns.known[row] > 0)
-        if now != tuple([array.item(row) for array in of_use]):
-            for array, number in zip(of_use, now, strict=True):
-                array[row] = number
+        if any([array.item(row) != value for array, value in values]):
+            for array, value in values:
+                array[row] = value
             columns.changes.add(row)
 
     def share(self, replicas: Sequence[str]) -> None:
-        """These replicas share the nodes from now on."""
+        """Set the replicas of this program that share the nodes."""
         self.replicas = tuple(replicas)
         for name, row in self.row_of.items():
             self.columns.share[row] = share(name, self._replica, self.replicas)
 
     def by_name(self) -> NDArray[np.intp]:
-        """All rows that have a node or pods, in the order of names: who comes first goes first among equals."""
+        """All rows that have a node or pods, sorted by node name: ties are broken by this order."""
         if self._unordered:
             self._unordered = False
             self._by_name = np.array([self.row_of[name] for name in sorted(self.row_of)], np.intp)
@@ -169,27 +173,27 @@ class Nodes:
 
     # --- values -------------------------------------------------------------------------------------------------------
 
-    def _model(self, model: str) -> int:
+    def _model_number(self, model: str) -> int:
         models = self.columns.models
         if model not in models:
             models.append(model)
         return models.index(model)
 
-    def _number_of(self, status: Status) -> int:
-        if (
-            len(self.statuses) > 2 * self.columns.rows + _SPARE
-        ):  # forget those of the past: a taint's value may be a time
+    def _status_number_of(self, status: Status) -> int:
+        # A taint's value may be a time, so old statuses are dropped now and then.
+        if len(self.statuses) > 2 * self.columns.rows + _SPARE_STATUSES:
             used = sorted({0, *self.columns.status.tolist()})
             self.columns.status[:] = np.searchsorted(used, self.columns.status)
             self.statuses = [self.statuses[number] for number in used]
-            self._status_number = {known: number for number, known in enumerate(self.statuses)}
+            self._status_numbers = {known: number for number, known in enumerate(self.statuses)}
             self.renumbered += 1
-        number = self._status_number.setdefault(status, len(self.statuses))
+        number = self._status_numbers.setdefault(status, len(self.statuses))
         if number == len(self.statuses):
             self.statuses.append(status)
         return number
 
-    def _allocatable(self, row: int, amounts: Mapping[str, int], capacity_of: Mapping[str, int]) -> bool:
+    def _set_capacity(self, row: int, amounts: Mapping[str, int], capacity_of: Mapping[str, int]) -> bool:
+        """Set the allocatable amounts of a row. Returns whether they changed. `capacity_of`: the node's `status.capacity`."""
         columns = self.columns
         changed = False
         sharing = int(columns.sharing[row])
@@ -197,16 +201,18 @@ class Nodes:
             if resource not in columns.capacity:
                 columns.add_resource(resource)
             by_sharing = self.max_capacity.setdefault(resource, {})
-            whole = capacity_of.get(resource, 0) if "/" in resource else 0  # sick devices are in the capacity alone
+            whole = (
+                capacity_of.get(resource, 0) if "/" in resource else 0
+            )  # unhealthy devices count in the capacity only
             by_sharing[sharing] = max(amount, whole, by_sharing.get(sharing, 0))
             if amount and "/" in resource:
                 beside = self.max_capacity_beside.setdefault(resource, {})
                 beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})
         for resource, capacity in columns.capacity.items():
-            more = amounts.get(resource, 0) - int(capacity[row])
-            if more:
-                capacity[row] += more
-                columns.free[resource][row] += more
+            change = amounts.get(resource, 0) - int(capacity[row])
+            if change:
+                capacity[row] += change
+                columns.free[resource][row] += change
                 changed = True
         return changed
 

@@ -1,7 +1,7 @@
-"""What pods say and hold besides resources, as far as it matters to others: whom they keep away from their nodes, what those
-that wait are tied to, and which claims are in use.
+"""Constraints between pods: anti-affinity of pods on nodes, what confines waiting pods, and the PersistentVolumeClaims in
+use.
 
-Only what the watch of pods shows. Nothing here knows rows: nodes are known by name.
+Everything comes from the watch of pods. Nodes are known by name here, not by row.
 """
 
 from __future__ import annotations
@@ -18,78 +18,79 @@ from webhook.kube.pod import REQUIRED, Pod
 
 _MAX_WAITING: Final = 256
 _MAX_CHARACTERS: Final = 4096
-"""Characters of what a pod that waits states about nodes."""
+"""Maximum length of the node constraints of a waiting pod."""
 _MAX_CLAIMS: Final = 16
-"""Of one pod."""
+"""Maximum number of PersistentVolumeClaims of one pod."""
 ANY: Final = ""
-"""In place of a namespace: those that a selector takes."""
+"""Stands for all namespaces that a selector matches."""
 
 
-class Tied(NamedTuple):
-    """What ties a pod that waits to some nodes, or to some pods. Equal for pods of one template."""
+class ConfinedPod(NamedTuple):
+    """What confines a waiting pod to some nodes, or to nodes with certain pods. Equal for pods of one template."""
 
     demand: Demand
-    stated: bytes
-    """Its selector, required node affinity and tolerations, as `placement.request.spec_of` reads them."""
-    claims: tuple[str, ...]
-    """With the namespace: `team-a/data`."""
-    near: tuple[PodTerm, ...]
-    """The pods that it must be with."""
+    spec_json: bytes
+    """Its node selector, required node affinity and tolerations, as `placement.request.spec_of` reads them."""
+    volume_claims: tuple[str, ...]
+    """Namespace and name of its PersistentVolumeClaims: `team-a/data`."""
+    affinity: tuple[PodTerm, ...]
+    """Its required pod affinity."""
 
 
-class _Held(NamedTuple):
-    """What is kept of a pod on a node."""
+class _Bound(NamedTuple):
+    """What is kept of a bound pod."""
 
     node: str
-    away: tuple[PodTerm, ...]
-    claims: tuple[str, ...]
+    anti_affinity: tuple[PodTerm, ...]
+    volume_claims: tuple[str, ...]
 
 
 class OtherPods:
-    """One method for each event of a pod."""
+    """Kept up to date by one method for each event of a pod."""
 
     def __init__(self) -> None:
-        self.away: dict[str, dict[PodTerm, Counter[str]]] = {}
-        """By namespace that a term is about, or ANY: which pods are kept away, and from the domains of which nodes."""
-        self.waiting: dict[int | str, Tied] = {}
-        """By uid, pods that are tied and have no node, nor a reservation on one."""
-        self.used: Counter[str] = Counter()
-        """Claims, with the namespace, by how many pods on nodes have them."""
+        self.anti_affinity: dict[str, dict[PodTerm, Counter[str]]] = {}
+        """Required anti-affinity of pods on nodes: by namespace of the term or ANY, then by term, the number of such pods
+        by node."""
+        self.waiting: dict[int | str, ConfinedPod] = {}
+        """By uid, the confined pods that have neither a node nor a reservation."""
+        self.volume_claims_in_use: Counter[str] = Counter()
+        """Namespace and name of each PersistentVolumeClaim of pods on nodes, with the number of these pods."""
         self.version = 0
-        """Rises when `waiting` or `used` changes."""
-        self._held: dict[int | str, _Held] = {}
+        """Rises when `waiting` or `volume_claims_in_use` changes."""
+        self._held: dict[int | str, _Bound] = {}
 
     def bound(self, uid: int | str, node: str, pod: Pod) -> None:
-        """The pod is on a node. What is kept of it never changes, so it is read once."""
+        """The pod is bound. What is kept of it never changes, so it is read once."""
         if self.waiting.pop(uid, None) is not None:
             self.version += 1
         if uid in self._held:
             return
-        held = _Held(node, pod_terms(pod, "podAntiAffinity"), _claims(pod))
-        if held.away or held.claims:
+        held = _Bound(node, pod_terms(pod, "podAntiAffinity"), volume_claim_names(pod)[:_MAX_CLAIMS])
+        if held.anti_affinity or held.volume_claims:
             self._held[uid] = held
             self._count(held, 1)
 
     def waits(self, uid: int | str, pod: Pod, demand: Demand) -> None:
-        """The pod has no node, and nothing is reserved for it."""
+        """The pod has neither a node nor a reservation."""
         if uid in self.waiting or len(self.waiting) >= _MAX_WAITING:
             return
-        if (tied := _tied(pod, demand)) is not None:
-            self.waiting[uid] = tied
+        if (confined := _confined(pod, demand)) is not None:
+            self.waiting[uid] = confined
             self.version += 1
 
     def gone(self, uid: int | str) -> None:
-        """It is deleted, or finished, or something is reserved for it."""
+        """The pod is deleted or finished."""
         if self.waiting.pop(uid, None) is not None:
             self.version += 1
         held = self._held.pop(uid, None)
         if held is not None:
             self._count(held, -1)
 
-    def _count(self, held: _Held, sign: int) -> None:
-        for term in held.away:
-            for namespace in term.namespaces if term.by_label is None else (*term.namespaces, ANY):
-                terms = self.away.setdefault(namespace, {})
+    def _count(self, held: _Bound, sign: int) -> None:
+        for term in held.anti_affinity:
+            for namespace in term.namespaces if term.namespace_selector is None else (*term.namespaces, ANY):
+                terms = self.anti_affinity.setdefault(namespace, {})
                 nodes = terms.setdefault(term, Counter())
                 nodes[held.node] += sign
                 if not nodes[held.node]:
@@ -97,28 +98,28 @@ class OtherPods:
                 if not nodes:
                     del terms[term]
                 if not terms:
-                    del self.away[namespace]
-        for claim in held.claims:
-            self.used[claim] += sign
-            if not self.used[claim]:
-                del self.used[claim]
-        self.version += bool(held.claims)
+                    del self.anti_affinity[namespace]
+        for claim in held.volume_claims:
+            self.volume_claims_in_use[claim] += sign
+            if not self.volume_claims_in_use[claim]:
+                del self.volume_claims_in_use[claim]
+        self.version += bool(held.volume_claims)
 
 
-def _tied(pod: Pod, demand: Demand) -> Tied | None:
-    """None for a pod that may go to most nodes, as far as it says."""
-    spec, near, claims = pod["spec"], pod_terms(pod, "podAffinity"), _claims(pod)
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
+def _confined(pod: Pod, demand: Demand) -> ConfinedPod | None:
+    """None if the pod states nothing that confines it, or too much to keep."""
+    spec, pod_affinity, claims = pod["spec"], pod_terms(pod, "podAffinity"), volume_claim_names(pod)[:_MAX_CLAIMS]
+    node_affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
     selector = spec.get("nodeSelector")
-    if not (near or claims or affinity or selector):
+    if not (pod_affinity or claims or node_affinity or selector):
         return None
-    stated = orjson.dumps([selector, affinity and {REQUIRED: affinity}, spec.get("tolerations")])
-    return Tied(demand, stated, claims, near) if len(stated) <= _MAX_CHARACTERS else None
+    spec_json = orjson.dumps([selector, node_affinity and {REQUIRED: node_affinity}, spec.get("tolerations")])
+    return ConfinedPod(demand, spec_json, claims, pod_affinity) if len(spec_json) <= _MAX_CHARACTERS else None
 
 
-def _claims(pod: Pod) -> tuple[str, ...]:
-    """The PersistentVolumeClaims that it names, with the namespace."""
+def volume_claim_names(pod: Pod) -> tuple[str, ...]:
+    """Namespace and name of the PersistentVolumeClaims of a pod."""
     if not (volumes := pod["spec"].get("volumes")):
         return ()
     named = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
-    return tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
+    return tuple([f"{namespace_of(pod)}/{name}" for name in named if name])

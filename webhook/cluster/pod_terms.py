@@ -1,7 +1,7 @@
-"""The required terms of pods about other pods, as they are kept of pods that exist.
+"""Required pod affinity and anti-affinity terms of pods that exist.
 
-Follows k8s.io/kubernetes pkg/scheduler/framework AffinityTerm.Matches: a term without namespaces means the pod's own one, and
-what its namespaceSelector takes is added to what it names.
+Follows k8s.io/kubernetes pkg/scheduler/framework AffinityTerm.Matches: a term without namespaces is about the namespace
+of its pod, and a namespaceSelector adds namespaces to the listed ones.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from webhook.kube.pod import REQUIRED, Pod
 from webhook.kube.selectors import Selector, compiled, takes
 
 _MAX_TERMS: Final = 8
-"""Terms of one pod."""
+"""Maximum number of terms of one pod."""
 _MAX_CHARACTERS: Final = 4096
-"""Characters of a term: tenants write it."""
+"""Maximum length of a term as text: tenants write it."""
 
 
 class PodTerm(NamedTuple):
-    """Equal for pods of one template."""
+    """A required term. Equal for pods of one template."""
 
     namespaces: tuple[str, ...]
-    by_label: Selector
-    """Which namespaces are meant besides; None: none, or it is not known which."""
+    namespace_selector: Selector
+    """Selects more namespaces. None: no more, or the selector is too large to keep."""
     selector: Selector
-    key: str
+    topology_key: str
     """The node label whose values are the domains."""
 
-    def means(self, namespace: str, labels: Mapping[str, str], of_namespace: Mapping[str, str]) -> bool:
-        """Whether it is about a pod. `of_namespace`: the labels of its namespace. False where that is not known."""
-        there = namespace in self.namespaces or bool(takes(self.by_label, of_namespace))
-        return there and bool(takes(self.selector, labels))
+    def matches(self, namespace: str, labels: Mapping[str, str], of_namespace: Mapping[str, str]) -> bool:
+        """Whether the term selects a pod. `of_namespace`: the labels of the pod's namespace. False if that is not known."""
+        in_namespaces = namespace in self.namespaces or bool(takes(self.namespace_selector, of_namespace))
+        return in_namespaces and bool(takes(self.selector, labels))
 
 
 def pod_terms(pod: Pod, kind: Literal["podAffinity", "podAntiAffinity"]) -> tuple[PodTerm, ...]:
-    """The required ones that a pod states. One that is malformed, or long, is left out."""
+    """The required terms of a pod, without those that are malformed or too long."""
     stated = ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED)
     if not stated:
         return ()
@@ -45,10 +45,13 @@ def pod_terms(pod: Pod, kind: Literal["podAffinity", "podAntiAffinity"]) -> tupl
 
 
 def _read(term: Mapping[str, Any], pod: Pod) -> PodTerm | None:
-    named, by_label = tuple(term.get("namespaces") or ()), term.get("namespaceSelector")
-    own = (namespace_of(pod),) if not named and by_label is None else named
+    namespaces, selector = tuple(term.get("namespaces") or ()), term.get("namespaceSelector")
+    if not namespaces and selector is None:
+        namespaces = (namespace_of(pod),)
     try:
-        spaces = None if by_label is None else compiled(by_label)
-        return PodTerm(own, spaces, compiled(term.get("labelSelector")), str(term.get("topologyKey")))
+        namespace_selector = None if selector is None else compiled(selector)
+        return PodTerm(
+            namespaces, namespace_selector, compiled(term.get("labelSelector")), str(term.get("topologyKey"))
+        )
     except (ValueError, TypeError, LookupError):
         return None

@@ -1,4 +1,4 @@
-"""Reads of a pod what placement needs: its demand, its owner, and the nodes that were ranked for it."""
+"""Reads a Pod object: its demand, its owner, and the nodes that were ranked for it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ import orjson
 from webhook.cluster.node_table import Demand
 from webhook.errors import QuantityError
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.kube.pod import DECISION, MIRROR, PREFERRED, Pod, annotations_of, labels_of, owner
+from webhook.kube.pod import DECISION, MIRROR, PREFERRED, REQUIRED, Pod, annotations_of, labels_of, owner
 from webhook.kube.pod_requests import total_requests
 
-_MAX_AMOUNT = 2**50  # a pod that asks for more fits nowhere; thousands of them still add up in 64 bits
+_MAX_AMOUNT = 2**50
+"""No node has more of a resource, and sums of thousands of such amounts fit into 64 bits."""
 _MAX_RECORD = 8192
+"""Maximum length of a decision annotation that is read."""
 _MAX_RESOURCES, _MAX_NAMES = 64, 2048
-"""Of one pod, and the characters of their names together: each is looked at on every node."""
+"""Maximum number of resources of one pod, and of characters in their names together. Each is compared with every node."""
 _MAX_NAME, _MAX_MODELS = 253, 64
 _APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name", "app", "k8s-app", "run")
 JOBSET, LWS_GROUP = "jobset.sigs.k8s.io/jobset-uid", "leaderworkerset.sigs.k8s.io/group-key"
 GROUP_LABELS = (LWS_GROUP, JOBSET)
-"""Set by the controllers of workloads whose pods belong to several smaller ones."""
-_MAX_STATED, _MAX_DEMANDS = 1024, 4096
-"""What is kept of demands: characters of each, and how many. Tenants write them: some MB at most."""
+"""Labels of pods that belong to one workload although smaller workloads own them."""
+_MAX_REQUESTS, _MAX_DEMANDS = 1024, 4096
+"""Bounds of the cache of demands: length of the requests as written, and entries. Tenants write them: a few MB at most."""
 _demands: dict[bytes, Demand] = {}
-_ALONE = Demand((("pods", 1),))
+_ONE_POD = Demand((("pods", 1),))
 HOSTNAME = "kubernetes.io/hostname"
 KUEUE = "kueue.x-k8s.io/queue-name"
 SCHEDULER = "default-scheduler"
 
 
 class PodKey(NamedTuple):
-    """What is known of a pod before it has a name or a uid, and is still true when it has both."""
+    """Identifies a pod, or replicas that are alike, before the pod has a name or a uid. It stays the same later."""
 
     namespace: str
     identity: str
@@ -40,39 +42,39 @@ class PodKey(NamedTuple):
 
 
 def demand_of(pod: Pod) -> Demand:
-    """What the scheduler will count for the pod on its node. Raises QuantityError."""
+    """The resources that the scheduler counts for the pod on its node. Raises QuantityError."""
     requests = {name: min(amount, _MAX_AMOUNT) for name, amount in total_requests(pod).items() if amount > 0}
     requests["pods"] = 1
     return Demand(tuple(sorted(requests.items())))
 
 
 def counted_demand(pod: Pod) -> Demand:
-    """As `demand_of`, for a pod that exists: one whose quantities we cannot read counts as one pod and no more.
+    """As `demand_of`, for a pod that exists. Never raises: a pod with unreadable quantities counts as one pod and no more.
 
-    So does one that asks for more resources than any node has: no kubelet runs it, and what is kept of it stays small.
-    Replicas state the same, so the last demands are kept: to add them up is most of what an event costs.
+    So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
+    Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
     """
     try:
-        stated = _stated(pod["spec"])
-    except TypeError:  # a number beyond 64 bits, or no text where text belongs: `demand_of` says so
-        stated = b""
-    if (known := _demands.get(stated)) is not None:
+        requests = _requests_json(pod["spec"])
+    except TypeError:  # a number beyond 64 bits, or a key that is no text: `demand_of` raises for these
+        requests = b""
+    if (known := _demands.get(requests)) is not None:
         return known
     try:
         demand = demand_of(pod)
     except QuantityError:
-        return _ALONE
-    if not is_short(demand):
-        return _ALONE
-    if 0 < len(stated) <= _MAX_STATED:
+        return _ONE_POD
+    if not is_bounded(demand):
+        return _ONE_POD
+    if 0 < len(requests) <= _MAX_REQUESTS:
         if len(_demands) >= _MAX_DEMANDS:
             _demands.clear()
-        _demands[stated] = demand
+        _demands[requests] = demand
     return demand
 
 
-def _stated(spec: Mapping[str, Any]) -> bytes:
-    """All that `total_requests` reads of a pod, as written. Raises TypeError where that is no JSON."""
+def _requests_json(spec: Mapping[str, Any]) -> bytes:
+    """The fields of a pod that `total_requests` reads, as written. Raises TypeError if they are not JSON."""
     return orjson.dumps(
         (
             [container.get("resources") for container in spec.get("containers") or ()],
@@ -86,20 +88,21 @@ def _stated(spec: Mapping[str, Any]) -> bytes:
     )
 
 
-def is_short(demand: Demand) -> bool:
-    """Whether so much may be kept of a pod: tenants write the names of resources, and how many there are."""
+def is_bounded(demand: Demand) -> bool:
+    """Whether a demand is small enough to keep. Tenants write the names of resources, and how many there are."""
     return len(demand.requests) <= _MAX_RESOURCES and sum([len(name) for name, _ in demand.requests]) <= _MAX_NAMES
 
 
 def namespace_of(pod: Pod) -> str:
-    """The API server fills it in before admission; a file may leave it out."""
+    """The namespace; "default" if a manifest in a file has none. The API server sets it before admission."""
     return (pod["metadata"].get("namespace") or "default")[:_MAX_NAME]
 
 
 def owner_key(pod: Pod) -> str:
-    """What pods of one workload share; "" for a pod on its own.
+    """A key that the pods of one workload share; "" for a pod without an owner.
 
-    The labels of a group of workloads (JobSet, LeaderWorkerSet), else the controller's uid, else an app label.
+    It is made of the labels of a group of workloads (JobSet, LeaderWorkerSet), else the controller's uid, else an app
+    label.
     """
     labels = labels_of(pod)
     for key in GROUP_LABELS:
@@ -114,14 +117,14 @@ def owner_key(pod: Pod) -> str:
 
 
 def key_of(pod: Pod) -> PodKey:
-    """The key under which a reservation for this pod is kept, the same at admission and in the watch."""
+    """The key of the pod's reservation, the same at admission and in the watch."""
     metadata = pod["metadata"]
     name: str = metadata.get("generateName") or metadata.get("name") or ""
     return PodKey(namespace_of(pod), _controller(pod) or name[:_MAX_NAME])
 
 
 class ReservationRequest(NamedTuple):
-    """What is reserved for a pod, whatever the node. Equal for the replicas of a workload."""
+    """What to reserve for a pod, on whichever node. Equal for the replicas of a workload."""
 
     key: PodKey
     demand: Demand
@@ -129,7 +132,7 @@ class ReservationRequest(NamedTuple):
 
 
 def reservation_request(pod: Pod, demand: Demand | None = None) -> ReservationRequest:
-    """For a pod as it was admitted: name and uid may be missing. `demand`: of the pod, where it is known.
+    """The request of a pod at admission, when its name and uid may be missing. `demand`: the pod's, if known.
 
     Raises QuantityError.
     """
@@ -144,7 +147,7 @@ def _controller(pod: Pod) -> str:
 
 
 def pod_id(metadata: Mapping[str, Any]) -> int | str:
-    """The uid as a number (half the memory of its text); namespace and name where there is none."""
+    """The uid as a number, which takes half the memory of its text; namespace and name if there is no uid."""
     uid = metadata.get("uid")
     if not uid:
         return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
@@ -154,13 +157,13 @@ def pod_id(metadata: Mapping[str, Any]) -> int | str:
         return str(uid)
 
 
-def is_gpu_like(demand: Demand) -> bool:
-    """Whether the pod asks for any extended resource: only then do its peers and its popularity matter."""
+def has_extended_resource(demand: Demand) -> bool:
+    """Whether the pod requests an extended resource, such as GPUs. Peers and history matter only to such pods."""
     return any(["/" in name for name, _ in demand.requests])
 
 
-def left_to_others(pod: Pod) -> str:
-    """Why it is not for us to say where this pod goes; "" where it is, unless it has a node."""
+def unmanaged_reason(pod: Pod) -> str:
+    """Why this webhook leaves the node of the pod to others; "" if it does not. Does not look at `nodeName`."""
     spec, controller = pod["spec"], owner(pod)
     if controller is not None and controller.kind == "DaemonSet":
         return "pod of a DaemonSet"
@@ -174,14 +177,14 @@ def left_to_others(pod: Pod) -> str:
 
 
 def ranked_nodes(pod: Pod) -> tuple[str, ...]:
-    """The nodes that admission ranked for this pod, best first; () where there are none.
+    """The nodes that admission ranked for this pod, best first; () if there are none.
 
-    Anybody can write the annotation. It counts only as far as the spec says the same: the first node must be the
-    spec's own first preference, or be required by it, and the others must be named there too. It does not for a pod that
-    admission ranks no nodes for: its author could have it wait for ever, and hold GPUs.
+    Anybody can write the annotation. So it counts only if the pod's node affinity agrees: the first node must be the
+    first preference there, or required, and only nodes that the affinity names count. It does not count for pods that
+    admission ranks no nodes for: they could wait for ever and hold GPUs.
     """
     names = _recorded(pod)
-    if not names or left_to_others(pod):
+    if not names or unmanaged_reason(pod):
         return ()
     preferred, required = named_nodes(pod["spec"])
     if not ((preferred and preferred[0] == names[0]) or names[0] in required):
@@ -191,7 +194,7 @@ def ranked_nodes(pod: Pod) -> tuple[str, ...]:
 
 
 def _recorded(pod: Pod) -> list[str]:
-    """The nodes in the pod's decision annotation, whoever wrote it."""
+    """The nodes in the pod's decision annotation, which anybody can write."""
     text = annotations_of(pod).get(DECISION)
     if not text or len(text) > _MAX_RECORD:
         return []
@@ -203,17 +206,13 @@ def _recorded(pod: Pod) -> list[str]:
 
 
 def named_nodes(spec: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The nodes that a pod's affinity calls by name: preferred, by falling weight, and required."""
+    """The nodes that a pod's affinity names: the preferred ones by falling weight, and the required ones."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    weighed = sorted(affinity.get(PREFERRED) or (), key=_weight, reverse=True)
+    weighed = sorted(affinity.get(PREFERRED) or (), key=lambda term: term.get("weight") or 0, reverse=True)
     preferred = [name for term in weighed for name in _names_in(term.get("preference") or {})]
-    selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    selector = affinity.get(REQUIRED) or {}
     required = [name for term in selector.get("nodeSelectorTerms") or () for name in _names_in(term)]
     return preferred, required
-
-
-def _weight(term: Mapping[str, Any]) -> int:
-    return term.get("weight") or 0
 
 
 def _names_in(term: Mapping[str, Any]) -> list[str]:
@@ -225,7 +224,7 @@ def _names_in(term: Mapping[str, Any]) -> list[str]:
 
 
 def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The GPU models that a pod is confined to by its selector or by every term of its affinity; None: any."""
+    """The GPU models that a pod is confined to, by its node selector or by every term of its node affinity; None: any."""
     if selector := spec.get("nodeSelector"):
         for key in MODEL_LABELS:
             if key in selector:
@@ -233,7 +232,7 @@ def pinned_models(spec: Mapping[str, Any]) -> tuple[str, ...] | None:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
     if not affinity:
         return None
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    required = affinity.get(REQUIRED) or {}
     models: set[str] = set()
     for term in required.get("nodeSelectorTerms") or ():
         allowed = [

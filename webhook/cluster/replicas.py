@@ -1,13 +1,13 @@
-"""Which replicas of this program run, and which of them fills which node.
+"""Which replicas of this program run, and which nodes each of them should choose first.
 
-Their own pods say that they run, in the one namespace where no tenant can write. A replica learns of another's choice when
-the pod is in the watch, a tenth of a second later. In a burst, both would fill the same best node meanwhile: so each node
-belongs to one replica, by a hash of both names (rendezvous hashing: all replicas compute the same, and one that comes or goes
-moves as few nodes as possible). While pods are on their way, a replica takes a node of another's only where none of its own
-takes the pod.
+A replica finds the others by their pods, in the one namespace where no tenant can create pods. It learns of another
+replica's choice from the watch of pods, a tenth of a second later. In a burst, all replicas would fill the same best
+node until then. So each node belongs to one replica, by rendezvous hashing of both names: all replicas compute the same
+owners, and a replica that comes or goes moves as few nodes as possible. During a burst, a replica takes another's node
+only if none of its own fits the pod.
 
-With two replicas in a burst 81 % of the pods went to their first choice without this, and with it all but a few in a thousand.
-It is only a preference: the ledger and the scheduler decide what fits.
+With two replicas in a burst, 81 % of the pods got their first choice without this, and all but a few in a thousand with
+it. It is only a preference: what fits is decided by the ledger and the scheduler.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from webhook.cluster.node_table import LAST, Columns, Demand, Floats, Rows
 from webhook.kube.pod import Pod, labels_of
 
 LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
-"""What the Service, the budget and this module recognise a replica by: `manifests/60-deployment.yaml`."""
+"""The label of replicas, which the Service and the PodDisruptionBudget select too: `manifests/60-deployment.yaml`."""
 
 OTHER_REPLICA: Final = 1.0
-"""How much less a node of another replica is worth, in GPUs of an average pod (`fragmentation`), however much room it has."""
-_ENOUGH: Final = 6
-"""Pods that still fit besides this one: with so many nothing more is taken off."""
+"""Subtracted from the score of another replica's node, in GPUs of an average pod (`fragmentation`), however many are free."""
+_ROOM: Final = 6
+"""A node with room for so many pods besides this one gets no more subtracted."""
 
 
 def share(node: str, replica: str, replicas: Sequence[str]) -> float:
-    """Which of equal nodes goes first: below OTHER_REPLICA where it is this replica's, up to twice that where it is not. Equal
-    nodes are filled by their owner, and taken by others, from both ends. 0 for a replica that is alone."""
+    """The order of equal nodes, lowest first: below OTHER_REPLICA for this replica's nodes, up to twice that for others.
+
+    So a replica fills its own nodes from one end and takes nodes of others from the other end. 0 if there is one
+    replica.
+    """
     if len(replicas) < 2:
         return 0.0
     order = _hash(node) / 2**64
@@ -40,18 +43,16 @@ def share(node: str, replica: str, replicas: Sequence[str]) -> float:
     return OTHER_REPLICA * (order if owner == replica else 2 - order)
 
 
-def taken_off(columns: Columns, rows: Rows, demand: Demand, gpu: str | None, *, burst: bool) -> Floats:
-    """What is taken off the scores of rows. `gpu`: the resource of GPUs that the pod asks for. `burst`: pods are on their way.
+def replica_penalty(columns: Columns, rows: Rows, demand: Demand, gpu: str | None, *, burst: bool) -> Floats:
+    """What to subtract from the scores of rows. `gpu`: the GPU resource that the pod requests. `burst`: see `Ledger.burst`.
 
-    The other replica fills the fullest node that a pod fits, so the less room a node of another's has, the more is taken
-    off: each pod like this one that would no longer fit counts, up to `_ENOUGH`.
+    The other replica fills the fullest node that a pod fits. So the less room another's node has, the more is
+    subtracted: 1 for each pod like this one that no longer fits, up to `_ROOM`.
     """
-    of_other_replicas = columns.share[rows] >= OTHER_REPLICA
-    off: Floats = np.where(of_other_replicas, OTHER_REPLICA + (LAST if burst else 0), 0.0)
+    penalty: Floats | float = OTHER_REPLICA + (LAST if burst else 0)
     if gpu in columns.free:
-        missing = _ENOUGH + 1 - columns.free[gpu][rows] // demand.amount(gpu)
-        off[of_other_replicas] += np.maximum(missing, 0)[of_other_replicas]
-    return off
+        penalty += np.maximum(_ROOM + 1 - columns.free[gpu][rows] // demand.amount(gpu), 0)
+    return np.where(columns.share[rows] >= OTHER_REPLICA, penalty, 0.0)
 
 
 def _hash(text: str) -> int:
@@ -59,22 +60,23 @@ def _hash(text: str) -> int:
 
 
 class Replicas:
-    """Kept by the watch of pods. A replica counts while the Service sends reviews to it: ready, and not terminating.
+    """The running replicas, kept up to date by the watch of pods.
 
-    `name`: this replica's, which always counts; "" where it has none: then no other counts. `changed` is called with all
-    names, sorted, when they change.
+    A replica counts while the Service sends reviews to it: it is ready and not terminating. `name`: this replica, which
+    always counts; "" if it has no name, then no other counts. `changed` is called with all names, sorted, when they
+    change.
     """
 
     def __init__(self, name: str, namespace: str, changed: Callable[[tuple[str, ...]], None]) -> None:
         self.namespace = namespace if name else None
-        """Where they are; None: nowhere."""
+        """The namespace of the replicas; None if this replica has no name."""
         self.names: tuple[str, ...] = (name,)
         self._name = name
         self._changed = changed
         self._named: dict[int | str, str] = {}
 
     def __iter__(self) -> Iterator[int | str]:
-        """The uids of their pods, as `pods.pod_id` gives them."""
+        """The uids of their pods, as `pods.pod_id` returns them."""
         return iter(self._named)
 
     def seen(self, uid: int | str, pod: Pod) -> None:
@@ -86,7 +88,7 @@ class Replicas:
             self.gone(uid)
 
     def gone(self, uid: int | str) -> None:
-        """The pod is deleted. Nothing happens if it was no replica."""
+        """The pod was deleted. Does nothing if it was no replica."""
         if self._named.pop(uid, None) is not None:
             self._count()
 

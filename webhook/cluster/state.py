@@ -1,7 +1,8 @@
-"""The state of the cluster, kept by events: nodes, pods, priority classes, namespaces, and reservations.
+"""The state of the cluster: nodes, pods, reservations, and the other objects that placement and the units read.
 
-Only what placement and the units need is kept. Objects are plain dicts as the API gives them. After any events in any
-order the state equals one that was filled from a fresh list (but for reservations, which a list does not show).
+It is kept up to date by watch events. Objects are plain dicts as the API returns them, and only what is needed of them
+is kept. After any events in any order, the state equals one that was filled from a fresh list; only reservations are not
+in a list.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from webhook.cluster.autoscalers import Autoscalers
 from webhook.cluster.budgets import Budgets
-from webhook.cluster.by_name import ByName, claim, handler, labels, priority_class, volume
+from webhook.cluster.by_name import ByName, labels, priority_class, runtime_handler, volume, volume_claim
 from webhook.cluster.freshness import REQUIRED, Freshness
 from webhook.cluster.history import History
 from webhook.cluster.jobs import Jobs
@@ -22,13 +23,12 @@ from webhook.cluster.other_pods import OtherPods
 from webhook.cluster.pods import (
     ReservationRequest,
     counted_demand,
-    is_gpu_like,
+    has_extended_resource,
     key_of,
     owner_key,
     pinned_models,
     pod_id,
     ranked_nodes,
-    reservation_request,
 )
 from webhook.cluster.replicas import Replicas
 from webhook.cluster.slices import Slices
@@ -46,10 +46,11 @@ _FINISHED = frozenset(("Succeeded", "Failed"))
 
 
 class ClusterState:
-    """Changed by one method per event; read through `view`. Not thread safe: one event loop owns it.
+    """The state. Events change it through one method each; reviews read it through `view`. Not thread safe: one event loop
+    owns it.
 
     `max_age`, `ttl`, `unseen_ttl`: seconds, of the same clock as every `now`; see `Freshness` and `Ledger`. `replica`,
-    `namespace`: this one's name, and where the pods of all of them are; see `Replicas`.
+    `namespace`: the name of this replica, and the namespace of all replicas; see `Replicas`.
     """
 
     def __init__(
@@ -61,20 +62,20 @@ class ClusterState:
         replica: str = "",
         namespace: str = "gpu-admission",
     ) -> None:
-        self.news = Freshness(max_age)
+        self.freshness = Freshness(max_age)
         self.nodes = Nodes(replica)
         self.replicas = Replicas(replica, namespace, self.nodes.share)
         self.usage = Usage(self.nodes)
         self.ledger = Ledger(self.usage, ttl, unseen_ttl)
         self.history = History()
         self.priority_classes = ByName(priority_class)
-        self.runtime_classes = ByName(handler)
+        self.runtime_classes = ByName(runtime_handler)
         self.namespaces = ByName(labels)
         self.slices = Slices(self.nodes.dra)
         self.budgets = Budgets()
         self.autoscalers = Autoscalers()
         self.jobs = Jobs()
-        self.claims = ByName(claim)
+        self.volume_claims = ByName(volume_claim)
         self.volumes = ByName(volume)
         self.other_pods = OtherPods()
         self.indexes: Mapping[ListKind, Index] = {
@@ -85,14 +86,14 @@ class ClusterState:
             "poddisruptionbudgets": self.budgets,
             "horizontalpodautoscalers": self.autoscalers,
             "jobs": self.jobs,
-            "persistentvolumeclaims": self.claims,
+            "persistentvolumeclaims": self.volume_claims,
             "persistentvolumes": self.volumes,
         }
         self.answers = Answers()
         self.gpu_metrics: Callable[[float], MetricsStatus] = lambda _: MetricsStatus()
-        """Whether there are metrics to rank by, at a moment."""
+        """Whether there are GPU metrics to rank by at a time `now`."""
         self._pods: dict[int | str, tuple[int, PodKind]] = {}
-        """Bound pods: row and kind, by uid."""
+        """Row and kind of each bound pod, by uid."""
 
     def node_seen(self, node: Object) -> None:
         known = len(self.nodes.columns.capacity)
@@ -104,11 +105,11 @@ class ClusterState:
         self.nodes.gone(name)
 
     def gpu_use_seen(self, name: str, use: NodeUse) -> None:
-        """What GPU metrics say of a node; `utilisation.UNKNOWN` where they say nothing any more."""
+        """GPU metrics of a node; `utilisation.UNKNOWN` if there are none any more."""
         self.nodes.use_seen(name, use)
 
     def pod_seen(self, pod: dict[str, Any], now: float) -> None:
-        """A pod was added or changed. Finished pods hold nothing; terminating ones count until they are gone."""
+        """A pod was added or changed. Finished pods use nothing; terminating ones count until they are deleted."""
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
         uid = pod_id(metadata)
         if status.get("phase") in _FINISHED:
@@ -119,20 +120,20 @@ class ClusterState:
         if node := spec.get("nodeName"):
             self.other_pods.bound(uid, node, pod)
         demand = counted_demand(pod)
-        if not is_gpu_like(demand) and DECISION not in annotations_of(pod):
+        if not has_extended_resource(demand) and DECISION not in annotations_of(pod):
             if node:
                 self._put(uid, node, self.usage.kind(demand, ""))
             return
         key, kind = key_of(pod), self.usage.kind(demand, owner_key(pod))
         new = uid not in self._pods
-        first = new and not self.ledger.waits(uid)
-        nodes = ranked_nodes(pod) if first else ()  # once: it is a third of an event
-        if first and (nodes or node):
-            self.ledger.limit.came(key)
+        first_event = new and not self.ledger.waits(uid)
+        nodes = ranked_nodes(pod) if first_event else ()  # read once: this is a third of the cost of an event
+        if first_event and (nodes or node):
+            self.ledger.limit.pod_seen(key)
             self.history.add(demand, pinned_models(spec))
         if node:
-            ended = self.ledger.bound(uid, key, nodes, kind, node) if new else "reserved"
-            self._put(uid, node, kind, counted=ended == "counted")
+            counted = new and self.ledger.bound(uid, key, nodes, kind, node)
+            self._put(uid, node, kind, counted=counted)
             return
         if nodes:
             self.ledger.seen(uid, key, nodes, kind, now)
@@ -142,7 +143,7 @@ class ClusterState:
             self.other_pods.waits(uid, pod, demand)
 
     def is_bound(self, pod: Object) -> bool:
-        """Whether it is known to be on a node, and not finished."""
+        """Whether the pod is known to be bound and not finished."""
         return pod_id(pod["metadata"]) in self._pods
 
     def pod_gone(self, pod: Object, now: float) -> None:
@@ -169,19 +170,11 @@ class ClusterState:
     def _holders(self) -> list[tuple[int, PodKind]]:
         return [*self._pods.values(), *self.ledger.holders()]
 
-    def reserve_pod(self, pod: dict[str, Any], placement: Placement, now: float) -> None:
-        """Hold what `pod` asks for on the first node of `placement` until it is seen. Nothing where none was chosen.
-
-        `pod` is as it was admitted: name and uid may be missing. Raises QuantityError.
-        """
-        if placement.nodes:
-            self.reserve(reservation_request(pod), placement, now)
-
     def reserve(
         self, request: ReservationRequest, placement: Placement, now: float, earlier: Reservation | None = None
     ) -> None:
-        """As `reserve_pod`, for a request made before. Nothing where its owner has too many open: see `ReservationLimit`.
-        `earlier`: of an earlier call of the hook for the same pod."""
+        """Reserve what a pod requests on the first node of `placement`, if there is one and its owner has not too many open
+        reservations. `earlier`: the reservation from an earlier call of the hook for the same pod."""
         if placement.nodes and self.ledger.limit.allows(request.key, len(self.nodes.row_of)):
             kind = self.usage.kind(request.demand, request.owner)
             self.ledger.reserve(request.key, placement.nodes[0].node, kind, now, earlier)
@@ -190,7 +183,7 @@ class ClusterState:
         self.ledger.expire(now)
 
     def seen(self, kind: ListKind, obj: dict[str, Any], now: float) -> None:
-        """Something of a kind is new, or has changed. Raises where it is malformed."""
+        """An object was added or changed. Raises if it is malformed."""
         if kind == "pods":
             self.pod_seen(obj, now)
         elif kind == "nodes":
@@ -199,7 +192,7 @@ class ClusterState:
             self.indexes[kind].seen(obj)
 
     def forget(self, kind: ListKind, key: Any) -> None:
-        """Something of a kind is gone, named as `listing.name_of` names it."""
+        """An object is gone. `key`: its `listing.name_of`."""
         if kind == "pods":
             self._forget(key)
         elif kind == "nodes":
@@ -208,7 +201,7 @@ class ClusterState:
             self.indexes[kind].gone(key)
 
     def known(self, kind: ListKind) -> list[int | str]:
-        """What there is of a kind, named as `listing.name_of` names it."""
+        """The `listing.name_of` of every known object of a kind."""
         if kind == "pods":
             return [*self._pods, *self.ledger.waiting(), *self.replicas, *self.other_pods.waiting]
         if kind == "nodes":
@@ -216,32 +209,32 @@ class ClusterState:
         return [*self.indexes[kind]]
 
     def replace(self, kind: ListKind, objects: Iterable[dict[str, Any]], now: float) -> None:
-        """A full list: what it does not name is gone."""
+        """Apply a full list: objects that are not in it are gone."""
         listing = Listing(self, kind)
         listing.add(objects, now)
         listing.done(now)
 
     def complete(self, kind: ListKind, named: Set[int | str], now: float) -> None:
-        """A list came to its end: what it did not name is gone."""
+        """A list is complete: objects that are not `named` are gone."""
         for key in [key for key in self.known(kind) if key not in named]:
             self.forget(kind, key)
-        self.news.complete(kind, now)
+        self.freshness.complete(kind, now)
 
     def withdraw(self, kind: ListKind) -> None:
-        """A kind is not served, or not to us: nothing is known of it any more."""
+        """A kind is not served, or we may not read it: forget its objects."""
         for key in self.known(kind):
             self.forget(kind, key)
-        self.news.withdraw(kind)
+        self.freshness.withdraw(kind)
 
     def heard(self, kind: ListKind, now: float) -> None:
         """The watch of this kind is alive: an event or a bookmark came."""
-        self.news.heard(kind, now)
+        self.freshness.heard(kind, now)
 
     def fresh(self, now: float) -> bool:
-        """Whether nodes may be chosen."""
-        return self.news.fresh(now)
+        """Whether the state is complete and recent enough to choose nodes."""
+        return self.freshness.fresh(now)
 
     def view(self, now: float) -> StateView:
-        """The cluster as units see it. Reservations whose time is over end first."""
+        """The cluster as units see it. Ends the reservations whose time is over first."""
         self.ledger.expire(now)
         return StateView(self, self.fresh(now), self.gpu_metrics(now))

@@ -1,4 +1,4 @@
-"""The cluster as units see it: implements `cluster_view.Cluster` on the state."""
+"""The cluster as units see it: implements `cluster_view.Cluster` by reading the state."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ POOL_LABELS = (
     "kubernetes.azure.com/agentpool",
     "doks.digitalocean.com/node-pool",
 )
-"""Labels that only nodes of a pool carry, which somebody may scale up from nothing."""
+"""Labels of node pools, which an autoscaler may scale up from zero."""
 _MAX_ANSWERS = 256
 
 
 class Answers:
-    """A cache of answers, emptied when a node changes. One for each state."""
+    """A cache that is emptied when a node changes. There is one for each state."""
 
     def __init__(self) -> None:
         self._version = -1
         self._known: dict[tuple[object, ...], Any] = {}
 
     def get(self, version: int, question: tuple[object, ...], answer: Callable[[], T]) -> T:
-        """The cached answer to a question, or that of `answer`. `version`: of the nodes."""
+        """The cached answer to `question`, else the result of `answer()`. `version`: of the nodes."""
         if version != self._version or len(self._known) > _MAX_ANSWERS:
             self._version, self._known = version, {}
         if question not in self._known:
@@ -49,7 +49,7 @@ class Answers:
 
 
 class State(Protocol):
-    """What is read of the state of the cluster."""
+    """The part of the cluster state that `StateView` reads."""
 
     nodes: Nodes
     priority_classes: ByName[PriorityClass]
@@ -58,13 +58,14 @@ class State(Protocol):
     slices: Slices
     budgets: Budgets
     autoscalers: Autoscalers
-    news: Freshness
+    freshness: Freshness
     answers: Answers
 
 
 class StateView:
-    """It is live: it reads the state when it is asked. Only `fresh` and `gpu_metrics` are of the moment when it was made.
-    Nothing awaits while a review is answered, so within one review it does not change.
+    """Reads the state when it is asked. Only `fresh` and `gpu_metrics` are of the time when the view was made.
+
+    Nothing awaits while a review is answered, so the state does not change within one review.
     """
 
     __slots__ = ("_state", "fresh", "gpu_metrics")
@@ -80,7 +81,7 @@ class StateView:
 
     @property
     def knows_priority_classes(self) -> bool:
-        return "priorityclasses" in self._state.news.listed
+        return "priorityclasses" in self._state.freshness.listed
 
     def runtime_handler(self, name: str) -> str | None:
         return self._state.runtime_classes.get(name)
@@ -89,11 +90,11 @@ class StateView:
         return self._state.namespaces.get(namespace)
 
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        known = self.fresh and "poddisruptionbudgets" in self._state.news.listed
+        known = self.fresh and "poddisruptionbudgets" in self._state.freshness.listed
         return self._state.budgets.covers(namespace, labels) if known else None
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
-        known = self.fresh and "horizontalpodautoscalers" in self._state.news.listed
+        known = self.fresh and "horizontalpodautoscalers" in self._state.freshness.listed
         return self._state.autoscalers.scaling(namespace, kind, name) if known else None
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
@@ -132,7 +133,7 @@ class StateView:
         return self._kept(("resources",), answer)
 
     def _devices(self, resource: str) -> NDArray[np.int64]:
-        """By row, how many there are. A slot of a shared GPU is none."""
+        """Number of devices by row. Shared GPUs count once, not once per pod that may share them."""
         columns = self._state.nodes.columns
         capacity = columns.capacity[resource]
         return capacity if resource != SHARED else np.ceil(capacity / columns.sharing).astype(np.int64)
@@ -157,7 +158,7 @@ class StateView:
         return self._kept(("values", key, gpus), answer)
 
     def _codes(self, key: str, gpus: Gpus) -> NDArray[np.int64]:
-        """The codes of a label over the nodes with GPUs, each once."""
+        """The codes of a label's values on nodes with GPUs, without duplicates."""
         column = self._state.nodes.labels.column(key)
         if column is None:
             return np.zeros(0, np.int64)
@@ -167,16 +168,16 @@ class StateView:
         return present[present > 0]
 
     def _statuses(self, rows: NDArray[np.bool_]) -> list[Status]:
-        """Those that these nodes are in, each once."""
+        """The statuses of these nodes, without duplicates."""
         nodes = self._state.nodes
         return [nodes.statuses[number] for number in {*nodes.columns.status[: nodes.columns.rows][rows].tolist()}]
 
     def _with_gpus(self, gpus: Gpus) -> NDArray[np.bool_]:
-        """Which rows are nodes that can allocate GPUs."""
+        """Which rows are nodes with allocatable GPUs."""
         return self._that_offer(gpus.among(self._state.nodes.columns.capacity))
 
     def _that_offer(self, resources: Iterable[str]) -> NDArray[np.bool_]:
-        """Which rows are nodes that can allocate one of these."""
+        """Which rows are nodes with an allocatable amount of one of these resources."""
         columns = self._state.nodes.columns
         mask = np.zeros(columns.rows, bool)
         for resource in resources:
@@ -189,5 +190,5 @@ class StateView:
 
 
 def _lasts(taint: Taint) -> bool:
-    """Whether it keeps pods away, and not only while the node is cordoned or not ready."""
+    """Whether a taint keeps pods away, and not only while the node is cordoned or not ready."""
     return taint.effect != "PreferNoSchedule" and not taint.key.startswith("node.kubernetes.io/")

@@ -1,4 +1,4 @@
-"""What pods take from nodes: free resources, and how many pods of each owner are where."""
+"""What pods use of nodes: the free resources, and how many pods of each owner are on each node."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from webhook.cluster.nodes import Nodes
 
 
 class PodKind:
-    """What equal pods share: demand and owner. One object for all of them, so that a pod costs little memory."""
+    """Demand and owner of pods. Equal pods share one object, so that a pod takes little memory."""
 
-    __slots__ = ("demand", "gpus", "held", "owner")
+    __slots__ = ("count", "demand", "gpus", "owner")
 
     def __init__(self, demand: Demand, owner: str) -> None:
         self.demand = demand
         self.gpus = tuple([request for request in demand.requests if "/" in request[0]])
-        """What is asked for of extended resources."""
+        """The requests for extended resources."""
         self.owner = owner
-        """Who its peers belong to; "" where that does not matter."""
-        self.held = 0
-        """How many pods and reservations are of this kind."""
+        """The owner of the pods; "" if it does not matter."""
+        self.count = 0
+        """Number of pods and reservations of this kind."""
 
 
 class Usage:
-    """Keeps `columns.free` and the peers exact while pods come and go. `changes` names the rows where anything changed."""
+    """Keeps `columns.free` and `peers` exact while pods come and go. `changes` names the rows that changed."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
         self.changes = nodes.columns.changes
         self.peers: dict[str, dict[int, int]] = {}
-        """Pods by owner and row; only where there are some."""
+        """Number of pods by owner and row; only numbers above zero."""
         self._kinds: dict[tuple[Demand, str], PodKind] = {}
 
     def kind(self, demand: Demand, owner: str) -> PodKind:
-        """The one kind with this demand and owner. It is known while something is taken with it."""
+        """The kind with this demand and owner. It is shared while pods of it exist."""
         return self._kinds.get((demand, owner)) or PodKind(demand, owner)
 
     def take(self, row: int, kind: PodKind) -> PodKind:
-        """One more pod of this kind on a row (bound or reserved). Returns the kind as it is kept."""
-        if not kind.held:
+        """Add a pod of this kind to a row (bound or reserved). Returns the kind as it is kept."""
+        if not kind.count:
             kind = self._kinds.setdefault((kind.demand, kind.owner), kind)
-        kind.held += 1
+        kind.count += 1
         self._add(row, kind, -1)
         if kind.owner:
             rows = self.peers.setdefault(kind.owner, {})
@@ -49,7 +49,7 @@ class Usage:
         return kind
 
     def give_back(self, row: int, kind: PodKind) -> None:
-        """One pod less."""
+        """Remove a pod of this kind from a row."""
         self._add(row, kind, 1)
         if kind.owner:
             rows = self.peers[kind.owner]
@@ -58,17 +58,16 @@ class Usage:
                 del rows[row]
                 if not rows:
                     del self.peers[kind.owner]
-        kind.held -= 1
-        if not kind.held:
+        kind.count -= 1
+        if not kind.count:
             del self._kinds[kind.demand, kind.owner]
         self.nodes.drop_if_unused(row)
 
     def recount(self, resource: str, holders: Iterable[tuple[int, PodKind]]) -> None:
-        """Some node has a resource for the first time: take off what pods hold of it already."""
+        """A resource is on some node for the first time: subtract what pods use of it already."""
         free = self.nodes.columns.free[resource]
         for row, kind in holders:
-            amount = kind.demand.amount(resource)
-            if amount:
+            if amount := kind.demand.amount(resource):
                 free[row] -= amount
                 self.changes.add(row)
 

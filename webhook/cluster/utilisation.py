@@ -1,24 +1,24 @@
-"""What GPU metrics say about each node: idle GPUs, mean utilisation, temperature, sickness. Smoothed over a window.
+"""GPU metrics by node: idle GPUs, mean utilisation, temperature and sick GPUs, smoothed over a window.
 
-One poll of a source is a round: `add` for every number read, then `commit`; or `discard` where it failed half-way.
+One poll of a source is a round: `add` for each number, then `commit`, or `discard` if the poll failed half-way.
 
     nothing -- commit --> measured -- `staleAfter` without a sample --> gone
                             |    ^
                             +----+  commit
 
-A GPU is idle while utilisation and memory stayed below their limits at every sample of the window: the highest value of
-each of 16 stretches of time is kept, so a pause between two batches does not look idle, at 32 bytes a GPU. The mean
-utilisation is weighted exponentially, with the window as its time constant.
+A GPU is idle if utilisation and memory stayed below their limits in every sample of the window. The window is divided
+into buckets of time and the highest value of each bucket is kept, in 32 bytes per GPU. So a pause between two batches
+does not look idle. The mean utilisation is weighted exponentially, with the window as its time constant.
 
-A GPU that is split into MIG instances is counted as its instances; its temperature and its sickness are theirs.
-Nothing here is needed to admit a pod: where metrics are missing or stale, `status` says so and nodes are ranked by
-allocation alone.
+A GPU that is split into MIG instances is counted as its instances; they have its temperature and its Xid errors. No pod
+needs metrics to be admitted: if they are missing or stale, `status` says so, and nodes are ranked by allocation alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -35,30 +35,30 @@ STALE = "GPU metrics are stale"
 
 
 class NodeUse(NamedTuple):
-    """The GPUs of one node, as far as they were measured."""
+    """The metrics of the GPUs of one node."""
 
     measured: int
     idle: int
-    """Of the measured ones, allocated or not."""
+    """Idle ones among the measured GPUs, allocated or not."""
     utilisation: float
-    """Mean, 0 to 1; NaN where nothing was measured."""
+    """Mean, 0 to 1; NaN if no GPU is measured."""
     hottest: float
-    """Degrees Celsius; NaN where not known."""
+    """Degrees Celsius; NaN if not known."""
     hot: int
     sick: int
     avoid: int
-    """Hot or sick GPUs, as far as the policy avoids them, but for those that count as busy."""
+    """GPUs to avoid by the policy because they are hot or sick; without those that count as busy."""
     busy: int = 0
-    """GPUs that are not idle, where the policy avoids such as no pod was given."""
+    """Measured GPUs that are not idle; 0 if the policy does not avoid busy GPUs."""
     known: int = 0
-    """All that anything was read of."""
+    """GPUs with any metric."""
 
 
 UNKNOWN = NodeUse(0, 0, float("nan"), float("nan"), 0, 0, 0)
 
 
 class Utilisation:
-    """All GPUs. Times are seconds of one clock that does not go back."""
+    """The metrics of all GPUs. Times are seconds of one clock that never goes back."""
 
     def __init__(self, settings: GpuMetricsSettings, max_gpus: int = MAX_GPUS) -> None:
         self._settings = settings
@@ -73,11 +73,12 @@ class Utilisation:
 
     @property
     def gpus(self) -> int:
-        """GPUs and MIG instances that are known now."""
+        """Number of GPUs and MIG instances with metrics."""
         return self._rows.count
 
     def configure(self, settings: GpuMetricsSettings) -> None:
-        """The settings of a new policy. Another source forgets everything, another window the history."""
+        """Apply the settings of a new policy. With another source all metrics are forgotten, with another window their
+        history."""
         if settings.source != self._settings.source:
             self._forget(np.flatnonzero(self._rows.column("node") >= 0))
             self._newest = None
@@ -88,9 +89,10 @@ class Utilisation:
         self._settings = settings
 
     def add(self, node: str, gpu: str, reading: Reading, value: float, instance: str = "") -> None:
-        """One number of the round. Of two for the same GPU the busier one counts."""
+        """Add a number to the round. Of two for the same GPU the busier one counts."""
         low, high = RANGES[reading]
         if not low <= value <= high:
+            # NaN alone differs from itself; `isnan` would raise for an integer that no float can hold.
             self.ignored["not a number" if value != value else "out of range"] += 1  # noqa: PLR0124
             return
         row = self._rows.row(node, gpu, instance)
@@ -99,18 +101,18 @@ class Utilisation:
             return
         fresh = self._rows.table["fresh"][row]
         before = fresh[reading]
-        if before == before:  # noqa: PLR0124 - not NaN
+        if not isnan(before):
             self.ignored["duplicate"] += 1
             if (value >= before) == (reading is Reading.MEMORY_FREE):
                 return
         fresh[reading] = value
 
     def discard(self) -> None:
-        """Forget the round."""
+        """Forget the numbers of the round."""
         self._rows.table["fresh"] = np.nan
 
     def commit(self, now: float) -> None:
-        """The round is complete."""
+        """Complete the round."""
         column = self._rows.column
         fresh, parent = column("fresh").T, column("parent")
         instance = parent >= 0
@@ -142,25 +144,25 @@ class Utilisation:
         self.refresh(now)
 
     def observe(self, samples: Iterable[Sample], now: float) -> None:
-        """A whole round at once."""
+        """Add and complete a whole round."""
         for sample in samples:
             self.add(*sample)
         self.commit(now)
 
     def refresh(self, now: float) -> None:
-        """Let time pass: samples grow stale also while no poll succeeds."""
+        """Drop what is stale at the time `now`; called while polls fail, too."""
         self._advance(now)
         column, oldest = self._rows.column, now - self._settings.stale_after
         self._forget(np.flatnonzero((column("node") >= 0) & (column("heard") < oldest)))
         self._table = self._aggregate(oldest)
 
     def node(self, name: str) -> NodeUse:
-        """What is known of a node as of the last `commit` or `refresh`."""
+        """The metrics of a node as of the last `commit` or `refresh`."""
         at = self._rows.nodes.get(name)
         return UNKNOWN if at is None or at >= len(self._table) else _use(self._table[at].tolist())
 
     def changes(self) -> list[tuple[str, NodeUse]]:
-        """The nodes whose numbers are not what they were at the last call, UNKNOWN for those that are gone."""
+        """The nodes whose metrics changed since the last call; UNKNOWN for those without metrics now."""
         names = self._rows.node_names
         changed = [(name, UNKNOWN) for name in self._gone]
         self._gone.clear()
@@ -173,7 +175,7 @@ class Utilisation:
         return changed
 
     def status(self, now: float) -> MetricsStatus:
-        """Whether there are samples that may be ranked by, and if not, why."""
+        """Whether there are samples to rank by, and if not, why."""
         source = self._settings.source
         if source == "off":
             return MetricsStatus()
@@ -189,7 +191,10 @@ class Utilisation:
                 self._reported[at] = UNKNOWN
 
     def _advance(self, now: float) -> None:
-        """Empty the stretches of time that have passed since. One more than the window has: it is covered whole."""
+        """Clear the buckets of time that passed since the last call.
+
+        The ring has one bucket more than the window, so that the window is always covered.
+        """
         bucket = int(now // (self._settings.window / (BUCKETS - 1)))
         for passed in range(max(self._bucket + 1, bucket - BUCKETS + 1), bucket + 1):
             for name in ("utilisation", "memory"):
@@ -203,7 +208,7 @@ class Utilisation:
         whole = self._rows.table[np.where(parent >= 0, parent, leaf)]
         temperature = np.fmax(gpus["temperature"], whole["temperature"])
         hot = temperature >= settings.hot.temperature
-        sick = gpus["sick"] | whole["sick"]  # a GPU that is lost has no utilisation any more, but an Xid
+        sick = gpus["sick"] | whole["sick"]  # a GPU that is lost reports an Xid but no utilisation
         measured = gpus["measured"] >= oldest
         idle = measured & (gpus["utilisation"].max(axis=1, initial=0) < settings.idle.utilisation)
         idle &= gpus["memory"].max(axis=1, initial=0) < settings.idle.memory

@@ -1,1 +1,1 @@
-"""Filter, score, choose: the ranked nodes for one pod, and why."""
+"""Placement: filters, scores and ranks nodes for a pod."""

@@ -1,7 +1,7 @@
-"""Where a pod allows itself to go: selector, affinity and tolerations, compiled once per shape.
+"""A pod's node selector, node affinity and tolerations, compiled once per shape of pod.
 
-Follows k8s.io/component-helpers scheduling/corev1/nodeaffinity: terms are ORed, expressions and fields in a term are
-ANDed, an empty term and one that does not parse match nothing. And k8s.io/kubernetes
+Follows k8s.io/component-helpers scheduling/corev1/nodeaffinity: terms are ORed, the expressions and fields of a term are
+ANDed, and a term that is empty or malformed matches nothing. Also follows k8s.io/kubernetes
 pkg/scheduler/framework/plugins/{nodeaffinity,tainttoleration,nodeunschedulable}.
 """
 
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Expression, Taint
+from webhook.kube.pod import PREFERRED, REQUIRED
 
 Mask = NDArray[np.bool_]
 
 _MAX_EXPRESSIONS = 256
 _MAX_VALUES = 4096
-_MAX_WEIGHT = 100  # the API server refuses other weights, after us
+_MAX_WEIGHT = 100  # the API server refuses other weights, but later than this webhook
 _MAX_TOLERATIONS = 256
 _BLOCKING = ("NoSchedule", "NoExecute")
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -32,71 +33,73 @@ _LABEL_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 Term = tuple[Expression, ...]
 Tolerated = tuple[str, str | None, str]
-"""Key, value and effect: "" for any key and any effect, None for any value."""
+"""Key, value and effect: "" means any key and any effect, None any value."""
 
 
 class Constraints(NamedTuple):
     selector: Term
     required: tuple[Term, ...] | None
-    """ORed; None where there is no required affinity."""
+    """ORed; None if there is no required affinity."""
     preferred: tuple[tuple[Term, int], ...]
     tolerations: frozenset[Tolerated]
 
-    def tolerate(self, taint: Taint) -> bool:
-        """Whether a taint does not keep the pod away (Toleration.ToleratesTaint). Every node may have other taints, and a pod
-        hundreds of tolerations: they are looked up, not tried one by one."""
-        return taint.effect not in _BLOCKING or self.tolerate_softly(taint)
+    def admits(self, taint: Taint) -> bool:
+        """Whether a taint does not keep the pod away: it is soft or tolerated."""
+        return taint.effect not in _BLOCKING or self.tolerates(taint)
 
-    def tolerate_softly(self, taint: Taint) -> bool:
-        """Whether a taint does not count against a node, whatever its effect."""
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether the pod tolerates a taint (Toleration.ToleratesTaint).
+
+        Every node may have different taints, and a pod hundreds of tolerations: these are looked up, not tried one by
+        one.
+        """
         key, value, effect = taint
         return not self.tolerations.isdisjoint(
             [(k, v, e) for k, v in (("", None), (key, None), (key, value)) for e in ("", effect)]
         )
 
     @property
-    def tolerate_cordon(self) -> bool:
-        return self.tolerate(_CORDON)
+    def tolerates_cordon(self) -> bool:
+        return self.tolerates(_CORDON)
 
 
 def compiled(spec: Mapping[str, Any]) -> Constraints | None:
-    """None where the pod states more than can be ranked in reasonable time: a tenant wrote it."""
+    """Compile the constraints of a pod spec. None if they are too many to evaluate in reasonable time: a tenant wrote them."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    selector = affinity.get(REQUIRED)
     terms = (selector or {}).get("nodeSelectorTerms") or ()
-    weighed = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    weighted = affinity.get(PREFERRED) or ()
     tolerations = spec.get("tolerations") or ()
-    stated = [*terms, *(term.get("preference") or {} for term in weighed)]
-    expressions = [e for t in stated for part in ("matchExpressions", "matchFields") for e in t.get(part) or ()]
+    all_terms = [*terms, *(term.get("preference") or {} for term in weighted)]
+    expressions = [e for t in all_terms for part in ("matchExpressions", "matchFields") for e in t.get(part) or ()]
     if (
         len(expressions) > _MAX_EXPRESSIONS
-        or len(stated) > _MAX_EXPRESSIONS
+        or len(all_terms) > _MAX_EXPRESSIONS
         or sum(len(e.get("values") or ()) for e in expressions) > _MAX_VALUES
         or len(tolerations) > _MAX_TOLERATIONS
     ):
         return None
-    required = terms_of(terms)
     preferred = []
-    for term in weighed:
+    for term in weighted:
         parsed = _term(term.get("preference") or {})
         weight = term.get("weight")
         if parsed is not None and isinstance(weight, int) and 0 < weight <= _MAX_WEIGHT:
             preferred.append((parsed, weight))
     return Constraints(
         tuple(Expression(key, "In", (value,)) for key, value in sorted((spec.get("nodeSelector") or {}).items())),
-        None if selector is None else required,
+        None if selector is None else terms_of(terms),
         tuple(preferred),
         frozenset([tolerated for toleration in tolerations if (tolerated := _tolerated(toleration)) is not None]),
     )
 
 
 def terms_of(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
-    """NodeSelectorTerms, of which one must match; those that match nothing are left out."""
+    """Compile NodeSelectorTerms, without those that match nothing."""
     return tuple([parsed for term in terms if (parsed := _term(term)) is not None])
 
 
 def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
-    """None for one that matches nothing."""
+    """None if the toleration matches nothing."""
     key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
     effect = toleration.get("effect") or ""
     if operator == "Exists":
@@ -105,7 +108,7 @@ def _tolerated(toleration: Mapping[str, Any]) -> Tolerated | None:
 
 
 def _term(term: Mapping[str, Any]) -> Term | None:
-    """None for a term that matches nothing."""
+    """None if the term matches nothing."""
     expressions = []
     for part in ("matchExpressions", "matchFields"):
         for expression in term.get(part) or ():
@@ -145,7 +148,7 @@ def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
     shape = nodes.columns.alive[rows].shape
     if column is None:
         return np.full(shape, operator in ("NotIn", "DoesNotExist"))
-    table = np.zeros(len(column.values), bool)  # the answer for each value of the label; 0 stands for no label
+    table = np.zeros(len(column.values), bool)  # whether each value of the label matches; index 0 means no label
     if operator in ("In", "NotIn"):
         table[[column.ids[value] for value in values if value in column.ids]] = True
     elif operator in ("Exists", "DoesNotExist"):
@@ -157,3 +160,11 @@ def _matches(expression: Expression, nodes: Nodes, rows: Rows) -> Mask:
         table = ~table
     matching: Mask = table[column.padded(nodes.columns.size)[rows]]
     return matching
+
+
+def matches_any(terms: Iterable[Term], nodes: Nodes, rows: Rows) -> Mask:
+    """Which of `rows` match one of the terms."""
+    mask = np.zeros(nodes.columns.alive[rows].shape, bool)
+    for term in terms:
+        mask |= matches(term, nodes, rows)
+    return mask

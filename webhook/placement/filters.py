@@ -1,4 +1,4 @@
-"""Which nodes can take a pod, and why the others cannot: a constant reason each."""
+"""Filters nodes by their status and labels, with a constant reason for each node that the pod may not use."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from numpy.typing import NDArray
 from webhook.cluster.node import Status
 from webhook.cluster.node_table import Rows
 from webhook.cluster.nodes import Nodes
-from webhook.placement.constraints import Constraints, Mask, Term, matches
+from webhook.placement.constraints import Constraints, Mask, Term, matches, matches_any
 from webhook.placement.settings import Health
 
 Check = tuple[str, Mask]
-"""A reason, and the rows that it does not apply to."""
+"""A reason, and a mask of the rows that pass."""
 
 _REASONS: Final = ("", "not ready", "cordoned", "taint not tolerated", "GPUs are not healthy")
-"""Why a pod may not go to a node of some status; "" where it may."""
+"""Why the status of a node keeps a pod away; "" if it does not."""
 _MAX_SOFT_TAINTS: Final = 20
-"""Soft taints that are counted."""
+"""Maximum number of soft taints that count."""
 PASSING = (
     *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/"),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
     *[f"{kind}-taint.cluster-autoscaler.kubernetes.io/" for kind in ("startup", "status", "ignore")],
     *("node.cilium.io/agent-not-ready", "ebs.csi.aws.com/agent-not-ready", "efs.csi.aws.com/agent-not-ready"),
 )
-"""Taints that come and go with the state of a node begin with one of these."""
+"""Prefixes of taints that come and go with the state of a node."""
 
 
 _LEAVING: Final = (
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
-    "karpenter.sh/disrupt",  # disrupted; before version 1 disruption
+    "karpenter.sh/disrupt",  # matches "disrupted" too, and "disruption" of versions before 1
     *("node.cloudprovider.kubernetes.io/shutdown", "cloud.google.com/impending-node-termination"),
     *("aws-node-termination-handler/", "node.kubernetes.io/out-of-service"),
 )
-"""Taints of nodes that are about to go begin with one of these, whatever their effect."""
-_AILING: Final = "node.kubernetes.io/"
-"""Taints of Kubernetes itself that say what a node lacks: memory, disk, PIDs, network, its kubelet."""
+"""Prefixes of taints of nodes that will soon be removed, whatever their effect."""
+_PROBLEM: Final = "node.kubernetes.io/"
+"""Prefix of the taints that Kubernetes sets for problems of a node: memory, disk, PIDs, network, kubelet."""
 
 _PRESSURE: Final = frozenset([(f"{resource}Pressure", "True") for resource in ("Memory", "Disk", "PID")])
-"""The conditions that such taints follow, moments later."""
+"""The conditions that some of these taints follow, moments later."""
 
 
 class _ByStatus:
-    """A number for each status, worked out once: nodes share few of them, and each takes 3 µs."""
+    """A number for each status, computed once: nodes have few statuses, and each takes 3 µs."""
 
     def __init__(self, number_of: Callable[[Status], int]) -> None:
         self._number_of = number_of
@@ -63,101 +63,96 @@ class _ByStatus:
 
 
 class Filter:
-    """What a pod shape says about nodes, whatever is free there. It changes only when a node does."""
+    """Which nodes the pods of one shape may use, whatever is free there. The answer changes only when a node does."""
 
     def __init__(self, constraints: Constraints, health: Health, volumes: tuple[tuple[Term, ...], ...] = ()) -> None:
         self.constraints = constraints
         self.volumes = volumes
-        """For each volume of the pod the terms of which one must match."""
+        """For each volume of the pod, the terms of which its node must match one."""
         self._health = health
-        self._now = _ByStatus(self._reason)
-        self._in_the_end = _ByStatus(self._lasting_reason)
-        self._reluctance = _ByStatus(self._reluctant)
+        self._reasons = _ByStatus(self._reason)
+        self._tolerated = _ByStatus(self._tolerates_lasting_taints)
+        self._penalty = _ByStatus(self._penalty_of)
 
     def mask(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Which of `rows` the pod may go to."""
+        """Which of `rows` the pod may use."""
         return self.open(nodes, rows) & self.selected(nodes, rows)
 
     def open(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Which of `rows` are in a state in which the pod may go there, whatever their labels."""
-        mask: Mask = self._now.of(nodes, rows) == 0
+        """Which of `rows` the pod may use by their status, whatever their labels."""
+        mask: Mask = self._reasons.of(nodes, rows) == 0
         return mask
 
     def selected(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Which of `rows` are nodes that the pod may go to by their labels."""
+        """Which of `rows` are nodes that the pod may use by their labels."""
         mask: Mask = nodes.columns.alive[rows].copy()
-        for _, passes in self._selects(nodes, rows):
+        for _, passes in self._label_checks(nodes, rows):
             mask &= passes
         return mask
 
-    def reluctance(self, nodes: Nodes, rows: Rows) -> NDArray[np.int8]:
-        """By row, how little a node is to be used that the pod may go to: 0 for most, and nodes with more go last, whatever
-        their score. One for each soft taint that the pod does not tolerate, as TaintToleration counts them; more for a node
-        that is cordoned or under pressure, which this pod tolerates; most for one that is about to go."""
-        return self._reluctance.of(nodes, rows)
+    def penalty(self, nodes: Nodes, rows: Rows) -> NDArray[np.int8]:
+        """By row, 0 for most nodes; nodes with a higher penalty rank later, whatever their score.
+
+        1 for each soft taint that the pod does not tolerate, as TaintToleration counts them. More for a node that is cordoned
+        or under pressure, where the pod tolerates that; most for a node that will soon be removed.
+        """
+        return self._penalty.of(nodes, rows)
+
+    def tolerated(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` have no lasting taint that keeps the pod away: taints in PASSING do not count."""
+        mask: Mask = self._tolerated.of(nodes, rows) == 1
+        return mask
 
     def checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
-        """Each reason with the rows that it does not apply to. Node pressure is read from taints, as the scheduler does."""
-        numbers = self._now.of(nodes, rows)
+        """Each reason with the rows that pass. Node pressure is read from taints, as the scheduler does."""
+        numbers = self._reasons.of(nodes, rows)
         for number, reason in enumerate(_REASONS[1:], 1):
             yield reason, numbers != number
-        yield from self._selects(nodes, rows)
-
-    def lasting_checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
-        """As `checks`, without what may pass by itself: a node that is down, cordoned or repaired now."""
-        yield _REASONS[3], self._in_the_end.of(nodes, rows) == 0
-        yield from self._selects(nodes, rows, lasting=True)
+        yield from self._label_checks(nodes, rows)
 
     def _reason(self, status: Status) -> int:
+        """An index into `_REASONS`."""
         if any([kind == "Ready" and value != "True" for kind, value in status.conditions]):
             return 1
-        if status.cordoned and not self.constraints.tolerate_cordon:
+        if status.cordoned and not self.constraints.tolerates_cordon:
             return 2
-        if not all([self.constraints.tolerate(taint) for taint in status.taints]):
+        if not all([self.constraints.admits(taint) for taint in status.taints]):
             return 3
         return 0 if status.conditions.isdisjoint(self._health.conditions.items()) else 4
 
-    def _reluctant(self, status: Status) -> int:
-        reluctance = sum(
-            [t.effect == "PreferNoSchedule" and not self.constraints.tolerate_softly(t) for t in status.taints]
+    def _tolerates_lasting_taints(self, status: Status) -> int:
+        return all([t.key.startswith(PASSING) or self.constraints.admits(t) for t in status.taints])
+
+    def _penalty_of(self, status: Status) -> int:
+        soft = [t.effect == "PreferNoSchedule" and not self.constraints.tolerates(t) for t in status.taints]
+        penalty = min(sum(soft), _MAX_SOFT_TAINTS)
+        problem = any([t.key.startswith(_PROBLEM) for t in status.taints]) or not _PRESSURE.isdisjoint(
+            status.conditions
         )
-        reluctance = min(reluctance, _MAX_SOFT_TAINTS)
-        ailing = any([t.key.startswith(_AILING) for t in status.taints]) or not _PRESSURE.isdisjoint(status.conditions)
-        if status.cordoned or ailing:
-            reluctance += _MAX_SOFT_TAINTS + 1
+        if status.cordoned or problem:
+            penalty += _MAX_SOFT_TAINTS + 1
         if any([t.key.startswith(_LEAVING) for t in status.taints]):
-            reluctance += 2 * (_MAX_SOFT_TAINTS + 1)
-        return reluctance
+            penalty += 2 * (_MAX_SOFT_TAINTS + 1)
+        return penalty
 
-    def _lasting_reason(self, status: Status) -> int:
-        return 0 if all([t.key.startswith(PASSING) or self.constraints.tolerate(t) for t in status.taints]) else 3
-
-    def _selects(self, nodes: Nodes, rows: Rows, *, lasting: bool = False) -> Iterator[Check]:
+    def _label_checks(self, nodes: Nodes, rows: Rows) -> Iterator[Check]:
         if self.constraints.selector:
             yield "node selector does not match", matches(self.constraints.selector, nodes, rows)
         if self.constraints.required is not None:
-            yield "node affinity does not match", _any_of(self.constraints.required, nodes, rows)
+            yield "node affinity does not match", matches_any(self.constraints.required, nodes, rows)
         for terms in self.volumes:
-            yield "its volume is elsewhere", _any_of(terms, nodes, rows)
-        if not lasting:
-            yield _REASONS[4], self._labelled(nodes, rows)
+            yield "its volume is elsewhere", matches_any(terms, nodes, rows)
+        yield _REASONS[4], self._healthy(nodes, rows)
 
-    def _labelled(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Which rows no label calls unhealthy."""
+    def _healthy(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Which of `rows` have no label of an unhealthy node."""
         mask = np.ones(nodes.columns.alive[rows].shape, bool)
         for key, values in self._health.labels.items():
             column = nodes.labels.column(key)
             if column is not None:
-                fine = np.ones(len(column.values), bool)
+                healthy = np.ones(len(column.values), bool)
                 if "*" in values:
-                    fine[1:] = False
-                fine[[column.ids[value] for value in values if value in column.ids]] = False
-                mask &= fine[column.padded(nodes.columns.size)[rows]]
+                    healthy[1:] = False
+                healthy[[column.ids[value] for value in values if value in column.ids]] = False
+                mask &= healthy[column.padded(nodes.columns.size)[rows]]
         return mask
-
-
-def _any_of(terms: tuple[Term, ...], nodes: Nodes, rows: Rows) -> Mask:
-    mask = np.zeros(nodes.columns.alive[rows].shape, bool)
-    for term in terms:
-        mask |= matches(term, nodes, rows)
-    return mask

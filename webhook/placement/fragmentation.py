@@ -1,10 +1,13 @@
-"""What the free resources of a node are worth to the demands seen lately.
+"""What the free resources of a node are worth to recent demands, so that `pack` takes those that are worth least.
 
-To one demand a node is worth its free GPUs, times the part of the demand that it could hold (the least part over
-everything that is asked for), squared: half a node is worth a quarter, so the last steps to a whole one count most. A
-node that could not hold it when empty is worth nothing to it. A demand has a price: its part of all GPUs that are asked
-for, over what all nodes together are worth to it now. So a pod costs most where it takes what is much asked for and rare:
-the last whole nodes, the CPU that free GPUs need, the models that other pods are confined to.
+For one demand, the worth of a node is the number of its free GPUs, times the part of the demand that the node can hold,
+squared. That part is the smallest over all requested resources. By the square half a part is worth a quarter, so the
+resources that complete a demand count most. A node that could not hold the demand when empty is worth nothing to it.
+GPUs without the CPU and other resources that pods request with them count half.
+
+Each demand has a price: its part of all requested GPUs, divided by its worth of all nodes together. So a pod costs most
+on nodes with what many demands need and few nodes have: the last whole nodes, the CPU that free GPUs need, and the GPU
+models that other pods are confined to.
 
 The sum of the losses over all demands is the gradient of Σ part · log(worth): proportional fairness. With a threshold in
 place of the square, and equal prices, it would be FGD (Weng et al., USENIX ATC'23, section 4).
@@ -17,34 +20,34 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webhook.cluster.node_table import Columns, Demand, Floats, Popular, Rows, View
+from webhook.cluster.node_table import Columns, Demand, Floats, PopularDemand, Rows, View
 
 CPU: Final = "cpu"
 _PODS: Final = "pods"
 _CORES: Final = 16_000.0
-"""Thousandths of a core that go with a GPU where nothing was seen yet."""
+"""CPU per GPU, in thousandths, while there are no recent demands."""
 _COVERED: Final = 0.99
 _MAX_DEMANDS: Final = 32
-"""Demands looked at: those that ask for most GPUs, until they cover _COVERED of all, at most so many."""
+"""Demands are used in the order of their GPUs until they cover this part of all requested GPUs, and at most so many."""
 _FULLNESS = 1 / 64
-"""What a free GPU costs, against one that is lost to average demand. Small: it decides between nodes that are as good
-otherwise, and alone while no demand was seen."""
-_MUCH: Final = 1.2
-"""Times the CPU that pods ask for with a GPU: who asks for more takes what the other GPUs of the node need."""
+"""What a free GPU costs, compared with one that is lost to the average demand. It is small: it decides between nodes that
+are equal otherwise, and alone while there are no recent demands."""
+_LARGE_CPU: Final = 1.2
+"""A pod that requests more than this many times the usual CPU per GPU takes CPU that the other GPUs of the node need."""
 _WHOLE: Final = 1 - 1e-5
-"""A whole part, less rounding."""
+"""1, minus rounding errors."""
 _EMPTY: Final = 1e-3
-"""Stands for nothing free: a row holds next to nothing of it, and nothing is divided by zero."""
+"""Stands for zero free resources, so that nothing is divided by zero."""
 _SAMPLED: Final = 4096
-"""Rows from which prices are estimated, at most: they need not be exact."""
-_NOTHING: Final = 1e-9
+"""Maximum number of rows from which prices are estimated: they need not be exact."""
+_TINY: Final = 1e-9
 
 
-class Outlook:
-    """What is to be known of a view before its rows are scored: matrices over its popular demands.
+class Valuation:
+    """Values the free resources of nodes for the recent demands of a view, with matrices that are computed once per view.
 
-    Amounts of a GPU resource are divided by what a pod asks for of it on average, so that thousandths of a GPU, slices
-    and whole GPUs weigh alike.
+    Amounts of a GPU resource are divided by what a pod requests of it on average. So whole GPUs, slices and thousandths
+    of a GPU weigh alike.
     """
 
     def __init__(self, columns: Columns, view: View) -> None:
@@ -55,7 +58,7 @@ class Outlook:
         pods = share @ (asked > 0)
         unit = np.divide(share @ asked, pods, out=np.ones(len(gpus)), where=pods > 0)
         weight = asked / unit * share[:, None]
-        total = max(float(weight.sum()), _NOTHING)
+        total = max(float(weight.sum()), _TINY)
         order = np.argsort(-weight.sum(axis=1), kind="stable")
         covered = int(np.searchsorted(np.cumsum(weight.sum(axis=1)[order]), _COVERED * total)) + 1
         kept = order[: min(covered, _MAX_DEMANDS)]
@@ -65,33 +68,33 @@ class Outlook:
         self._gpus = len(gpus)
         need = _matrix(popular, self._resources)
         per_gpu = (share @ need)[self._gpus :]
-        """How much of the other resources pods ask for with each GPU."""
+        """Amount of each other resource that pods request per GPU."""
         in_gpus = np.zeros(len(self._resources))
         in_gpus[: self._gpus] = 1 / unit
         in_gpus[self._gpus] = 1 / (per_gpu[0] or _CORES)
         self._in_gpus: Floats = in_gpus[:, None]
-        """What a unit of each resource is in GPUs of an average pod; CPU as so many GPUs as it is there for."""
-        self._gpus_served: Floats = (1 / np.maximum(per_gpu, _NOTHING))[:, None, None]
-        self._pods_per_unit: Floats = (1 / np.maximum(need.T, _NOTHING))[:, :, None, None]
+        """The GPUs of an average pod that a unit of each resource stands for: of CPU, the GPUs that it serves."""
+        self._gpus_served: Floats = (1 / np.maximum(per_gpu, _TINY))[:, None, None]
+        self._pods_per_unit: Floats = (1 / np.maximum(need.T, _TINY))[:, :, None, None]
         self._reach = _reach(popular, len(columns.models))
         self._confined = not self._reach.all()
-        sought: NDArray[np.bool_] = np.any(self._reach[~self._reach.all(axis=1)], axis=0)
-        self._sought = np.zeros_like(sought) if sought[1:].all() else sought
-        """By model, whether demands are confined to it: to none where that is true of all models that are known."""
+        confined_models: NDArray[np.bool_] = np.any(self._reach[~self._reach.all(axis=1)], axis=0)
+        self._confined_models = np.zeros_like(confined_models) if confined_models[1:].all() else confined_models
+        """By GPU model, whether demands are confined to it; False for all if that is true of every known model."""
         self._price: Floats = (weight / unit / 2).T[:, :, None, None]
-        """GPU resources by demands: what a free GPU is worth where all of the demand can be held."""
+        """By GPU resource and demand: what a free GPU is worth on a node that can hold the whole demand."""
         if popular and gpus:
-            self._price = self._fair(columns)
+            self._price = self._fair_prices(columns)
 
     def cost(self, columns: Columns, rows: Rows, demand: Demand) -> Floats:
-        """How much less each row is worth when `demand` goes there, and `_FULLNESS` of all that stays free there, in GPUs
-        of an average pod."""
+        """How much worth each row loses if `demand` goes there, in GPUs of an average pod, plus `_FULLNESS` of what stays
+        free."""
         free = np.array([columns.free[name][rows] for name in self._resources], float)
         asked = np.array([[demand.amount(name)] for name in self._resources], float)
         capacity = [columns.capacity[name][rows] for name in self._resources]
         amounts: Floats = np.stack(
             [free, free - asked, capacity], axis=1
-        )  # together: the number of numpy calls is what costs
+        )  # one array: the number of numpy calls is the cost
         cost: Floats = np.add.reduce(amounts[:, 1] * (self._in_gpus * _FULLNESS), axis=0)
         if self._gpus and self._pods_per_unit.size:
             for worth in self._worths(amounts, columns.model[rows]):
@@ -100,22 +103,25 @@ class Outlook:
         return cost
 
     def needed(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which rows a demand seen lately needs as they are: with less than half of the CPU that pods ask for with a GPU, what
-        would be left of theirs is of no use, and a pod that asks for `_MUCH` CPU leaves them all of it; or demands are confined
-        to their model, and none to some other model."""
+        """Which rows a recent demand needs unchanged.
+
+        Either the pod would leave GPUs with less than half of the CPU that pods request per GPU, so that nobody could
+        use them; with less than all of it, if the pod itself requests `_LARGE_CPU` times as much. Or demands are
+        confined to the row's GPU model, and not to every other model.
+        """
         names = self._resources[: self._gpus + 1]
         left = np.array([columns.free[name][rows] - demand.amount(name) for name in names], float)
         gpus = np.add.reduce(left[:-1] * self._in_gpus[: self._gpus], axis=0)
         cpu_per_gpu = 1 / self._gpus_served[0, 0, 0]
         asked = sum([demand.amount(name) * self._in_gpus[number, 0] for number, name in enumerate(names[:-1])])
-        enough = cpu_per_gpu if demand.amount(CPU) > _MUCH * cpu_per_gpu * asked else cpu_per_gpu / 2
+        enough = cpu_per_gpu if demand.amount(CPU) > _LARGE_CPU * cpu_per_gpu * asked else cpu_per_gpu / 2
         of_no_use = (gpus > 0) & (left[-1] < gpus * enough - 1)
-        mask: NDArray[np.bool_] = of_no_use | self._sought[columns.model[rows]]
+        mask: NDArray[np.bool_] = of_no_use | self._confined_models[columns.model[rows]]
         return mask
 
     def _worths(self, amounts: Floats, model: NDArray[np.int32]) -> list[Floats]:
-        """For each GPU resource: what rows are worth, by states and rows. `amounts`: resources by states by rows; the
-        last state is the empty node."""
+        """For each GPU resource, what rows are worth: an array by states and rows. `amounts`: by resource, state and row;
+        the last state is the empty node."""
         held, usable = self._held(amounts, model), self._usable(amounts[:, :-1])
         return [
             np.add.reduce(held * price, axis=0) * (usable * amounts[number, :-1])
@@ -123,8 +129,8 @@ class Outlook:
         ]
 
     def _held(self, amounts: Floats, model: NDArray[np.int32]) -> Floats:
-        """Demands by states by rows: the part of the demand that the row could hold, squared; 0 where not even the empty
-        node could hold it all. Also makes nothing out of what is negative in `amounts`."""
+        """By demand, state and row: the square of the part of the demand that the row can hold; 0 if even the empty node
+        cannot hold all of it. Also replaces negative values in `amounts`."""
         np.maximum(amounts, _EMPTY, out=amounts)
         part = self._pods_per_unit[0] * amounts[0]
         for per, amount in zip(self._pods_per_unit[1:], amounts[1:], strict=True):
@@ -139,8 +145,8 @@ class Outlook:
         return held
 
     def _usable(self, free: Floats) -> Floats:
-        """By states and rows: how much of the free GPUs counts. One, and one more as far as the rest is there that pods ask
-        for with them."""
+        """By state and row, a factor for free GPUs: 1, plus the part of the CPU and other resources that pods request with
+        them, up to 1."""
         gpus = np.add.reduce(free[: self._gpus] * self._in_gpus[: self._gpus, :, None], axis=0)
         usable: Floats = np.minimum.reduce(free[self._gpus :] * self._gpus_served, axis=0)
         usable /= gpus
@@ -148,8 +154,8 @@ class Outlook:
         usable += 1
         return usable
 
-    def _fair(self, columns: Columns) -> Floats:
-        """Prices by what all nodes together are worth to each demand now, at least one pod of it."""
+    def _fair_prices(self, columns: Columns) -> Floats:
+        """Divide prices by the worth of all nodes to each demand, or by that of one pod if the nodes are worth less."""
         rows = slice(0, columns.rows, max(1, columns.rows // _SAMPLED))
         free = np.array([columns.free[name][rows] for name in self._resources], float)
         capacity = np.array([columns.capacity[name][rows] for name in self._resources], float)
@@ -164,21 +170,21 @@ class Outlook:
         return price
 
 
-def outlook(columns: Columns, view: View) -> Outlook:
-    """That of this view. Kept beside it: that saves 350 µs of each score."""
-    cached = view.spare.get(__name__)
+def valuation(columns: Columns, view: View) -> Valuation:
+    """The valuation of this view, cached in the view: saves 350 µs of each score."""
+    cached = view.cache.get(__name__)
     if cached is None:
-        cached = view.spare[__name__] = Outlook(columns, view)
-    assert isinstance(cached, Outlook)
+        cached = view.cache[__name__] = Valuation(columns, view)
+    assert isinstance(cached, Valuation)
     return cached
 
 
-def _matrix(popular: list[Popular], resources: list[str]) -> Floats:
+def _matrix(popular: list[PopularDemand], resources: list[str]) -> Floats:
     amounts = [[entry.demand.amount(name) for name in resources] for entry in popular]
     return np.array(amounts, float).reshape(len(popular), len(resources))
 
 
-def _reach(popular: list[Popular], models: int) -> NDArray[np.bool_]:
-    """Demands by models: whether the demand may go to nodes of the model."""
+def _reach(popular: list[PopularDemand], models: int) -> NDArray[np.bool_]:
+    """By demand and GPU model: whether the demand may go to nodes of the model."""
     reach = [[entry.models is None or model in entry.models for model in range(models)] for entry in popular]
     return np.array(reach, bool).reshape(len(popular), models)

@@ -1,7 +1,8 @@
-"""Pods that work together prefer the topology domain that the first of them went to.
+"""The topology domains that a gang prefers: the domain of its first pods, or one with room for all of them.
 
-A gang is the pods of one owner of certain kinds. The domains are values of node labels, closest first (an NVLink clique,
-a rack, a zone). Nothing is required: where a domain has no room for the rest of the gang, the next wider one counts.
+A gang is the pods of one owner, whose kind is in the policy. The domains are values of node labels, closest first (an
+NVLink clique, a rack, a zone). Nothing is required: if a domain has no room for the rest of the gang, the next wider one
+counts.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from webhook.placement.constraints import Mask
 from webhook.placement.settings import Gangs
 
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
-_NODES_VARIABLE = "PET_NNODES"  # what torchrun reads; set by Kubeflow
+_NODES_VARIABLE = "PET_NNODES"  # read by torchrun, set by Kubeflow
 _MAX_PODS = 100_000
 Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
-"""How many more pods each of some rows takes. Also given: by row, the number of its domain."""
+"""How many more pods fit on each row. Arguments: the rows, and the number of the domain of every row."""
 
 
 def is_gang(pod: Pod, settings: Gangs) -> bool:
@@ -39,12 +40,12 @@ def is_gang(pod: Pod, settings: Gangs) -> bool:
 
 
 def gang_size(pod: Pod, settings: Gangs) -> int:
-    """How many pods the pod's gang has, 1 where it does not say; 0 where it is of none."""
+    """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang."""
     return size_of(pod) if is_gang(pod, settings) else 0
 
 
 def size_of(pod: Pod) -> int:
-    """How many pods the gang has, where the pod says so; else 1."""
+    """How many pods the gang has if the pod says so, else 1."""
     text = annotations_of(pod).get(_SIZE)
     if text is None:
         variables = (v for c in pod["spec"].get("containers") or () for v in c.get("env") or ())
@@ -61,11 +62,11 @@ def gang_domains(
     pods: int,
     keys: tuple[str, ...],
 ) -> list[Mask]:
-    """Which of `rows` are outside of the gang's domain, by each key, closest first. Domains without room for the rest are left
-    out.
+    """Which of `rows` are outside of the gang's domain: one mask for each key, closest first. A key whose domain has no
+    room for the rest of the gang is left out.
 
-    `fits`: which of `rows` have room for the pod. `peers`: where pods of the gang are already, by row. `pods`: of the whole
-    gang; 1 where that is not known.
+    `fits`: which of `rows` have room for the pod. `peers`: the number of pods of the gang by row. `pods`: of the whole
+    gang; 1 if that is not known.
     """
     missing = 1 if pods == 1 else max(1, pods - sum(peers.values()))
     if not peers and missing == 1:
@@ -89,7 +90,7 @@ def gang_domains(
 
 
 def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Demand | None = None) -> NDArray[np.int64]:
-    """How many pods with this demand each row still takes; `beside`: once a pod with that one is there."""
+    """How many pods with this demand still fit on each row. `beside`: the demand of another pod that goes there first."""
     room = np.full(len(rows), _MAX_PODS, np.int64)
     for resource, amount in demand.requests:
         free = nodes.columns.free.get(resource)
@@ -99,7 +100,7 @@ def room_for(nodes: Nodes, rows: NDArray[np.intp], demand: Demand, beside: Deman
 
 
 def _fullest_domain(column: LabelColumn, codes: NDArray[np.int32], counts: Floats) -> int:
-    """The domain with most pods of the gang, which has `counts` of them in the domains `codes`; 0 where none."""
+    """The domain with most pods of the gang, ties by name; 0 if there is none. `codes`: domains, `counts`: pods in each."""
     pods = np.bincount(codes, counts)
     pods[0] = 0
     fullest = np.flatnonzero(pods == max(pods.max(), 1)).tolist()
@@ -109,7 +110,7 @@ def _fullest_domain(column: LabelColumn, codes: NDArray[np.int32], counts: Float
 def _smallest_domain(
     column: LabelColumn, rows: NDArray[np.intp], room_of: Room, codes: NDArray[np.int32], missing: int
 ) -> int:
-    """The domain with the least room that holds the whole gang, so that larger ones stay whole; 0 where none does."""
+    """The domain with the least room that holds the whole gang, so that larger ones stay free; 0 if there is none."""
     rooms = np.bincount(codes[rows], weights=room_of(rows, codes))
     enough = [code for code in np.flatnonzero(rooms >= missing).tolist() if code]
-    return min(enough, key=lambda code: (rooms[code], column.values[code])) if enough else 0
+    return min(enough, key=lambda code: (rooms[code], column.values[code]), default=0)

@@ -1,4 +1,5 @@
-"""The label of nodes that is most like one that no node has: another spelling of the key, of the value, or of both."""
+"""Finds the label of nodes that is most similar to one that no node has: another spelling of the key, of the value, or of
+both."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ _MAX_VALUES = 1000
 
 
 def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, str, str] | None:
-    """Key and value of a label that some node has, and both with the number of nodes in words; None where none is alike.
+    """The nearest label that some node has: its key, its value, and both with the number of nodes in words. None if none is
+    similar.
 
-    Looked at are the key itself, those that differ from it in signs, case and domain alone, and the labels of GPU models."""
+    Searched are the key itself, keys that differ from it only in punctuation, case and domain, and the labels of GPU
+    models.
+    """
     wanted = [value for value in values if len(value) <= _MAX_CHARACTERS][:8]
     alike = [known_key for known_key in list(nodes.labels.keys())[:_MAX_KEYS] if _bare_key(known_key) == _bare_key(key)]
     for candidate in (key, *sorted(alike), *MODEL_LABELS):
@@ -37,7 +41,7 @@ def nearest_label(nodes: Nodes, key: str, values: Iterable[str]) -> tuple[str, s
 
 
 def _like(value: str, known: list[str]) -> str | None:
-    """The known value that is spelt otherwise, or that has `value` as a word of it: `a100` in `NVIDIA-A100-SXM4-80GB`."""
+    """A known value that differs only in punctuation and case, or contains `value`: `a100` in `NVIDIA-A100-SXM4-80GB`."""
     bare_value = _signless(value)
     if not bare_value:
         return None

@@ -1,4 +1,4 @@
-"""Filter and score: the nodes that pods of one shape fit, and what each is worth to them."""
+"""Filters and scores nodes for the pods of one shape."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from webhook.cluster.journal import distinct
 from webhook.cluster.node_table import Columns, Demand, Floats, Rows, Strategy, View, longer
 from webhook.cluster.nodes import Nodes
-from webhook.cluster.replicas import taken_off
+from webhook.cluster.replicas import replica_penalty
 from webhook.placement.constraints import Mask, matches
 from webhook.placement.filters import Filter
 from webhook.placement.node_states import States, states
 
 NEVER = -np.inf
-_DEARER = 4  # a row computed alone costs so many times what it costs among all
+_CHANGED_ROW_COST = 4
+"""The cost to score one changed row, compared with its part of the cost to score all rows."""
 
 
 class NodeScores:
-    """The nodes for one filter, demand and strategy, as of the last `refresh`."""
+    """The filtered nodes and their scores for one filter, demand and strategy, as of the last `refresh`."""
 
     def __init__(
         self, static: Filter, demand: Demand, strategy: Strategy, gpu: str | None, filter_bytes: int = 0
@@ -29,64 +30,66 @@ class NodeScores:
         self.demand = demand
         self.strategy = strategy
         self.gpu = gpu
-        """The resource of GPUs that is asked for; None: none is."""
+        """The GPU resource that the pod requests; None if it requests none."""
         self._filter_bytes = filter_bytes
         self._needs = dict(demand.requests) | {"pods": 1}
         self.rows: NDArray[np.intp] = np.zeros(0, np.intp)
-        """The rows that the pod selects by their labels, in the order of names."""
+        """The rows that the pod selects by labels, in the order of node names."""
         self.score: Floats = np.zeros(0)
-        """One for each of `rows`; -inf where the pod does not fit, or may not go now."""
+        """The score of each of `rows`; -inf if the pod does not fit, or may not go there now."""
         self.preference: NDArray[np.int64] | None = None
-        """For each of `rows`, the weights of the preferred terms that it meets; None where there are no such terms."""
-        self.reluctance: NDArray[np.int8] | None = None
-        """For each of `rows`, how little the node is to be used (`Filter.reluctance`); None where that is 0 for all."""
+        """For each of `rows`, the sum of the weights of the preferred terms that it matches; None without preferred terms."""
+        self.penalty: NDArray[np.int8] | None = None
+        """The `Filter.penalty` of each of `rows`; None if all are 0."""
         self._by_name: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._at: NDArray[np.intp] = np.zeros(0, np.intp)
-        """By row, where in `rows` it stands."""
+        self._index: NDArray[np.intp] = np.zeros(0, np.intp)
+        """By row, its index in `rows`."""
         self._selected: Mask = np.zeros(0, bool)
         self._open: Mask = np.zeros(0, bool)
-        """By row, whether a pod that selects it may go there now. Nodes are cordoned more often than labelled: that `rows` stay
-        the same then saves 1 ms among 65,000."""
-        self._reluctance: NDArray[np.int8] = np.zeros(0, np.int8)
+        """By row, whether the pod may go there now if it selects it. Kept apart from `_selected` because nodes are cordoned
+        more often than labelled: that `rows` stay the same saves 1 ms at 65,000 nodes."""
+        self._penalty: NDArray[np.int8] = np.zeros(0, np.int8)
         self._weights: NDArray[np.int64] = np.zeros(0, np.int64)
         self._filtered_to = self._scored_to = -1
-        self._values: Floats = np.zeros(0)
-        """By state of nodes, the score; NaN where it was not yet worked out. Most choices find theirs here: that saves 60 µs of
-        it, and 28 ms of the first one among 65,000 nodes of 84 states."""
-        self._valued: tuple[object, ...] = ()
+        self._state_scores: Floats = np.zeros(0)
+        """Scores by number of a node state; NaN if not yet computed. Most scores are found here: this saves 60 µs of each
+        choice, and 28 ms of the first one at 65,000 nodes with 84 states."""
+        self._score_key: tuple[object, ...] = ()
+        """What the scores depend on besides the columns. If it changes, all are computed again."""
 
     @property
     def kept_bytes(self) -> int:
-        """What is kept of this shape."""
-        by_row = self._at, self._selected, self._open, self._reluctance, self._weights
-        return int(sum([array.nbytes for array in (self.rows, self.score, self._values, *by_row)]) + self._filter_bytes)
+        """The memory that is kept for this shape of pod, in bytes."""
+        by_row = self._index, self._selected, self._open, self._penalty, self._weights
+        return int(
+            sum([array.nbytes for array in (self.rows, self.score, self._state_scores, *by_row)]) + self._filter_bytes
+        )
 
     @property
     def passing(self) -> int:
-        """To how many nodes the pod may go, whatever is free."""
+        """The number of nodes that the pod may use, whatever is free there."""
         return int(np.count_nonzero(self._open[self.rows]))
 
     def refresh(self, nodes: Nodes, view: View, *, burst: bool = False) -> None:
-        """Filter and score again what changed since the last time. `burst`: pods are on their way."""
-        columns, changes = nodes.columns, nodes.columns.changes
-        known = states(columns)
-        valued = known.epoch, self.strategy.sees(view), nodes.replicas, burst
+        """Filter and score again the rows that changed. `burst`: see `Ledger.burst`."""
+        changes, known = nodes.columns.changes, states(nodes.columns)
+        key = known.epoch, self.strategy.score_key(view), nodes.replicas, burst
         same_rows = self._filter(nodes)
-        changed = changes.since(self._scored_to) if same_rows and valued == self._valued else None
-        if valued != self._valued:
-            self._valued, self._values = valued, np.zeros(0)
+        changed = changes.since(self._scored_to) if same_rows and key == self._score_key else None
         self._scored_to = changes.position
-        if known.count > len(self._values):
-            self._values = longer(self._values, 2 * known.count, np.nan)
-        if changed is None or len(changed) > len(self.rows) // _DEARER:
-            self.score = self._scored(nodes, known, self.rows, view)
+        if key != self._score_key:
+            self._score_key, self._state_scores = key, np.zeros(0)
+        if known.count > len(self._state_scores):
+            self._state_scores = longer(self._state_scores, 2 * known.count, np.nan)
+        if changed is None or len(changed) > len(self.rows) // _CHANGED_ROW_COST:
+            self.score = self._scores_of(nodes, known, self.rows, view, burst=burst)
         elif len(changed):
             rows = distinct(changed)
             rows = rows[self._selected[rows]]
-            self.score[self._at[rows]] = self._scored(nodes, known, rows, view)
+            self.score[self._index[rows]] = self._scores_of(nodes, known, rows, view, burst=burst)
 
     def _filter(self, nodes: Nodes) -> bool:
-        """Look at the nodes that changed. False where `rows` are others than before."""
+        """Filter the nodes that changed. Returns whether `rows` are the same as before."""
         size, by_name = nodes.columns.size, nodes.by_name()
         changed = nodes.changes.since(self._filtered_to) if by_name is self._by_name else None
         if changed is not None and not changed:
@@ -94,40 +97,41 @@ class NodeScores:
         self._filtered_to = nodes.changes.position
         rows: Rows = slice(0, size) if changed is None else distinct(changed)
         self._selected, self._open = longer(self._selected, size), longer(self._open, size)
-        self._reluctance = longer(self._reluctance, size)
+        self._penalty = longer(self._penalty, size)
         selected = self.filter.selected(nodes, rows)
         same = changed is not None and np.array_equal(selected, self._selected[rows])
         self._selected[rows] = selected
         self._open[rows] = self.filter.open(nodes, rows)
-        self._reluctance[rows] = self.filter.reluctance(nodes, rows)
+        self._penalty[rows] = self.filter.penalty(nodes, rows)
         if not same:
             self._by_name, self.rows = by_name, by_name[self._selected[by_name]]
-            self._at = np.zeros(size, np.intp)
-            self._at[self.rows] = np.arange(len(self.rows))
-        self.reluctance = self._reluctance[self.rows] if self._reluctance.any() else None
+            self._index = np.zeros(size, np.intp)
+            self._index[self.rows] = np.arange(len(self.rows))
+        self.penalty = self._penalty[self.rows] if self._penalty.any() else None
         if preferred := self.filter.constraints.preferred:
             self._weights = longer(self._weights, size)
             self._weights[rows] = sum([weight * matches(term, nodes, rows) for term, weight in preferred])
             self.preference = self._weights[self.rows]
         return same
 
-    def _scored(self, nodes: Nodes, known: States, rows: NDArray[np.intp], view: View) -> Floats:
-        """Scores of selected rows: for each state worked out once, on one of its rows."""
+    def _scores_of(self, nodes: Nodes, known: States, rows: NDArray[np.intp], view: View, *, burst: bool) -> Floats:
+        """Scores of selected rows. The score of a state is computed once, on one of its rows."""
         numbers = known.of_row[rows]
-        scores: Floats = self._values[numbers]
+        scores: Floats = self._state_scores[numbers]
         unknown = np.isnan(scores)
         if unknown.any():
             row_of = np.full(known.count, -1)
             row_of[numbers[unknown]] = rows[unknown]
-            which = (row_of >= 0).nonzero()[0]
-            self._values[which] = self._worked_out(nodes.columns, row_of[which], view)
-            scores = self._values[numbers]
-        scores = np.where(self._open[rows], scores, NEVER)
+            new = (row_of >= 0).nonzero()[0]
+            self._state_scores[new] = self._computed(nodes.columns, row_of[new], view)
+            scores = self._state_scores[numbers]
+        scores[~self._open[rows]] = NEVER
         if len(nodes.replicas) > 1:
-            scores = scores - taken_off(nodes.columns, rows, self.demand, self.gpu, burst=bool(self._valued[-1]))
+            scores -= replica_penalty(nodes.columns, rows, self.demand, self.gpu, burst=burst)
         return scores
 
-    def _worked_out(self, columns: Columns, rows: NDArray[np.intp], view: View) -> Floats:
+    def _computed(self, columns: Columns, rows: NDArray[np.intp], view: View) -> Floats:
+        """The strategy's scores of rows; -inf if the demand does not fit."""
         scores = self.strategy(columns, rows, self.demand, view)
         for resource, amount in self._needs.items():
             free = columns.free.get(resource)
@@ -136,8 +140,10 @@ class NodeScores:
 
 
 def smallest(count: int, keys: list[NDArray[Any]], left: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-    """Where the `count` smallest of `left` (None: of all) are, in order: by the first key, equal ones by the next, then by
-    where they stand."""
+    """Indices of the `count` smallest items, in order: by the first key, equal ones by the next key, at last by index.
+
+    `left`: the indices to choose from; None: all.
+    """
     sure: list[NDArray[np.intp]] = []
     for key in keys:
         values = key if left is None else key[left]

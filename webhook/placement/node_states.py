@@ -1,7 +1,7 @@
-"""Numbers for the states of nodes: nodes with equal amounts, model and metrics share one.
+"""Numbers the states of nodes: nodes with equal amounts, GPU model and metrics have the same state.
 
-Whether a pod fits, and what the node is worth to it, is worked out once for all nodes of a state, and not again for a node that
-comes back to a state. Most clusters have few kinds of nodes and few sizes of pods.
+Whether a pod fits, and the score of a node, are computed once per state, also for a node that returns to an earlier
+state. Most clusters have few kinds of nodes and few sizes of pods.
 """
 
 from __future__ import annotations
@@ -14,44 +14,46 @@ from numpy.typing import NDArray
 from webhook.cluster.node_table import Columns
 
 _SPARE = 4096
-_DEARER = 2  # a row computed alone costs so many times what it costs among all
+_CHANGED_ROW_COST = 2
+"""The cost to number the state of one changed row, compared with its part of the cost to number all."""
 
 
 class States:
-    """The number of each row's state."""
+    """The number of the state of each row."""
 
     def __init__(self) -> None:
         self.of_row: NDArray[np.int32] = np.zeros(0, np.int32)
-        """As of the last `refresh`."""
+        """State numbers as of the last `refresh`."""
         self.epoch = 0
-        """Rises when states are numbered anew."""
+        """Rises when all states are numbered again."""
         self._ids: dict[tuple[float, ...], int] = {}
-        self._kind: tuple[int, int] = (0, 0)
+        self._shape: tuple[int, int] = (0, 0)
+        """Number of rows and resources in the columns that the states were read from."""
         self._read_to = 0
 
     @property
     def count(self) -> int:
-        """Numbers below this are given out."""
+        """Number of states; their numbers are below it."""
         return len(self._ids)
 
     def refresh(self, columns: Columns) -> None:
-        """Look again at the rows that changed."""
-        kind = columns.size, len(columns.capacity)
+        """Number the states of rows that changed."""
+        shape = columns.size, len(columns.capacity)
         changed = columns.changes.since(self._read_to)
         self._read_to = columns.changes.position
         amounts: list[NDArray[Any]] = [*columns.free.values(), *columns.capacity.values(), columns.model]
         amounts += [columns.sharing, columns.measured, columns.idle, columns.utilisation]
         ids = self._ids
         if (
-            kind != self._kind
+            shape != self._shape
             or changed is None
-            or len(changed) > columns.rows // _DEARER
+            or len(changed) > columns.rows // _CHANGED_ROW_COST
             or len(ids) > 2 * columns.rows + _SPARE
         ):
             ids.clear()
             states = zip(*[amount.tolist() for amount in amounts], strict=True)
             self.of_row = np.array([ids.setdefault(state, len(ids)) for state in states], np.int32)
-            self._kind, self.epoch = kind, self.epoch + 1
+            self._shape, self.epoch = shape, self.epoch + 1
         else:
             for row in set(changed):
                 state = tuple([amount.item(row) for amount in amounts])
@@ -59,10 +61,10 @@ class States:
 
 
 def states(columns: Columns) -> States:
-    """Those of these columns, up to date. Kept beside them: to number 65,000 nodes takes 100 ms."""
-    cached = columns.spare.get(__name__)
+    """The states of these columns, up to date. Cached in the columns: to number 65,000 nodes takes 100 ms."""
+    cached = columns.cache.get(__name__)
     if cached is None:
-        cached = columns.spare[__name__] = States()
+        cached = columns.cache[__name__] = States()
     assert isinstance(cached, States)
     cached.refresh(columns)
     return cached

@@ -1,7 +1,7 @@
-"""Why no node can take a pod even if all nodes were up and empty: what is short, where, with numbers.
+"""Explains why no node could take a pod even if all nodes were up and empty: what is missing, where, with numbers.
 
-Only CPU, memory, ephemeral storage, pods and GPUs are counted: what serves another resource may come later. What passes by
-itself does not count either: a node that is down, cordoned or full, and taints that come and go.
+Only CPU, memory, ephemeral storage, pods and GPUs are compared: a provider of another resource may come later. States
+that pass by themselves do not count either: a node that is down, cordoned or full, and taints that come and go.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webhook.cluster.node_table import Demand
 from webhook.cluster.nodes import GENERAL, Nodes
 from webhook.framework.cluster_view import Expression, Obstacle
 from webhook.kube.gpus import Gpus, vendor
-from webhook.placement.constraints import Mask, matches
+from webhook.placement.constraints import Mask, matches, matches_any
 from webhook.placement.filters import PASSING, Filter
 from webhook.placement.nearest_label import label_words, nearest_label
 from webhook.text import Hint, amount_number, amount_words, bare, listed, plural
@@ -27,12 +27,12 @@ _MAX_LOOKED_AT: Final = 1000
 
 
 def obstacles(demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
-    """Each cause once, what is missing first; nothing where some node could take the pod."""
+    """Each cause once, missing resources first; nothing if some node could take the pod."""
     return _Search(demand, static, nodes, gpus).obstacles()
 
 
 class _Search:
-    """For one pod, in the nodes of one moment."""
+    """Searches the obstacles of one pod, on the nodes as they are now."""
 
     def __init__(self, demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> None:
         self._demand, self._static, self._nodes, self._gpus = demand, static, nodes, gpus
@@ -43,7 +43,7 @@ class _Search:
         missing = [name for name, _ in self._demand.requests if _may_be_missing(name) and not self._max_capacity(name)]
         yield from map(self._on_no_node, missing)
         if any([name in missing or not self._devices(name).any() for name in self._asked]):
-            return  # it is said already, or the device plugin is away for the moment
+            return  # reported above, or the device plugin is away for the moment
         left = self._nodes.columns.alive[self._rows].copy()
         for name, amount in self._asked.items():
             able = left & (self._devices(name) >= amount)
@@ -52,16 +52,18 @@ class _Search:
                 return
             left = able
         with_gpus = left
-        for select in (self._select, self._tolerate):
-            before = left
-            left = left & select()
-            if not left.any():
-                yield self._not_selected(before) if select == self._select else self._tainted(before)
-                return
+        selected = with_gpus & self._selected()
+        if not selected.any():
+            yield self._not_selected(with_gpus)
+            return
+        left = selected & self._static.tolerated(self._nodes, self._rows)
+        if not left.any():
+            yield self._tainted(selected)
+            return
         yield from self._shares(left)
-        short = [*self._short(left, with_gpus)]
+        short = list(self._short(left, with_gpus))
         yield from short
-        if not short and not self._together(left).any():
+        if not short and not self._able(left).any():
             seen = f"a pod that asks {self._words(self._demand.requests)}"
             wanted = "what one node has; each of these some node has, but none has all of them"
             yield Obstacle("together", "spec", seen, wanted, "Ask for less of one of them", False)
@@ -83,22 +85,22 @@ class _Search:
     def _too_many(self, name: str, amount: int, among: Mask) -> Obstacle:
         devices, max_gpus = self._devices(name), int(self._devices(name)[among].max(initial=0))
         if not max_gpus:  # GPUs of two names that no node has together
-            seen, wanted = (
-                f"a pod that asks {self._gpu_words()}",
-                "GPUs that one node has together; none has all of these",
-            )
+            seen = f"a pod that asks {self._gpu_words()}"
+            wanted = "GPUs that one node has together; none has all of these"
             return Obstacle("together", "spec", seen, wanted, "Ask for one of them", False)
-        where = self._named(among & (devices == max_gpus))
+        largest = among & (devices == max_gpus)
         pods = -(-amount // max_gpus)
         split = f"{pods} × {max_gpus}" if amount % max_gpus == 0 else f"{pods} pods with at most {max_gpus} each"
-        has = "node has" if np.count_nonzero(among & (devices == max_gpus)) == 1 else "nodes have"
-        lasting = amount > self._max_capacity(name)  # else some of the GPUs of a node are away, as sick ones are
-        wanted = f"at most {max_gpus}, which is what the largest {has}{'' if lasting else ' now'}: {where}"
+        has = "node has" if np.count_nonzero(largest) == 1 else "nodes have"
+        lasting = amount > self._max_capacity(name)  # if not, some GPUs of a node are away now, such as sick ones
+        wanted = (
+            f"at most {max_gpus}, which is what the largest {has}{'' if lasting else ' now'}: {self._named(largest)}"
+        )
         fix = f"Ask for {max_gpus} or fewer, or use a Job of {split}"
         return Obstacle("gpus", name, f"{amount} {bare(name)}", wanted, fix, lasting)
 
     def _shares(self, left: Mask) -> Iterator[Obstacle]:
-        """Several GPUs, where only nodes with shared GPUs have as many: two shares may be of one GPU."""
+        """The pod requests several GPUs, but only nodes with shared GPUs have as many: two shares may be of one GPU."""
         for name, amount in self._asked.items():
             if (
                 amount > 1
@@ -110,7 +112,7 @@ class _Search:
                 yield Obstacle("shared", name, f"{amount} {bare(name)}", wanted, fix, False)
 
     def _short(self, left: Mask, with_gpus: Mask) -> Iterator[Obstacle]:
-        """What no node that the pod may go to has enough of."""
+        """Resources of which no node that the pod may use has enough."""
         capacity = self._nodes.columns.capacity
         counts = " and ".join([str(count) for count in self._asked.values()])
         for name, amount in self._demand.requests:
@@ -128,7 +130,8 @@ class _Search:
             fix = f"Ask for at most {amount_words(name, largest)}"
             yield Obstacle(name, "spec", seen, wanted, fix, name in GENERAL and amount > ever)
 
-    def _together(self, left: Mask) -> Mask:
+    def _able(self, left: Mask) -> Mask:
+        """Which of the nodes `left` have enough of every resource together."""
         able = left.copy()
         for name, amount in self._demand.requests:
             if name not in self._asked and name in self._nodes.columns.capacity:
@@ -136,7 +139,7 @@ class _Search:
         return able
 
     def _devices(self, name: str) -> NDArray[np.int64]:
-        """What each node can allocate of a resource; of whole GPUs the devices, and not the shares into which they are cut."""
+        """The allocatable amount of a resource by node. Shared GPUs count once, not once per pod that may share them."""
         columns = self._nodes.columns
         if name not in columns.capacity:
             return np.zeros(columns.rows, np.int64)
@@ -144,54 +147,46 @@ class _Search:
         return amounts // columns.sharing[self._rows].astype(np.int64) if self._gpus.kind(name) == "whole" else amounts
 
     def _max_capacity(self, name: str) -> int:
-        """The most that one node had at any time since this program started."""
+        """The largest capacity of one node since this program started, in devices."""
         whole = self._gpus.kind(name) == "whole"
         by_sharing = self._nodes.max_capacity.get(name, {})
         return max([amount // sharing if whole else amount for sharing, amount in by_sharing.items()], default=0)
 
     # --- labels and taints --------------------------------------------------------------------------------------------
 
-    def _select(self) -> Mask:
+    def _selected(self) -> Mask:
         constraints = self._static.constraints
         mask = matches(constraints.selector, self._nodes, self._rows)
-        return mask if constraints.required is None else mask & self._any_of(constraints.required)
-
-    def _any_of(self, terms: tuple[tuple[Expression, ...], ...]) -> Mask:
-        mask = np.zeros(self._nodes.columns.rows, bool)
-        for term in terms:
-            mask |= matches(term, self._nodes, self._rows)
-        return mask
-
-    def _tolerate(self) -> Mask:
-        _, tolerated = next(iter(self._static.lasting_checks(self._nodes, self._rows)))
-        return tolerated
+        return (
+            mask if constraints.required is None else mask & matches_any(constraints.required, self._nodes, self._rows)
+        )
 
     def _not_selected(self, among: Mask) -> Obstacle:
         constraints = self._static.constraints
+        required = constraints.required
         for expression in constraints.selector:
             mask = matches((expression,), self._nodes, self._rows)
             if not (among & mask).any():
                 return self._unmatched(f"spec.nodeSelector[{bare(expression.key)}]", expression, mask)
         path = "spec.affinity.nodeAffinity"
-        if constraints.required == ():
+        if required == ():
             wanted = "one that can match: an empty term matches nothing, and Gt and Lt compare with one whole number"
             return Obstacle("label", path, "no such term in node affinity", wanted, "Write the terms anew", False)
-        if constraints.required is not None and not (among & self._any_of(constraints.required)).any():
-            for expression in constraints.required[0] if len(constraints.required) == 1 else ():
+        if required is not None and not (among & matches_any(required, self._nodes, self._rows)).any():
+            for expression in required[0] if len(required) == 1 else ():
                 mask = matches((expression,), self._nodes, self._rows)
                 if not (among & mask).any():
                     return self._unmatched(path, expression, mask)
-            seen = f"{plural(len(constraints.required), 'required term')} of node affinity"
+            seen = f"{plural(len(required), 'required term')} of node affinity"
+        elif required is None:
+            path, seen = "spec.nodeSelector", listed(map(label_words, constraints.selector), 3)
         else:
-            path = "spec.nodeSelector" if constraints.required is None else "spec"
-            seen = f"{listed(map(label_words, constraints.selector), 3)}" + (
-                " and node affinity" if path == "spec" else ""
-            )
+            path, seen = "spec", f"{listed(map(label_words, constraints.selector), 3)} and node affinity"
         wanted = f"what some node with {self._gpu_words()} has together; none of {plural(int(among.sum()), 'node')} has"
         return Obstacle("label", path, seen, wanted, "Remove what these nodes do not have", False)
 
     def _unmatched(self, path: str, expression: Expression, mask: Mask) -> Obstacle:
-        """No node that has the GPUs has this label. `mask`: the nodes that have it."""
+        """No node with the GPUs matches this expression. `mask`: the nodes that match it."""
         label, having = label_words(expression), self._nodes.columns.alive[self._rows] & mask
         if having.any():
             name = next(iter(self._asked))
@@ -199,14 +194,10 @@ class _Search:
             wanted = f"a label of nodes with {self._gpu_words()}; {plural(int(having.sum()), 'node')} with {label} "
             wanted += f"{'has' if having.sum() == 1 else 'have'} at most {max_gpus}"
             return Obstacle("label", path, label, wanted, "Choose other nodes, or ask for fewer GPUs", False)
-        near = (
-            None
-            if expression.operator not in ("In", "Exists")
-            else nearest_label(self._nodes, expression.key, expression.values)
-        )
         wanted = f"a label that some node has: no node has {label}"
         fix = f"Remove it, or {_OPERATORS} to label the nodes"
-        if near is not None:
+        positive = expression.operator in ("In", "Exists")
+        if positive and (near := nearest_label(self._nodes, expression.key, expression.values)) is not None:
             key, value, words = near
             wanted, fix = f"{wanted}; nearest: {words}", f"Write {bare(key)}: {bare(value)} if that is meant"
         return Obstacle("label", path, label, wanted, fix, False)
@@ -216,7 +207,7 @@ class _Search:
         taints = {
             taint for number in statuses[:_MAX_LOOKED_AT].tolist() for taint in self._nodes.statuses[number].taints
         }
-        tolerate = self._static.constraints.tolerate
+        tolerate = self._static.constraints.admits
         not_tolerated = [taint for taint in taints if not (taint.key.startswith(PASSING) or tolerate(taint))]
         shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in not_tolerated)
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
@@ -243,5 +234,5 @@ class _Search:
 
 
 def _may_be_missing(resource: str) -> bool:
-    """Whether a resource is one that nodes need not have."""
+    """Whether a resource is not on every node."""
     return "/" in resource or resource.startswith("hugepages-")

@@ -1,14 +1,14 @@
-"""Filter, score, choose: the ranked nodes for one pod, and why.
+"""Chooses nodes for pods: reads the pod, and ranks the nodes of the cluster for it.
 
-`placement_request` reads the pod, `Placer.answer` looks at the cluster, `Placer.place` does both. Equal pods have equal
-requests, so the replicas of a template share one. Nothing here changes the cluster state; a `Placer` caches the scores of
-each pod shape, and computes again only what changed.
+`placement_request` reads the pod, `Placer.rank` ranks the nodes, `Placer.place` does both. Equal pods have equal
+requests, so the replicas of a template share one. Nothing here changes the cluster state. A `Placer` caches the scores
+of each shape of pod, and updates only those of changed nodes.
 """
 
 from __future__ import annotations
 
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, is_short
+from webhook.cluster.pods import demand_of, is_bounded
 from webhook.cluster.state import ClusterState
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Cluster, Obstacle, Placement
@@ -19,7 +19,7 @@ from webhook.placement.ranker import Ranker
 from webhook.placement.request import PlacementRequest, ineligible, placement_request
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
-from webhook.placement.volumes import where
+from webhook.placement.volumes import volume_topology
 
 __all__ = ["PlacementRequest", "Placer", "demand_of", "placement_request"]
 
@@ -27,9 +27,9 @@ _MAX_RANKERS = 16
 
 
 class Placer:
-    """Chooses nodes of one cluster. There is one for each state; it keeps the caches.
+    """Ranks the nodes of one cluster state, and keeps the caches for that.
 
-    `cluster` is what units see of that same state, at this moment. Same input, same answer.
+    `cluster` is what units see of the same state now. The same input gives the same result.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -39,26 +39,26 @@ class Placer:
     def place(
         self, pod: Pod, cluster: Cluster, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
     ) -> Placement:
-        """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off".
+        """Rank nodes for `pod` as it will be stored. `strategy`: "apart", "spread", "pack" or "off". `workload`: its class.
 
-        Where no node is chosen `reason` is a constant phrase, and `rejected` says why none fits.
+        If no node is chosen, `reason` is a constant phrase, and `rejected` counts the nodes by why the pod does not fit.
         """
         request = placement_request(pod, settings, strategy, gpus, workload)
-        return request if isinstance(request, Placement) else self.answer(request, cluster, settings, gpus)
+        return request if isinstance(request, Placement) else self.rank(request, cluster, settings, gpus)
 
-    def answer(self, request: PlacementRequest, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
-        """Rank nodes for a pod with this request. `settings` and `gpus`: those that the request was made with."""
+    def rank(self, request: PlacementRequest, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> Placement:
+        """Rank nodes for a pod with this request. `settings` and `gpus` must be those that the request was made with."""
         preferences = NO_PREFERENCES
         if request.preferences is not None:
             preferences = resolved(request.preferences, self._state.nodes, cluster, gpus)
         if request.strategy not in STRATEGIES:
             placement = Placement((), request.strategy, "the policy leaves it to the scheduler")
-        elif request.company.left:
-            placement = Placement((), request.strategy, request.company.left)
+        elif request.peer_rules.left:
+            placement = Placement((), request.strategy, request.peer_rules.left)
         elif not cluster.fresh:
             placement = Placement((), request.strategy, "cluster state is stale")
         else:
-            volumes = where(request.claims, self._state)
+            volumes = volume_topology(request.volume_claims, self._state)
             placement = self._ranker(settings, gpus).place(request, cluster.gpu_metrics, preferences, volumes)
             placement = placement._replace(asked=request.demand.requests) if placement.nodes else placement
         if preferences is NO_PREFERENCES:
@@ -69,27 +69,27 @@ class Placer:
     def obstacles(self, pod: Pod, cluster: Cluster, settings: PlacementSettings, gpus: Gpus) -> tuple[Obstacle, ...]:
         """Why no node could take `pod` even if all of them were up and empty.
 
-        () where some node could, where the node is not the scheduler's to choose, and where nobody can tell.
+        () if some node could, if another scheduler chooses the node, or if that cannot be told.
         """
-        demand = _judged(pod, cluster, gpus)
+        demand = _comparable_demand(pod, cluster, gpus)
         return () if demand is None else self._ranker(settings, gpus).obstacles(pod, demand)
 
     def _ranker(self, settings: PlacementSettings, gpus: Gpus) -> Ranker:
-        """The ranker of these settings: profiles with equal ones share it."""
+        """The ranker for these settings. Profiles with equal settings share it."""
         key = settings.ranking, gpus.names
         if key not in self._rankers:
-            if len(self._rankers) >= _MAX_RANKERS:  # of policies that are no longer in force
+            if len(self._rankers) >= _MAX_RANKERS:  # most are of old policies
                 self._rankers.clear()
             self._rankers[key] = Ranker(self._state, settings, gpus)
         return self._rankers[key]
 
 
-def _judged(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:
-    """What a pod asks for, where it can be told whether nodes could take it."""
+def _comparable_demand(pod: Pod, cluster: Cluster, gpus: Gpus) -> Demand | None:
+    """The demand of a pod; None if it cannot be compared with nodes."""
     if not cluster.fresh or ineligible(pod):
         return None
     try:
         demand = demand_of(pod)
     except QuantityError:
         return None
-    return demand if is_short(demand) and gpus.among([name for name, _ in demand.requests]) else None
+    return demand if is_bounded(demand) and gpus.among([name for name, _ in demand.requests]) else None

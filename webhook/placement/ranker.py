@@ -1,9 +1,9 @@
-"""Filter, score, choose: ranks nodes for pods by one profile's settings."""
+"""Filters, scores and ranks nodes for pods, by the settings of one profile."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,77 +14,74 @@ from webhook.cluster.replicas import OTHER_REPLICA
 from webhook.cluster.state import ClusterState
 from webhook.framework.cluster_view import MetricsStatus, Obstacle, Placement, Ranked
 from webhook.kube.gpus import Gpus
-from webhook.kube.pod import Pod
-from webhook.placement.company import ALONE, company_tiers, room_beside
+from webhook.kube.pod import REQUIRED, Pod
 from webhook.placement.constraints import compiled
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import gang_domains
 from webhook.placement.node_scores import NEVER, NodeScores, smallest
 from webhook.placement.obstacles import obstacles
+from webhook.placement.peer_rules import NO_PEER_RULES, Peers, Tier, peer_rule_tiers, room_beside
 from webhook.placement.preferences import NO_PREFERENCES, ResolvedPreferences
 from webhook.placement.refusals import Refusals
 from webhook.placement.request import PlacementRequest, Spec, shape_key, spec_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES, WEIGHTS
 from webhook.placement.use import usable_gpus, use_tiers
-from webhook.placement.volumes import ANYWHERE, Where
+from webhook.placement.volumes import UNCONFINED, VolumeTopology
 from webhook.placement.waiting import Waiting
 from webhook.placement.whole import whole_nodes
 
 _MAX_BYTES: Final = 64 << 20
-"""Bytes for scores: tenants write the shapes of pods."""
+"""Maximum memory for cached scores: tenants write the shapes of pods."""
 _BYTES_PER_CHARACTER: Final = 16
-"""What a compiled constraint takes, for each character that it was written in."""
+"""Memory of compiled constraints, for each character of their text."""
 _MAX_CHARACTERS: Final = 32 << 10
-"""Of what a pod states about nodes; more is not ranked by. Affinity to 500 nodes by name has 20 kB."""
+"""Maximum length of the node constraints of a pod. Affinity to 500 nodes by name has 20 kB."""
 _MAX_SHAPES: Final = 512
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-Peers = dict[int, int]
-Tier = NDArray[Any]
-"""A number for each of the rows that pass: lower ones go first, whatever the score."""
 _NO_PEERS: Peers = {}
 
 
 class Ranker:
-    """One per profile and policy, beside one cluster state."""
+    """Ranks the nodes of one cluster state by equal placement settings."""
 
     def __init__(self, state: ClusterState, settings: PlacementSettings, gpus: Gpus) -> None:
         self._state = state
         self._settings = settings
         self._gpus = gpus
         self._scores: dict[bytes, NodeScores] = {}
-        """By shape of pod, the least recently used first. They save a choice the filters and scores of all nodes: 0.5 ms at
+        """By shape of pod, the least recently used first. Without these a choice filters and scores all nodes: 0.5 ms at
         1,213 nodes, 4 ms at 65,000."""
         self._refusals = Refusals(state, gpus)
         self._waiting = Waiting(state, self._filter)
         self._obstacles: dict[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]] = {}
-        """By shape of pod, with the version of the nodes. Controllers try again and again: this saves 0.2 ms at 1,213 nodes."""
+        """By shape of pod, with the version of the nodes. Controllers retry again and again: this saves 0.2 ms at 1,213
+        nodes."""
         self._view = View(0, ())
-        self._seen_by_view: tuple[int, int, int, int] = (-1, -1, -1, -1)
+        self._view_key: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
     def place(
         self,
         request: PlacementRequest,
         metrics: MetricsStatus,
         preferences: ResolvedPreferences = NO_PREFERENCES,
-        where: Where = ANYWHERE,
+        volumes: VolumeTopology = UNCONFINED,
     ) -> Placement:
-        """Rank nodes for a pod whose node is ours to choose. `where`: where its volumes are."""
+        """Rank nodes for a pod. `volumes`: to which nodes its volumes confine it."""
         nodes = self._state.nodes
-        key = request.key + preferences.key + where.key
-        scores = self._scores_of(key, request, preferences, where)
+        key = request.key + preferences.key + volumes.key
+        scores = self._scores_of(key, request, preferences, volumes)
         if scores is None:
             return Placement((), request.strategy, "affinity or tolerations are too many to rank by")
-        scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.on_their_way)
+        scores.refresh(nodes, self._current_view(), burst=len(nodes.replicas) > 1 and self._state.ledger.burst)
         peers = self._state.usage.peers.get(request.owner, _NO_PEERS)
-        if where.together:
-            request = request._replace(company=request.company.on_one_host())
-        unwanted = self._waiting.unwanted(request, scores.rows)
-        best = self._choose(request, scores, peers, unwanted)
-        if unwanted is not None and len(best) and not len(best := best[~unwanted[best]]):
+        if volumes.together:
+            request = request._replace(peer_rules=request.peer_rules.on_one_host())
+        excluded = self._waiting.excluded(request, scores.rows)
+        best = self._choose(request, scores, peers, excluded)
+        if excluded is not None and len(best) and not len(best := best[~excluded[best]]):
             return Placement((), request.strategy, "pods that are there keep it away")
         if not len(best):
-            rejected = self._refusals.reasons(key, lambda: scores.filter, request.demand)
+            rejected = self._refusals.reasons(key, scores.filter, request.demand)
             return Placement((), request.strategy, "no node fits", total=nodes.count, rejected=rejected)
         ranked = self._ranked(scores, best, peers)
         numbers = _numbers(metrics, ranked) if scores.gpu is not None else ()
@@ -92,12 +89,12 @@ class Ranker:
 
     def obstacles(self, pod: Pod, demand: Demand) -> tuple[Obstacle, ...]:
         """Why no node could take the pod if all were up and empty."""
-        stated, key = shape_key(_required(pod["spec"]))
+        spec_json, key = shape_key(_required(pod["spec"]))
         nodes = self._state.nodes
         known = self._obstacles.get((key, demand))
         if known is None or known[0] != nodes.version:
-            static = self._filter(stated)
-            causes = () if static is None else tuple(obstacles(demand, static, nodes, self._gpus))
+            pod_filter = self._filter(spec_json)
+            causes = () if pod_filter is None else tuple(obstacles(demand, pod_filter, nodes, self._gpus))
             if len(self._obstacles) >= _MAX_SHAPES:
                 self._obstacles.clear()
             known = self._obstacles[key, demand] = nodes.version, causes
@@ -106,37 +103,40 @@ class Ranker:
     # --- filter and score ---------------------------------------------------------------------------------------------
 
     def _scores_of(
-        self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, where: Where
+        self, key: bytes, request: PlacementRequest, preferences: ResolvedPreferences, volumes: VolumeTopology
     ) -> NodeScores | None:
-        """Of this shape of pod; None where it states more than can be ranked by."""
+        """The scores for this shape of pod; None if it has more constraints than can be ranked by."""
         scores = self._scores.pop(key, None)
         if scores is None:
-            static = self._filter(request.stated, where, preferences)
-            if static is None:
+            pod_filter = self._filter(request.spec_json, volumes, preferences)
+            if pod_filter is None:
                 return None
             gpu = next(iter(self._gpus.among([name for name, _ in request.demand.requests])), None)
-            size = _BYTES_PER_CHARACTER * len(request.stated)
-            scores = NodeScores(static, request.demand, STRATEGIES[request.strategy], gpu, size)
+            size = _BYTES_PER_CHARACTER * len(request.spec_json)
+            scores = NodeScores(pod_filter, request.demand, STRATEGIES[request.strategy], gpu, size)
             left = _MAX_BYTES - sum([each.kept_bytes for each in self._scores.values()])
             while self._scores and (left < 0 or len(self._scores) >= _MAX_SHAPES):
                 left += self._scores.pop(next(iter(self._scores))).kept_bytes
-        self._scores[key] = scores  # as the one used last
+        self._scores[key] = scores  # now the most recently used
         return scores
 
     def _filter(
-        self, stated: bytes, where: Where = ANYWHERE, preferences: ResolvedPreferences = NO_PREFERENCES
+        self,
+        spec_json: bytes,
+        volumes: VolumeTopology = UNCONFINED,
+        preferences: ResolvedPreferences = NO_PREFERENCES,
     ) -> Filter | None:
-        constraints = compiled(spec_of(stated)) if len(stated) <= _MAX_CHARACTERS else None
+        constraints = compiled(spec_of(spec_json)) if len(spec_json) <= _MAX_CHARACTERS else None
         if constraints is None:
             return None
-        return Filter(preferences.below(constraints), self._settings.health, where.terms)
+        return Filter(preferences.below(constraints), self._settings.health, volumes.terms)
 
     def _current_view(self) -> View:
         columns, history = self._state.nodes.columns, self._state.history
-        size = self._state.nodes.count.bit_length()  # half as many nodes, or twice as many, are worth a new look
-        seen = (history.version, len(columns.capacity), len(columns.models), size)
-        if seen != self._seen_by_view:
-            self._seen_by_view = seen
+        size = self._state.nodes.count.bit_length()  # a new view when the number of nodes doubles or halves
+        key = (history.version, len(columns.capacity), len(columns.models), size)
+        if key != self._view_key:
+            self._view_key = key
             models = {name: number for number, name in enumerate(columns.models)}
             gpus = tuple(sorted(self._gpus.among(columns.capacity)))
             self._view = View(self._view.version + 1, gpus, history.popular(models))
@@ -145,29 +145,31 @@ class Ranker:
     # --- choose -------------------------------------------------------------------------------------------------------
 
     def _choose(
-        self, request: PlacementRequest, scores: NodeScores, peers: Peers, unwanted: Tier | None
+        self, request: PlacementRequest, scores: NodeScores, peers: Peers, excluded: Tier | None
     ) -> NDArray[np.intp]:
-        """The best of `scores.rows`, as indices into them. Before any score come, in this order: nodes whose pods will have it
-        there, nodes that may be used (`Filter.reluctance`), what the pod's author prefers, what the policy prefers, whole GPUs
-        before slots of shared ones, what the pod says of its peers, the domain of its gang, room for pods that wait
-        (`Waiting`), free GPUs that are fit for use, no whole nodes where few are left, and fewest peers, where the strategy
-        says so; for a pod that few nodes can take, those with most room. After the score come the load, the heat, and the
-        name."""
+        """The best of `scores.rows`, as indices into these.
+
+        Tiers come before the score, in this order: nodes that anti-affinity of other pods does not exclude; a low
+        penalty (`Filter.penalty`); preferences of the pod's author, then of the policy; whole GPUs before shared ones;
+        the rules between peers; the domain of the gang; room for waiting pods (`Waiting`); free GPUs that are fit for
+        use; no whole nodes if few are left, and few peers, if the strategy says so; most room, for a pod that few nodes
+        can take. After the score come the load, the temperature and the name.
+        """
         nodes, rows = self._state.nodes, scores.rows
-        tiers: list[Tier] = [] if unwanted is None else [unwanted]
-        if scores.reluctance is not None:
-            tiers.append(scores.reluctance)
+        tiers: list[Tier] = [] if excluded is None else [excluded]
+        if scores.penalty is not None:
+            tiers.append(scores.penalty)
         if scores.preference is not None:
             tiers.append(-scores.preference)
         if scores.gpu == SHARED and request.demand.amount(SHARED) > 1:
             tiers.append(nodes.columns.sharing[rows] > 1)
         pods = request.gang if request.gang > 1 else self._state.jobs.pods(request.owner, request.workload) or 1
-        if request.company is not ALONE:
+        if request.peer_rules is not NO_PEER_RULES:
             fits = scores.score > NEVER
-            tiers += company_tiers(request.company, nodes, rows, fits, request.demand, pods, peers)
+            tiers += peer_rule_tiers(request.peer_rules, nodes, rows, fits, request.demand, pods, peers)
         if request.gang:
             keys = self._settings.gangs.keys
-            room_of = partial(room_beside, request.company, nodes, request.demand, peers)
+            room_of = partial(room_beside, request.peer_rules, nodes, request.demand, peers)
             tiers += gang_domains(nodes, rows, scores.score > NEVER, room_of, peers, pods, keys)
         tiers += self._waiting.tiers(request, scores)
         if nodes.metered and scores.gpu is not None:
@@ -185,7 +187,7 @@ class Ranker:
         nodes, rows = self._state.nodes, scores.rows
         fits = (scores.score > NEVER).nonzero()[0] if tiers else None
         keys = [*tiers, -scores.score]
-        if nodes.metered and scores.gpu is not None:  # among equals idle and cool ones first
+        if nodes.metered and scores.gpu is not None:  # among equal nodes, idle and cool ones first
             keys += [nodes.columns.utilisation[rows], nodes.columns.heat[rows]]
         if len(nodes.replicas) > 1:
             keys.append(nodes.columns.share[rows])
@@ -193,20 +195,20 @@ class Ranker:
         return best if tiers else best[scores.score[best] > NEVER]
 
     def _scarce_among(self, scores: NodeScores, best: NDArray[np.intp]) -> Tier | None:
-        """Which nodes are whole ones of a kind of which few are left, where `best` has one and it matters."""
+        """Which nodes are scarce whole nodes; None if `best` has none."""
         columns = self._state.nodes.columns
-        kinds = whole_nodes(columns, self._view, scores.demand) if scores.strategy.spares_whole else []
+        kinds = whole_nodes(columns, self._view, scores.demand) if scores.strategy.keeps_whole_nodes else []
         few = [whole.among(columns, scores.rows) for whole in kinds if whole.scarce(columns)]
         spared = [whole for whole in few if whole[best].any()]
         if not spared:
             return None
         whole: Tier = np.logical_or.reduce(spared)
-        if len(self._state.nodes.replicas) > 1:  # another replica fills its own at this moment
+        if len(self._state.nodes.replicas) > 1:  # another replica may be using its own nodes now
             whole = whole + 2 * (columns.share[scores.rows] >= OTHER_REPLICA)
         return whole
 
     def _ranked(self, scores: NodeScores, best: NDArray[np.intp], peers: Peers) -> tuple[Ranked, ...]:
-        """What is said of the chosen rows."""
+        """The chosen rows with the numbers that they were ranked by."""
         columns, rows = self._state.nodes.columns, scores.rows[best]
         free = columns.free[scores.gpu][rows].tolist() if scores.gpu is not None else [0] * len(rows)
         ranked = [
@@ -223,15 +225,15 @@ class Ranker:
 
 
 def _numbers(metrics: MetricsStatus, ranked: tuple[Ranked, ...]) -> tuple[str | int, ...]:
-    """What GPUs were judged by: see `Placement.numbers`."""
+    """What GPUs were ranked by: see `Placement.numbers`."""
     if not metrics.reason and metrics.age is not None and any([node.usable is not None for node in ranked]):
         return "metrics", metrics.source, int(metrics.age)
     return "allocation", metrics.reason or "no GPU metrics of these nodes"
 
 
 def _required(spec: Spec) -> Spec:
-    """`spec` without the user's and our own preferences: these differ from pod to pod, and forbid nothing."""
+    """`spec` with its required constraints alone. Preferences differ from pod to pod, and forbid nothing."""
     stated = {key: spec[key] for key in ("nodeSelector", "tolerations") if key in spec}
-    if (terms := ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)) is not None:
-        stated["affinity"] = {"nodeAffinity": {_REQUIRED: terms}}
+    if (terms := ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)) is not None:
+        stated["affinity"] = {"nodeAffinity": {REQUIRED: terms}}
     return stated

@@ -1,4 +1,4 @@
-"""What placement needs to know of a pod, apart from the cluster; and whether its node is ours to choose."""
+"""The placement request: what placement reads of a pod, whatever the cluster; or why no node is to be chosen."""
 
 from __future__ import annotations
 
@@ -10,64 +10,65 @@ import orjson
 
 from webhook.cluster.jobs import workload_key
 from webhook.cluster.node_table import Demand
-from webhook.cluster.pods import demand_of, is_short, left_to_others, namespace_of, owner_key
+from webhook.cluster.pods import demand_of, is_bounded, namespace_of, owner_key, unmanaged_reason
 from webhook.errors import QuantityError
 from webhook.framework.cluster_view import Placement
 from webhook.kube.gpus import Gpus
 from webhook.kube.other_gpus import other_gpus
 from webhook.kube.pod import Pod, claims_devices, labels_of, owner
-from webhook.placement.company import ALONE, Company, company_of
 from webhook.placement.gangs import gang_size
+from webhook.placement.peer_rules import NO_PEER_RULES, PeerRules, peer_rules_of
 from webhook.placement.preferences import Preferences, preferences_of
 from webhook.placement.settings import PlacementSettings
 from webhook.placement.strategies import STRATEGIES
-from webhook.placement.volumes import NO_CLAIMS, Claims, claims_of
+from webhook.placement.volumes import NO_VOLUME_CLAIMS, VolumeClaims, volume_claims_of
 
 Spec = Mapping[str, Any]
 _MAX_KEY = 512
 
 
 class PlacementRequest(NamedTuple):
-    """Equal for pods that get the same nodes under the same settings."""
+    """What placement reads of a pod. Equal for pods that get the same nodes under the same settings."""
 
     strategy: str
     demand: Demand
-    stated: bytes
-    """What decides where the pod may go, as JSON: see `spec_of`."""
+    spec_json: bytes
+    """Node selector, node affinity and tolerations as JSON: see `spec_of`."""
     owner: str
-    """The owner of its peers; "" for a pod without an owner."""
+    """The `owner_key` that the pod shares with its peers; "" for a pod without an owner."""
     gang: int
-    """How many pods the gang has; 1 where that is not known; 0 for a pod that is in no gang."""
+    """Number of pods of the gang; 1 if that is not known; 0 for a pod in no gang."""
     key: bytes
-    """All that scores depend on (`stated`, the demand, the strategy), as bytes of bounded length."""
+    """All that scores depend on (`spec_json`, demand, strategy), as bytes of bounded length."""
     workload: str = ""
-    """The workload that made the pod, as `jobs.workload_key` names it; "" where none did."""
-    company: Company = ALONE
-    claims: Claims = NO_CLAIMS
+    """The `jobs.workload_key` of the workload that created the pod; "" if there is none."""
+    peer_rules: PeerRules = NO_PEER_RULES
+    volume_claims: VolumeClaims = NO_VOLUME_CLAIMS
     namespace: str = ""
     labels: tuple[tuple[str, str], ...] = ()
-    """Of the pod, for what others say about it."""
+    """The pod's labels, for anti-affinity of other pods."""
     preferences: Preferences | None = None
-    """Those of its annotations and of the policy, besides its own affinity."""
+    """The preferences of its annotations and of the policy."""
 
 
 def shape_key(spec: Spec) -> tuple[bytes, bytes]:
-    """What decides where a pod may go, as JSON, and a key for it of bounded length."""
+    """Node selector, node affinity and tolerations of a pod as JSON, and a key for these of bounded length."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
-    stated = orjson.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], option=orjson.OPT_SORT_KEYS)
-    return stated, stated if len(stated) <= _MAX_KEY else blake2b(stated, digest_size=32).digest()
+    fields = [spec.get("nodeSelector"), affinity, spec.get("tolerations")]
+    spec_json = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+    return spec_json, spec_json if len(spec_json) <= _MAX_KEY else blake2b(spec_json, digest_size=32).digest()
 
 
-def spec_of(stated: bytes) -> Spec:
-    """The spec that `shape_key` was made from, as far as it says where the pod may go."""
-    selector, affinity, tolerations = orjson.loads(stated)
+def spec_of(spec_json: bytes) -> Spec:
+    """The fields of the pod spec that `shape_key` wrote."""
+    selector, affinity, tolerations = orjson.loads(spec_json)
     return {"nodeSelector": selector, "affinity": {"nodeAffinity": affinity}, "tolerations": tolerations}
 
 
 def placement_request(
     pod: Pod, settings: PlacementSettings, strategy: str, gpus: Gpus, workload: str = ""
 ) -> PlacementRequest | Placement:
-    """What `answer` needs of a pod, whatever the state of the cluster; a Placement where no node is to be chosen.
+    """The placement request of a pod, or a Placement without nodes if no node is to be chosen.
 
     It keeps nothing of `pod` itself. Pods with equal specs, owners, labels and annotations have equal requests.
     `workload`: the class of the pod, for the preferences of the policy.
@@ -88,28 +89,26 @@ def placement_request(
             return Placement((), strategy, "GPUs only through DRA")
         if not settings.every_pod:
             return Placement((), strategy, "no GPU is asked for")
-    if not is_short(demand):
+    if not is_bounded(demand):
         return Placement((), strategy, "too many resources are asked for")
-    stated, shape = shape_key(pod["spec"])
-    key = b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape)
-    gang, made_by = gang_size(pod, settings.gangs), owner(pod)
-    maker = "" if made_by is None else workload_key(namespace_of(pod), made_by.kind, made_by.name)
+    spec_json, shape = shape_key(pod["spec"])
+    controller = owner(pod)
     return PlacementRequest(
-        strategy,
-        demand,
-        stated,
-        owner_key(pod),
-        gang,
-        key,
-        maker,
-        company_of(pod),
-        claims_of(pod),
-        namespace_of(pod),
-        tuple(labels_of(pod).items()),
-        preferences,
+        strategy=strategy,
+        demand=demand,
+        spec_json=spec_json,
+        owner=owner_key(pod),
+        gang=gang_size(pod, settings.gangs),
+        key=b"%b\0%b\0%b" % (strategy.encode(), orjson.dumps(demand.requests), shape),
+        workload="" if controller is None else workload_key(namespace_of(pod), controller.kind, controller.name),
+        peer_rules=peer_rules_of(pod),
+        volume_claims=volume_claims_of(pod),
+        namespace=namespace_of(pod),
+        labels=tuple(labels_of(pod).items()),
+        preferences=preferences,
     )
 
 
 def ineligible(pod: Pod) -> str:
-    """Why no node is to be chosen for this pod; "" where one may be."""
-    return left_to_others(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else "")
+    """Why no node is to be chosen for this pod; "" if one may be chosen."""
+    return unmanaged_reason(pod) or ("nodeName is set" if pod["spec"].get("nodeName") else "")

@@ -1,12 +1,12 @@
-"""What GPU metrics say against nodes, whatever the strategy.
+"""The GPUs of a node that are fit for use by their metrics, and the tiers of nodes by these, whatever the strategy.
 
-A GPU that is busy although no pod was given it, or hot, or sick, does not count as free (as far as the policy says: `busy`,
-`hot` and `sick` of `gpuMetrics`). Metrics do not say which pod has which GPU. So pods are taken to have the busy ones first,
-and what is hot or sick and not busy is taken to be free; a GPU that the device plugin withdrew is not offered any more, and is
-the hot or sick one.
+A GPU that is busy although no pod has it, or hot, or sick, does not count as free if the policy says so (`busy`, `hot`
+and `sick` of `gpuMetrics`). Metrics do not say which pod has which GPU. So it is assumed that pods have the busy GPUs,
+and that GPUs which are hot or sick but not busy are free. A GPU that the device plugin withdrew is not offered any more,
+and is assumed to be the hot or sick one.
 
-Which of its free GPUs a node gives to a pod is not ours to say. So a node where all of them are fit for use comes first, then
-one where enough are, then the others: they are last, and not refused, for the scheduler would take them.
+The device plugin chooses which free GPUs a pod gets. So nodes where all free GPUs are fit come first, then nodes where
+enough are, then the others. These are last but not refused, because the scheduler would take them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.cluster.node_table import Columns, Demand, Floats
 
 
 def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...], gpu: str) -> Floats:
-    """By row, how many of the free ones of the resource `gpu` are fit for use. `gpus`: all resources of GPUs."""
+    """For each of `rows`, how many free GPUs of the resource `gpu` are fit for use. `gpus`: all GPU resources."""
     sharing = columns.sharing[rows]
     capacity, allocated = np.zeros(len(rows)), np.zeros(len(rows))
     for name in gpus:
@@ -35,7 +35,7 @@ def usable_gpus(columns: Columns, rows: NDArray[np.intp], gpus: tuple[str, ...],
 def use_tiers(
     columns: Columns, rows: NDArray[np.intp], demand: Demand, gpus: tuple[str, ...], gpu: str
 ) -> list[NDArray[np.int8] | Floats]:
-    """What comes before any score: whether free GPUs are fit for use, and how much GPUs are used that pods share."""
+    """Tiers of `rows`: whether free GPUs are fit for use, then the utilisation of shared GPUs."""
     usable = usable_gpus(columns, rows, gpus, gpu)
     unfit = (usable < columns.free[gpu][rows]).astype(np.int8) + (usable < demand.amount(gpu))
     return [unfit, np.where(columns.sharing[rows] > 1, columns.utilisation[rows], 0)]

@@ -1,9 +1,11 @@
-"""Where the volumes of a pod are, and so where it can go.
+"""The volumes of a pod, and to which nodes they confine it.
 
-A claim that is bound names a PersistentVolume, whose node affinity (a local disk, a zone) or zone label a node of the pod must
-meet. A claim that is not bound yet goes where the first of its pods goes, if its class waits for that: pods of one owner that
-share it begin where there is most room. Claims and volumes are read only where we may (`persistentvolumeclaims` and
-`persistentvolumes` in 10-access.yaml); else, and for all other volumes, it is left to the scheduler to keep pods off nodes.
+A claim that is bound names a PersistentVolume. A node of the pod must match the node affinity of that volume (a local
+disk, a zone) or its zone label. A claim that is not bound yet is bound where its first pod goes, if its StorageClass
+waits for that. So pods of one owner that share such a claim start where there is most room.
+
+Claims and volumes are read only if this is allowed (`persistentvolumeclaims` and `persistentvolumes` in 10-access.yaml).
+If not, and for all other kinds of volumes, the scheduler alone keeps pods off wrong nodes.
 
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumezone}.
 """
@@ -15,57 +17,54 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from webhook.cluster.pods import namespace_of
+from webhook.cluster.other_pods import volume_claim_names
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, owner
 from webhook.placement.constraints import Term, terms_of
 
 _MAX_CLAIMS: Final = 8
-"""Claims of one pod that are looked at."""
+"""Maximum number of claims of one pod that count."""
 
 
-class Claims(NamedTuple):
-    """What a pod says about its claims."""
+class VolumeClaims(NamedTuple):
+    """The PersistentVolumeClaims of a pod."""
 
     names: tuple[str, ...] = ()
-    """With the namespace: `team-a/data`."""
+    """Namespace and name of each: `team-a/data`."""
     shared: bool = False
-    """Whether the pods of its owner have the same ones."""
+    """Whether all pods of its owner use the same claims."""
 
 
-class Where(NamedTuple):
-    """Where the volumes are now."""
+class VolumeTopology(NamedTuple):
+    """To which nodes the volumes of a pod confine it."""
 
     terms: tuple[tuple[Term, ...], ...] = ()
-    """For each volume the terms of its affinity, of which one must hold."""
+    """For each volume, the terms of its node affinity, of which a node must match one."""
     together: bool = False
-    """Not known yet: all pods of the owner will have to follow the first."""
+    """A shared claim is not bound yet: all pods of the owner must follow the first."""
     key: bytes = b""
-    """Equal where `terms` are; of bounded length."""
+    """Equal if `terms` are; of bounded length."""
 
 
-NO_CLAIMS: Final = Claims()
-ANYWHERE: Final = Where()
+NO_VOLUME_CLAIMS: Final = VolumeClaims()
+UNCONFINED: Final = VolumeTopology()
 
 
-def claims_of(pod: Pod) -> Claims:
-    """The PersistentVolumeClaims that a pod names."""
-    named = [
-        (volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in pod["spec"].get("volumes") or ()
-    ]
-    names = tuple([f"{namespace_of(pod)}/{name}" for name in named if name][:_MAX_CLAIMS])
+def volume_claims_of(pod: Pod) -> VolumeClaims:
+    """The PersistentVolumeClaims of a pod."""
+    names = volume_claim_names(pod)[:_MAX_CLAIMS]
     if not names:
-        return NO_CLAIMS
+        return NO_VOLUME_CLAIMS
     controller = owner(pod)
-    return Claims(names, controller is not None and controller.kind != "StatefulSet")
+    return VolumeClaims(names, controller is not None and controller.kind != "StatefulSet")
 
 
-def where(claims: Claims, state: ClusterState) -> Where:
-    """Where the volumes of these claims are."""
-    if not claims.names or not state.news.listed.issuperset(("persistentvolumeclaims", "persistentvolumes")):
-        return ANYWHERE
-    volumes = [claim.volume if (claim := state.claims.get(name)) else "" for name in claims.names]
-    stated = [volume.terms for name in volumes if name and (volume := state.volumes.get(name)) and volume.terms]
-    terms = tuple([terms_of(orjson.loads(text)) for text in stated])
-    key = blake2b("\0".join(stated).encode(), digest_size=16).digest() if stated else b""
-    return Where(terms, claims.shared and "" in volumes, key)
+def volume_topology(claims: VolumeClaims, state: ClusterState) -> VolumeTopology:
+    """To which nodes the volumes of these claims confine a pod."""
+    if not claims.names or not state.freshness.listed.issuperset(("persistentvolumeclaims", "persistentvolumes")):
+        return UNCONFINED
+    volumes = [claim.volume if (claim := state.volume_claims.get(name)) else "" for name in claims.names]
+    texts = [volume.terms for name in volumes if name and (volume := state.volumes.get(name)) and volume.terms]
+    terms = tuple([terms_of(orjson.loads(text)) for text in texts])
+    key = blake2b("\0".join(texts).encode(), digest_size=16).digest() if texts else b""
+    return VolumeTopology(terms, claims.shared and "" in volumes, key)

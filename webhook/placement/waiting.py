@@ -1,14 +1,14 @@
-"""Room for pods that can go to few nodes, and nodes whose pods have anti-affinity to this one.
+"""Leaves room for pods that can go to few nodes only, and excludes nodes by anti-affinity of other pods.
 
-Packing fills nodes one after the other, where the stock scheduler would leave some room on each: a pod that can go to one node
-only would find just that one full. So a pod that can go to more nodes first takes one where it leaves room, and of nodes that
-are else as good one that is less needed,
+Packing fills nodes one after the other, where the default scheduler would leave some room on each. A pod that can go to
+one node only would find that node full. So a pod that can go to more nodes ranks nodes first where it leaves room, and
+among equal nodes those that are needed less,
 
-- for pods that wait, have no reservation, and are tied to at most `_FEW` nodes by selector, affinity or volumes, and
-- for whoever comes for a disk of that node which is claimed, and which no pod uses: one GPU, as nobody knows how many.
+- for pods that wait, have no reservation, and are confined to at most `_FEW` nodes by selector, affinity or volumes, and
+- for pods that will come for a disk of the node which is claimed but not in use: one GPU, as nobody knows how many.
 
-A pod that others wait for, since they must be with one like it, goes where there is room for these too. And nodes are left out
-where a pod has required anti-affinity to this one: the scheduler would not take them.
+A pod to which waiting pods have required affinity goes where there is room for these too. Nodes are excluded if a pod
+there has required anti-affinity to this one: the scheduler would not use them.
 
 Follows k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,volumebinding}.
 """
@@ -25,62 +25,62 @@ import orjson
 from numpy.typing import NDArray
 
 from webhook.cluster.node_table import LAST, Floats
-from webhook.cluster.other_pods import ANY, Tied
+from webhook.cluster.other_pods import ANY, ConfinedPod
 from webhook.cluster.pods import HOSTNAME
 from webhook.cluster.state import ClusterState
-from webhook.placement.company import domains_of
 from webhook.placement.constraints import Mask
 from webhook.placement.filters import Filter
 from webhook.placement.gangs import room_for
 from webhook.placement.node_scores import NodeScores
+from webhook.placement.peer_rules import Tier, domains_of
 from webhook.placement.request import PlacementRequest
-from webhook.placement.volumes import Claims, Where, where
+from webhook.placement.volumes import VolumeClaims, VolumeTopology, volume_topology
 
 _FEW: Final = 4
+"""A pod is confined if it can go to at most so many nodes."""
 _MAX_KINDS: Final = 64
-"""Kinds of waiting pods that are looked at."""
+"""Maximum number of kinds of waiting pods that count: those with most pods."""
 _MAX_TERMS: Final = 256
-"""Terms about pods of one namespace that are looked at."""
+"""Maximum number of anti-affinity terms about one namespace that count."""
 _HOST_FIELDS: Final = (("matchExpressions", HOSTNAME), ("matchFields", "metadata.name"))
-Tier = NDArray[Any]
-FilterOf = Callable[[bytes, Where], Filter | None]
+FilterOf = Callable[[bytes, VolumeTopology], Filter | None]
 
 
-class _Place(NamedTuple):
-    """Where pods that wait may go, whatever is free there."""
+class _Nodes(NamedTuple):
+    """The nodes that waiting pods may use, whatever is free there."""
 
     passes: Mask
-    """By row."""
+    """By row, whether it is one of these."""
     few: tuple[int, ...]
-    """Those rows, where they are few."""
+    """Their rows if they are at most `_FEW`, else ()."""
 
 
 class Waiting:
-    """Beside one cluster state. `filter_of`: makes the filter of what a pod states and of its volumes."""
+    """The needs of waiting pods in one cluster state. `filter_of` makes the filter for a `spec_json` and volumes."""
 
     def __init__(self, state: ClusterState, filter_of: FilterOf) -> None:
         self._state = state
         self._filter_of = filter_of
         self._seen: tuple[int, ...] = ()
-        self._places: dict[tuple[Tied, bytes], _Place | None] = {}
-        """By what is stated, and the volumes. They save 0.2 ms for each kind at 20,000 nodes, until a node changes."""
-        self._seeking: list[tuple[Tied, int, Mask]] = []
-        """Pods that wait for others, how many, and where they may go."""
+        self._nodes: dict[tuple[ConfinedPod, bytes], _Nodes | None] = {}
+        """By kind of waiting pod, and key of its volumes. Saves 0.2 ms for each kind at 20,000 nodes, until a node changes."""
+        self._with_affinity: list[tuple[ConfinedPod, int, Mask]] = []
+        """Waiting pods with pod affinity, their number, and the rows that they may use."""
         self._needs: dict[tuple[str, int], dict[int, float]] = {}
-        """By GPU resource and the number of nodes that pods are tied to: by row, what they need there."""
+        """By resource and number of nodes that waiting pods are confined to: by row, the amount that they need there."""
         self._disks: dict[int, float] = {}
-        """By row, the GPUs to be left for those who come for its disks."""
+        """By row, the GPUs to leave for pods that will come for its disks."""
 
     def tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
-        """The tiers of the rows of `scores`: first nodes with room for pods that wait for this one, as all of their terms mean
-        it, then nodes where room is left for pods that can go to fewer nodes."""
+        """Tiers of `scores.rows`: room for waiting pods with affinity to this pod, then room for pods confined to fewer
+        nodes."""
         self._refresh()
         rows, gpu = scores.rows, scores.gpu
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
         tiers = [
-            self._beside(tied, pods, passes, request, rows)
-            for tied, pods, passes in self._seeking
-            if all([term.means(request.namespace, labels, of_namespace) for term in tied.near])
+            self._room_tier(waiting, pods, passes, request, rows)
+            for waiting, pods, passes in self._with_affinity
+            if all([term.matches(request.namespace, labels, of_namespace) for term in waiting.affinity])
         ]
         needed = self._needed(scores)
         if needed is not None and gpu is not None:
@@ -88,23 +88,25 @@ class Waiting:
         return tiers
 
     def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
-        """The tiers right before the score, among nodes that it does not put last: those that waiting pods need least; and for
-        a pod that its volumes or its peers leave few nodes, those with most room. Often several such pods come, and the next
-        of them would wait for a node that is full to the last GPU."""
+        """Tiers right before the score, among nodes that the score does not put last.
+
+        First nodes that waiting pods need less. Then, for a pod that its volumes or peers confine to few nodes, those
+        with most room: often several such pods come, and the next one would wait for a node that is full to the last
+        GPU.
+        """
         columns, gpu = self._state.nodes.columns, scores.gpu
         needed = self._needed(scores)
         tiers: list[Tier] = [] if needed is None else [needed]
-        confined = request.company.confines or scores.filter.volumes
+        confined = request.peer_rules.confines or scores.filter.volumes
         if gpu in columns.free and confined and scores.passing <= _FEW:
             tiers.append(-columns.free[gpu][scores.rows])
         return [scores.score < -LAST / 2, *tiers] if tiers else []
 
     def _needed(self, scores: NodeScores) -> Floats | None:
-        """For each row, the GPUs that pods need there which can go to fewer nodes than this one; None: 0 for all."""
+        """For each of `scores.rows`, the GPUs that pods need there which can use fewer nodes than this pod; None: 0 for
+        all."""
         columns, gpu = self._state.nodes.columns, scores.gpu
-        if gpu is None or gpu not in columns.free:
-            return None
-        if not (self._needs or self._disks):
+        if gpu is None or gpu not in columns.free or not (self._needs or self._disks):
             return None
         fewer = range(1, min(_FEW + 1, scores.passing))
         needs = [self._needs[gpu, few] for few in fewer if (gpu, few) in self._needs]
@@ -115,84 +117,88 @@ class Waiting:
             needed[list(by_row)] += list(by_row.values())
         return needed[scores.rows]
 
-    def unwanted(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
-        """Which of `rows` have a pod in their domain that keeps this one away; None: none has."""
-        away, nodes = self._state.other_pods.away, self._state.nodes
-        unwanted: Mask | None = None
+    def excluded(self, request: PlacementRequest, rows: NDArray[np.intp]) -> Mask | None:
+        """Which of `rows` anti-affinity of other pods excludes; None: none."""
+        anti_affinity, nodes = self._state.other_pods.anti_affinity, self._state.nodes
+        excluded: Mask | None = None
+        if not anti_affinity:
+            return None
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
-        for namespace in (request.namespace, ANY) if away else ():
-            terms = away.get(namespace, {})
+        for namespace in (request.namespace, ANY):
+            terms = anti_affinity.get(namespace, {})
             for term in list(terms)[:_MAX_TERMS]:
-                if term.means(request.namespace, labels, of_namespace):
-                    domains = domains_of(nodes, term.key)
-                    there = {int(domains[nodes.row_of[name]]) for name in terms[term] if name in nodes.row_of} - {0}
-                    bad = np.isin(domains[rows], list(there))
-                    unwanted = bad if unwanted is None else unwanted | bad
-        return unwanted
+                if term.matches(request.namespace, labels, of_namespace):
+                    domains = domains_of(nodes, term.topology_key)
+                    taken = {int(domains[nodes.row_of[name]]) for name in terms[term] if name in nodes.row_of} - {0}
+                    mask = np.isin(domains[rows], list(taken))
+                    excluded = mask if excluded is None else excluded | mask
+        return excluded
 
     def _labels_of(self, namespace: str) -> Any:
         return self._state.namespaces.get(namespace) or {}
 
-    def _beside(self, tied: Tied, pods: int, passes: Mask, request: PlacementRequest, rows: NDArray[np.intp]) -> Tier:
-        """For how many of the pods that wait there is no room in the domain of each row, once this pod is there."""
+    def _room_tier(
+        self, waiting: ConfinedPod, pods: int, passes: Mask, request: PlacementRequest, rows: NDArray[np.intp]
+    ) -> Tier:
+        """Minus the number of waiting pods that have room in the domain of each row once this pod is on the row."""
         nodes = self._state.nodes
         passing = np.flatnonzero(passes)
         now, then = np.zeros(nodes.columns.size), np.zeros(nodes.columns.size)
-        now[passing] = np.maximum(room_for(nodes, passing, tied.demand), 0)
-        then[passing] = np.maximum(room_for(nodes, passing, tied.demand, beside=request.demand), 0)
+        now[passing] = np.maximum(room_for(nodes, passing, waiting.demand), 0)
+        then[passing] = np.maximum(room_for(nodes, passing, waiting.demand, beside=request.demand), 0)
         room = np.full(len(rows), float(pods))
-        for term in tied.near:
-            domains = domains_of(nodes, term.key)
-            in_all = np.bincount(domains, weights=now)
-            in_all[0] = 0
-            np.minimum(room, in_all[domains[rows]] - (now - then)[rows], out=room)
+        for term in waiting.affinity:
+            domains = domains_of(nodes, term.topology_key)
+            total = np.bincount(domains, weights=now)
+            total[0] = 0
+            np.minimum(room, total[domains[rows]] - (now - then)[rows], out=room)
         return -room
 
-    # --- what is known of those that wait -----------------------------------------------------------------------------
+    # --- the needs of waiting pods ------------------------------------------------------------------------------------
 
     def _refresh(self) -> None:
         state = self._state
         nodes = state.nodes.changes.position, state.nodes.columns.size
-        seen = *nodes, state.other_pods.version, state.claims.version, state.volumes.version
+        seen = *nodes, state.other_pods.version, state.volume_claims.version, state.volumes.version
         if seen == self._seen:
             return
         if nodes != self._seen[:2]:
-            self._places.clear()
+            self._nodes.clear()
         self._seen = seen
-        self._seeking, self._needs, self._disks = [], {}, dict(self._awaited())
-        for tied, pods in Counter(state.other_pods.waiting.values()).most_common(_MAX_KINDS):
-            place = self._place(tied)
-            if place is None:
+        self._with_affinity, self._needs, self._disks = [], {}, dict(self._unused_disks())
+        for waiting, pods in Counter(state.other_pods.waiting.values()).most_common(_MAX_KINDS):
+            usable = self._nodes_of(waiting)
+            if usable is None:
                 continue
-            if tied.near:
-                self._seeking.append((tied, pods, place.passes))
-            for row in place.few:
-                for resource, amount in tied.demand.requests:
-                    by_row = self._needs.setdefault((resource, len(place.few)), {})
-                    by_row[row] = by_row.get(row, 0.0) + pods * amount / len(place.few)
+            if waiting.affinity:
+                self._with_affinity.append((waiting, pods, usable.passes))
+            for row in usable.few:
+                for resource, amount in waiting.demand.requests:
+                    by_row = self._needs.setdefault((resource, len(usable.few)), {})
+                    by_row[row] = by_row.get(row, 0.0) + pods * amount / len(usable.few)
 
-    def _place(self, tied: Tied) -> _Place | None:
-        """None where nobody can tell."""
-        volumes = where(Claims(tied.claims), self._state)
-        key = tied, volumes.key
-        if key not in self._places:
-            if len(self._places) >= 2 * _MAX_KINDS:
-                self._places.clear()
-            static = self._filter_of(tied.stated, volumes)
-            self._places[key] = None if static is None else self._new_place(static, tied)
-        return self._places[key]
+    def _nodes_of(self, waiting: ConfinedPod) -> _Nodes | None:
+        """The nodes that a waiting pod may use; None if that cannot be told."""
+        volumes = volume_topology(VolumeClaims(waiting.volume_claims), self._state)
+        key = waiting, volumes.key
+        if key not in self._nodes:
+            if len(self._nodes) >= 2 * _MAX_KINDS:
+                self._nodes.clear()
+            pod_filter = self._filter_of(waiting.spec_json, volumes)
+            self._nodes[key] = None if pod_filter is None else self._filtered(pod_filter, waiting)
+        return self._nodes[key]
 
-    def _new_place(self, static: Filter, tied: Tied) -> _Place:
+    def _filtered(self, pod_filter: Filter, waiting: ConfinedPod) -> _Nodes:
         nodes = self._state.nodes
-        passes = static.mask(nodes, slice(0, nodes.columns.size))
-        for resource, amount in tied.demand.requests:
+        passes = pod_filter.mask(nodes, slice(0, nodes.columns.size))
+        for resource, amount in waiting.demand.requests:
             if resource in nodes.columns.capacity:
                 passes &= nodes.columns.capacity[resource] >= amount
-        few = np.count_nonzero(passes) <= _FEW
-        return _Place(passes, tuple(np.flatnonzero(passes).tolist()) if few else ())
+        rows = np.flatnonzero(passes)
+        return _Nodes(passes, tuple(rows.tolist()) if len(rows) <= _FEW else ())
 
-    def _awaited(self) -> Iterator[tuple[int, float]]:
-        """The rows whose disks are claimed and not used, or may become so, and how many GPUs to leave there."""
+    def _unused_disks(self) -> Iterator[tuple[int, float]]:
+        """The rows with disks that are claimed, or may be, and not in use; and how many GPUs to leave there."""
         state = self._state
         hosts: dict[str, float] = {}
         for host, pods in self._disks_by_host():
@@ -205,26 +211,29 @@ class Waiting:
                 yield row, wanted[codes.item(row)]
 
     def _disks_by_host(self) -> Iterator[tuple[str, float]]:
-        """For each claim that no pod uses the host of its disk; the hosts of few disks that it may get, with a part each."""
+        """For each claim that no pod uses, the host of its disk with 1; if it is not bound, the hosts of disks that it may
+        get with a part each, if these are few."""
         state = self._state
-        unused = [claim for name, claim in state.claims.items() if name not in state.other_pods.used]
+        unused = [
+            claim for name, claim in state.volume_claims.items() if name not in state.other_pods.volume_claims_in_use
+        ]
         for claim in unused:
             if (volume := state.volumes.get(claim.volume)) and (host := _host(volume.terms)):
                 yield host, 1.0
-        waits_for = Counter([claim.waits_for for claim in unused if claim.waits_for])
-        offered: dict[str, list[str]] = {name: [] for name in waits_for}
-        for volume in state.volumes.values() if offered else ():
-            if volume.offered in offered:
-                offered[volume.offered].append(_host(volume.terms))
-        for name, hosts in offered.items():
+        claims_by_class = Counter([claim.storage_class for claim in unused if claim.storage_class])
+        hosts_by_class: dict[str, list[str]] = {name: [] for name in claims_by_class}
+        for volume in state.volumes.values() if hosts_by_class else ():
+            if volume.storage_class in hosts_by_class:
+                hosts_by_class[volume.storage_class].append(_host(volume.terms))
+        for name, hosts in hosts_by_class.items():
             if len(hosts) <= _FEW and all(hosts):
                 for host in hosts:
-                    yield host, min(1.0, waits_for[name] / len(hosts))
+                    yield host, min(1.0, claims_by_class[name] / len(hosts))
 
 
 @lru_cache(maxsize=4096)
 def _host(text: str) -> str:
-    """The one node on which a volume with these terms is, by its hostname; "" where there may be more."""
+    """The hostname of the one node that a volume with these terms is on; "" if there may be more."""
     named = [
         {value for field, key in _HOST_FIELDS for e in term.get(field) or () if _names(e, key) for value in e["values"]}
         for term in orjson.loads(text or "[]")

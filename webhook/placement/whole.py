@@ -1,7 +1,7 @@
-"""Whole nodes: those that have as many free GPUs as the largest nodes have in all. GPUs that pods share make none.
+"""Whole nodes: nodes with as many free GPUs as the largest nodes have in all. Nodes with shared GPUs are not whole nodes.
 
-Only they can take the largest pods, which may come though none was seen lately. So `pack` breaks none where a partly used node
-takes the pod.
+Only whole nodes can take the largest pods, which may come although none was seen lately. So `pack` uses none of them if
+the pod fits on a partly used node.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _KEPT: Final = 20
 
 
 class Whole:
-    """Of one GPU resource, for one view."""
+    """The whole nodes of one GPU resource, for one view."""
 
     def __init__(self, columns: Columns, gpu: str) -> None:
         self.gpu = gpu
         capacity = np.where(columns.sharing == 1, columns.capacity[gpu], 0)
         self.size = max(1, int(capacity.max(initial=0)))
-        """What the largest nodes have: a row with so much free is a whole node."""
+        """GPUs of the largest nodes: a row with so many free is a whole node."""
         self._kept = int((capacity >= self.size).sum()) // _KEPT
 
     def among(self, columns: Columns, rows: Rows) -> NDArray[np.bool_]:
@@ -33,19 +33,21 @@ class Whole:
         return mask
 
     def broken(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which of `rows` are whole nodes that the demand would not fill, or have GPUs that pods share: no pod is sent there
-        for the sake of a whole node."""
+        """Which of `rows` are whole nodes that the demand would not fill, or have shared GPUs.
+
+        Nodes with shared GPUs are included so that no pod is sent there to keep a node whole.
+        """
         fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
         return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
 
     def scarce(self, columns: Columns) -> bool:
-        """Whether as few are left as should stay whole. Nodes that nobody may use now count as well."""
+        """Whether no more whole nodes are left than should stay whole. Nodes that nobody may use now count too."""
         return self._kept > 0 and int(np.count_nonzero(self.among(columns, slice(0, columns.rows)))) <= self._kept
 
 
 def whole_nodes(columns: Columns, view: View, demand: Demand) -> list[Whole]:
-    """Those of the GPU resources that are asked for. Kept beside the view: that saves 26 µs of each score."""
-    cached: dict[str, Whole] = view.spare.setdefault(__name__, {})
+    """The whole nodes of each requested GPU resource. Cached in the view: saves 26 µs of each score."""
+    cached: dict[str, Whole] = view.cache.setdefault(__name__, {})
     kinds = []
     for name, _ in demand.requests:
         if name in view.gpus and name in columns.free:

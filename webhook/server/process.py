@@ -84,7 +84,7 @@ class Process:
 
     def missing(self) -> list[str]:
         """What keeps the server from being ready; empty when it is."""
-        missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.news.listed]
+        missing = [f"{kind} were not listed yet" for kind in REQUIRED if kind not in self.state.freshness.listed]
         if self.policies.current is None:
             missing.append(f"there is no policy: {self.policies.error}")
         if self.live.seconds_left(datetime.now(UTC)) <= 0:
@@ -99,7 +99,7 @@ class Process:
             "feed_age_seconds",
             "Seconds since each watch last showed that the API server is alive.",
             "feed",
-            lambda: {kind: time.monotonic() - at for kind, at in state.news.heard_at.items()},
+            lambda: {kind: time.monotonic() - at for kind, at in state.freshness.heard_at.items()},
         )
         metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
         metrics.gauges(

@@ -112,7 +112,7 @@ class Snapshot:
             except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
                 where = f"{name} {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
-        state.news.complete(kind, self.taken)
+        state.freshness.complete(kind, self.taken)
 
     def without(self, pods: Collection[Pod]) -> Snapshot:
         """As if these pods were deleted. It takes over the state: this snapshot is not to be used afterwards."""

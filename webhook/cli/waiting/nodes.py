@@ -32,7 +32,7 @@ def cordoned(case: Case) -> Check:
         fix = f"uncordon when the work on it is done: kubectl uncordon {_example(s.named(mask))}"
         yield s.cause("cordoned", text, fix, mask, alone)
 
-    return Check(fails & (not case.constraints.tolerate_cordon), explain)
+    return Check(fails & (not case.constraints.tolerates_cordon), explain)
 
 
 def taints(case: Case) -> Check:
@@ -40,7 +40,7 @@ def taints(case: Case) -> Check:
     distinct: dict[tuple[Taint, ...], int] = {}
     of_status = [distinct.setdefault(status.taints, len(distinct)) for status in nodes.statuses]
     codes = np.array(of_status)[nodes.columns.status[: len(s.alive)]]
-    missing = [[t for t in node_taints if not case.constraints.tolerate(t)] for node_taints in distinct]
+    missing = [[t for t in node_taints if not case.constraints.admits(t)] for node_taints in distinct]
     fails = s.alive & np.array([bool(node_taints) for node_taints in missing])[codes]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:

@@ -125,7 +125,7 @@ def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], count
                 [matches(t, s.nodes, rows) for t in case.constraints.required] or [~s.alive], axis=0
             )
     if constraint.get("nodeTaintsPolicy") == "Honor":
-        fine = [all(case.constraints.tolerate(taint) for taint in status.taints) for status in s.nodes.statuses]
+        fine = [all(case.constraints.admits(taint) for taint in status.taints) for status in s.nodes.statuses]
         counted = counted & np.array(fine)[s.nodes.columns.status[rows]]
     counts = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
     labels = labels_of(case.pod)

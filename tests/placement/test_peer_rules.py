@@ -8,8 +8,9 @@ import pytest
 
 from tests.builders import GPUS
 from tests.cluster.objects import admitted, node, placer, pod, state
+from webhook.cluster.pods import reservation_request
 from webhook.cluster.state import ClusterState
-from webhook.placement.company import ALONE, Company, company_of
+from webhook.placement.peer_rules import NO_PEER_RULES, PeerRules, peer_rules_of
 from webhook.placement.settings import PlacementSettings
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
@@ -49,40 +50,44 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "company"),
+    ("spec", "peer_rules"),
     [
-        pytest.param({}, ALONE, id="nothing"),
-        pytest.param({"affinity": {"nodeAffinity": {}}}, ALONE, id="affinity to nodes"),
-        pytest.param(towards(term(ZONE)), Company(together=(ZONE,)), id="in one zone"),
-        pytest.param(towards(term(namespaces=["team-a"])), Company(together=(HOST,)), id="its own namespace, named"),
+        pytest.param({}, NO_PEER_RULES, id="nothing"),
+        pytest.param({"affinity": {"nodeAffinity": {}}}, NO_PEER_RULES, id="affinity to nodes"),
+        pytest.param(towards(term(ZONE)), PeerRules(affinity=(ZONE,)), id="in one zone"),
+        pytest.param(towards(term(namespaces=["team-a"])), PeerRules(affinity=(HOST,)), id="its own namespace, named"),
         pytest.param(
-            towards(term(namespaceSelector={})), Company(together=(HOST,)), id="all namespaces, its own among them"
+            towards(term(namespaceSelector={})), PeerRules(affinity=(HOST,)), id="all namespaces, its own among them"
         ),
-        pytest.param(away(term()), Company(apart=(HOST,)), id="never on one host"),
+        pytest.param(away(term()), PeerRules(anti_affinity=(HOST,)), id="never on one host"),
         pytest.param(
-            away(term(matchLabelKeys=["app"])), Company(apart=(HOST,)), id="never beside those with its own value"
+            away(term(matchLabelKeys=["app"])),
+            PeerRules(anti_affinity=(HOST,)),
+            id="never beside those with its own value",
         ),
         pytest.param(
-            away(term(mismatchLabelKeys=["app"])), Company(), id="never beside those with another value of a label"
+            away(term(mismatchLabelKeys=["app"])), PeerRules(), id="never beside those with another value of a label"
         ),
-        pytest.param(away(term(mismatchLabelKeys=["no"])), Company(apart=(HOST,)), id="a label that it does not have"),
-        pytest.param(away(term(selector=OTHERS)), Company(), id="away from others, of whom nothing is known"),
-        pytest.param(away(weighed(term()), kind=PREFERRED), Company(rather_apart=((HOST, 1),)), id="rather apart"),
+        pytest.param(
+            away(term(mismatchLabelKeys=["no"])), PeerRules(anti_affinity=(HOST,)), id="a label that it does not have"
+        ),
+        pytest.param(away(term(selector=OTHERS)), PeerRules(), id="away from others, of whom nothing is known"),
+        pytest.param(away(weighed(term()), kind=PREFERRED), PeerRules(soft_spread=((HOST, 1),)), id="rather apart"),
         pytest.param(
             towards(weighed(term(ZONE), 1), weighed(term(), 9), kind=PREFERRED),
-            Company(rather_together=((HOST, 9), (ZONE, 1))),
+            PeerRules(preferred_affinity=((HOST, 9), (ZONE, 1))),
             id="rather on one host, else in one zone",
         ),
-        pytest.param(spread(ZONE, skew=2), Company(even=((ZONE, 2),)), id="spread over zones"),
-        pytest.param(spread(when="ScheduleAnyway", skew=3), Company(rather_apart=((HOST, 3),)), id="rather spread"),
-        pytest.param(spread(selector=OTHERS), Company(), id="spread of others"),
-        pytest.param(spread(selector=None), Company(), id="spread of nobody"),
-        pytest.param({"containers": PORT}, Company(apart=(HOST,)), id="a port of the host"),
-        pytest.param({"initContainers": PORT}, Company(apart=(HOST,)), id="a port of the host, of a sidecar"),
+        pytest.param(spread(ZONE, skew=2), PeerRules(hard_spread=((ZONE, 2),)), id="spread over zones"),
+        pytest.param(spread(when="ScheduleAnyway", skew=3), PeerRules(soft_spread=((HOST, 3),)), id="rather spread"),
+        pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),
+        pytest.param(spread(selector=None), PeerRules(), id="spread of nobody"),
+        pytest.param({"containers": PORT}, PeerRules(anti_affinity=(HOST,)), id="a port of the host"),
+        pytest.param({"initContainers": PORT}, PeerRules(anti_affinity=(HOST,)), id="a port of the host, of a sidecar"),
     ],
 )
-def test_what_a_pod_says_of_its_peers(spec: dict[str, Any], company: Company) -> None:
-    assert company_of(chat(**spec)) == company
+def test_what_a_pod_says_of_its_peers(spec: dict[str, Any], peer_rules: PeerRules) -> None:
+    assert peer_rules_of(chat(**spec)) == peer_rules
 
 
 LEFT = "required affinity to other pods"
@@ -120,7 +125,7 @@ def test_what_is_left_to_the_scheduler_and_said_so(spec: dict[str, Any], why: st
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> str:
     """Admit a pod, and give the node that was chosen for it."""
     placement = placer(of).place(admitted(made), of.view(0), PlacementSettings(), strategy, GPUS)
-    of.reserve_pod(admitted(made), placement, 0)
+    of.reserve(reservation_request(admitted(made)), placement, 0)
     return placement.nodes[0].node
 
 
