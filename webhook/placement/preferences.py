@@ -1,30 +1,34 @@
-"""What a pod prefers of a node: by its annotations, and by the preferences of the policy.
+"""The nodes that a pod prefers: by its annotations, and by the preferences of the policy.
 
     gpu-admission.io/preferred-nodes: gpu-a1, gpu-a2     these nodes, the best of them first
     gpu-admission.io/gpu-model: H100, A100               these models: exact values of a node's product label, else parts
-                                                         of them, whatever the case
+                                                         of them, in upper or lower case
 
-All of it is preference: it ranks the nodes that fit, and forbids none. Before everything else stand the preferred terms of the
-pod's own affinity, then the nodes that it names, then the models, then the policy. What the pod's author says is never said
-otherwise by the policy: a label key that stands in the pod's selector or affinity takes the policy's preferences on that key
-away, and the annotation for models if it is a label for models. A model named by annotation takes those on models away, and
-nodes named by annotation all. A key that no GPU node has changes nothing.
+Preferences rank the nodes that fit, and forbid none. First come the preferred terms of the pod's own affinity, then the
+nodes that it names, then the models, then the policy. The policy never contradicts the pod's author:
 
-Preferences are ranked by, and they go into the pod's affinity too: where all ranked nodes are taken, the scheduler still keeps
-to the preferred pool. There they must not change the order of the ranked nodes. Their weights are a tenth of the policy's, and
-less where they would come to more than _ROOM together. A pod that has no preferred terms has its nodes ranked by the sum of
-these very weights first, so what stands further up never has less of them, and the weights of the ranked terms only widen the
-distance; the scheduler scales the best sum to 100 and doubles it (see `strategies.WEIGHTS`), so the first node stays
-(100 - 35) / (100 + _ROOM) * 200 = 108 points ahead of the second (92 for a pod that names a model besides). Among nodes that
-are not ranked the same scaling makes 200 points of whatever the best of them has: small weights lose nothing there. A pod with
-preferred terms of its own is ranked by these first: sums of their weights differ by their greatest common divisor at least, so
-what stays below that changes no order; what does not is ranked by, and left out of the affinity. So are preferences beside
-nodes that the author names.
+- A label key in the pod's node selector or affinity removes the preferences on that key from the policy. If the key is a
+  label of GPU models, it removes the annotation for models too.
+- Models named by annotation remove the policy's preferences on models. Nodes named by annotation remove all of them.
+- A key that no GPU node has changes nothing.
+
+Preferences are also added to the pod's affinity: if all ranked nodes are taken, the scheduler still keeps to the
+preferred pool. There they must not change the order of the ranked nodes. So their weights are a tenth of the policy's,
+and less if their sum would exceed _ROOM:
+
+- A pod without preferred terms has its nodes ranked by the sum of these weights first. So a node never has a smaller sum
+  than one that ranks later, and the weights of the ranked nodes only widen the distance. The scheduler scales the best sum
+  to 100 and doubles it (see `strategies.WEIGHTS`). So the first node stays (100 - 35) / (100 + _ROOM) * 200 = 108 points
+  ahead of the second (92 for a pod that also names a model).
+- Among nodes that are not ranked, the same scaling makes 200 points of the best sum: small weights lose nothing there.
+- A pod with preferred terms of its own is ranked by these first. Sums of their weights differ by at least their greatest
+  common divisor, so smaller sums of ours change no order. Preferences with larger sums are ranked by, but not added to the
+  affinity. Nor are preferences of a pod whose author names nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from math import gcd
 from typing import Any, Final, NamedTuple
@@ -32,7 +36,7 @@ from typing import Any, Final, NamedTuple
 from webhook.cluster.nodes import Nodes
 from webhook.framework.cluster_view import Cluster, Expression, Preferred
 from webhook.kube.gpus import MODEL_LABELS, Gpus
-from webhook.kube.pod import DECISION, Pod, annotations_of, labels_of
+from webhook.kube.pod import DECISION, PREFERRED, REQUIRED, Pod, annotations_of, labels_of
 from webhook.placement.constraints import Constraints, Term
 from webhook.placement.settings import Preference
 from webhook.text import nearest, quoted
@@ -43,106 +47,103 @@ _OURS: Final = "gpu-admission.io/"
 _MAX_NAMES: Final = 10
 _MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 20
+"""Maximum sum of the weights of a policy that are added to the affinity of a pod."""
 
 
 class Preferences(NamedTuple):
-    """What a pod prefers, whatever the cluster. Equal for pods that prefer the same."""
+    """What a pod prefers, whatever the cluster. Equal for pods with equal preferences."""
 
     nodes: tuple[str, ...]
     models: tuple[str, ...]
     pools: tuple[Preferred, ...]
     """The policy's preferences for this pod, with the policy's weights."""
     room: int | None
-    """What the weights that are added may come to; None where the pod prefers nothing itself."""
+    """Maximum sum of the weights that are added to the affinity; None (no maximum) if the pod has no preferred terms."""
     warning: str | None
 
 
 class ResolvedPreferences(NamedTuple):
-    """What of it some node of this cluster can meet."""
+    """The preferences that some node of this cluster can meet."""
 
     terms: tuple[tuple[Term, int], ...]
-    """To rank by, below the pod's own preferred terms."""
+    """Terms and weights to rank by, after the pod's own preferred terms."""
     step: int
-    """More than all terms of a node together."""
+    """More than the sum of all weights in `terms`."""
     preferred: tuple[Preferred, ...]
-    """To be added to the pod's affinity, beside ranked nodes."""
+    """To add to the pod's affinity, together with ranked nodes."""
     by_name: tuple[Preferred, ...]
-    """To be added instead where no node was ranked."""
+    """To add instead if no node is ranked."""
     warning: str | None
     key: bytes
-    """Equal where `terms` are; of bounded length."""
+    """Equal if `terms` are; of bounded length."""
 
     def below(self, own: Constraints) -> Constraints:
-        """The pod's constraints with these preferences below its own ones."""
-        stated = [(term, weight * self.step) for term, weight in own.preferred]
-        return own._replace(preferred=(*stated, *self.terms))
+        """The pod's constraints with these preferences after its own preferred terms."""
+        preferred = [(term, weight * self.step) for term, weight in own.preferred]
+        return own._replace(preferred=(*preferred, *self.terms))
 
 
 NO_PREFERENCES: Final = ResolvedPreferences((), 1, (), (), None, b"")
 
 
 def preferences_of(pod: Pod, preferences: Sequence[Preference], workload: str) -> Preferences | None:
-    """What `pod`, of the class `workload`, prefers besides its own affinity; None where that is nothing."""
+    """What `pod`, of the class `workload`, prefers besides its own affinity; None if nothing."""
     annotations = annotations_of(pod)
-    by_author = NODES in annotations or MODELS in annotations
+    annotated = NODES in annotations or MODELS in annotations
     pools = [p for p in preferences if not p.classes or workload in p.classes]
     misplaced = _misplaced(annotations, labels_of(pod))
-    if not by_author and not pools and not misplaced:
+    if not annotated and not pools and not misplaced:
         return None
-    (nodes, more_nodes), (models, more_models) = _listed(annotations, NODES), _listed(annotations, MODELS)
-    terms, weights = _stated(pod["spec"])
+    (nodes, node_warning), (models, model_warning) = _listed(annotations, NODES), _listed(annotations, MODELS)
+    terms, weights = _affinity_terms(pod["spec"])
     keys = {expression.get("key") for term in terms for expression in term.get("matchExpressions") or ()}
     keys.update(pod["spec"].get("nodeSelector") or ())
     if models:
         models = models if keys.isdisjoint(MODEL_LABELS) else ()
         keys.update(MODEL_LABELS)
-    pod_preferences = Preferences(
-        nodes,
-        models,
-        () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)]),
-        gcd(*weights) - 1 if weights else None,
-        more_nodes or more_models or misplaced,
-    )
-    return pod_preferences if nodes or models or pod_preferences.pools or pod_preferences.warning else None
+    policy = () if nodes else tuple([p.preferred for p in pools if keys.isdisjoint(p.keys)])
+    warning = node_warning or model_warning or misplaced
+    if not (nodes or models or policy or warning):
+        return None
+    return Preferences(nodes, models, policy, gcd(*weights) - 1 if weights else None, warning)
 
 
-def resolved(stated: Preferences, nodes: Nodes, cluster: Cluster, gpus: Gpus) -> ResolvedPreferences:
-    """What nodes of the cluster can meet of it. `cluster`: what units see of these nodes."""
-    alive = [n for n in stated.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
-    pools = [p for p in stated.pools if all([cluster.domains(e.key, gpus) for e in p.expressions])]
-    values = {key: cluster.label_values(key, gpus) for key in MODEL_LABELS} if stated.models else {}
-    models = {name: product for name in stated.models if (product := _models_like(name, values)) is not None}
-    ours = _scaled([pool.weight for pool in pools])
-    model = sum(ours) + 1
-    by_model = [(Expression(key, "In", tuple(sorted(set(products)))),) for key, products in _by_key(models.values())]
-    by_node = [(Expression("metadata.name", "In", (name,), field=True),) for name in alive]
-    node = sum(ours) + model * len(by_model) + 1
-    terms = (
-        *((term, node) for term in by_node),
-        *((term, model) for term in by_model),
-        *((pool.expressions, weight) for pool, weight in zip(pools, ours, strict=True)),
-    )
-    preferred = [Preferred(model, term) for term in by_model]
-    preferred += [Preferred(weight, pool.expressions) for pool, weight in zip(pools, ours, strict=True)]
-    fits = stated.room is None or node - 1 <= stated.room
+def resolved(preferences: Preferences, nodes: Nodes, cluster: Cluster, gpus: Gpus) -> ResolvedPreferences:
+    """The preferences that nodes of the cluster can meet. `cluster`: what units see of the same nodes."""
+    alive = [n for n in preferences.nodes if (row := nodes.row_of.get(n)) is not None and nodes.columns.alive[row]]
+    pools = [p for p in preferences.pools if all([cluster.domains(e.key, gpus) for e in p.expressions])]
+    values = {key: cluster.label_values(key, gpus) for key in MODEL_LABELS} if preferences.models else {}
+    models = {name: product for name in preferences.models if (product := _matching_models(name, values)) is not None}
+    products_by_key: dict[str, set[str]] = {}
+    for key, products in models.values():
+        products_by_key.setdefault(key, set()).update(products)
+    pool_weights = _scaled([pool.weight for pool in pools])
+    model_weight = sum(pool_weights) + 1
+    model_terms = [(Expression(key, "In", tuple(sorted(products))),) for key, products in products_by_key.items()]
+    node_weight = sum(pool_weights) + model_weight * len(model_terms) + 1
+    node_terms = [(Expression("metadata.name", "In", (name,), field=True),) for name in alive]
+    preferred: list[tuple[Term, int]] = [(term, model_weight) for term in model_terms]
+    preferred += [(pool.expressions, weight) for pool, weight in zip(pools, pool_weights, strict=True)]
+    terms = (*[(term, node_weight) for term in node_terms], *preferred)
+    added = not alive and (preferences.room is None or node_weight - 1 <= preferences.room)
     return ResolvedPreferences(
-        terms,
-        2 * node,
-        tuple(preferred) if fits and not alive else (),
-        tuple([Preferred(_ROOM, term) for term in by_node]),
-        stated.warning or (_missing(stated, alive, models) if cluster.fresh else None),
-        blake2b(repr(terms).encode(), digest_size=16).digest() if terms else b"",
+        terms=terms,
+        step=2 * node_weight,
+        preferred=tuple([Preferred(weight, term) for term, weight in preferred]) if added else (),
+        by_name=tuple([Preferred(_ROOM, term) for term in node_terms]),
+        warning=preferences.warning or (_missing(preferences, alive, models) if cluster.fresh else None),
+        key=blake2b(repr(terms).encode(), digest_size=16).digest() if terms else b"",
     )
 
 
 def _scaled(weights: Sequence[int]) -> list[int]:
-    """A tenth of each, less where that comes to more than _ROOM; 1 at least."""
+    """A tenth of each weight, less if their sum would exceed _ROOM; at least 1."""
     divisor = max(10.0, sum(weights) / _ROOM)
     return [max(1, int(weight / divisor)) for weight in weights]
 
 
 def _listed(annotations: Mapping[str, str], key: str) -> tuple[tuple[str, ...], str | None]:
-    """The names in an annotation, each once, and what is wrong with it. A tenant writes it."""
+    """The names in an annotation, each once, and a warning if it is too long. A tenant writes it."""
     text = annotations.get(key, "")
     if len(text) > _MAX_CHARACTERS:
         return (), f"{key} is longer than {_MAX_CHARACTERS} characters: it is not looked at"
@@ -152,7 +153,7 @@ def _listed(annotations: Mapping[str, str], key: str) -> tuple[tuple[str, ...], 
 
 
 def _misplaced(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
-    """What to say of a preference that is written where nobody reads it."""
+    """A warning about a preference that is written where it has no effect."""
     for key in (NODES, MODELS):
         if key in labels and key not in annotations:
             return f"{key} is a label here: write it as an annotation"
@@ -164,18 +165,17 @@ def _misplaced(annotations: Mapping[str, str], labels: Mapping[str, str]) -> str
     return None
 
 
-def _stated(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]]:
+def _affinity_terms(spec: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[int]]:
     """All terms of the pod's node affinity, and the weights of the preferred ones."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
-    weighed = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    return [*required, *[term.get("preference") or {} for term in weighed]], [
-        term.get("weight") or 0 for term in weighed
-    ]
+    required = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    weighted = affinity.get(PREFERRED) or ()
+    terms = [*required, *[term.get("preference") or {} for term in weighted]]
+    return terms, [term.get("weight") or 0 for term in weighted]
 
 
-def _models_like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
-    """The label and its values that a name of a model means; None where no node has such a model."""
+def _matching_models(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, list[str]] | None:
+    """The label and those of its values that a model name means; None if no node has such a model."""
     for key, known in values.items():
         if name in known:
             return key, [name]
@@ -186,19 +186,12 @@ def _models_like(name: str, values: Mapping[str, Sequence[str]]) -> tuple[str, l
     return None
 
 
-def _by_key(pairs: Iterable[tuple[str, list[str]]]) -> Iterator[tuple[str, list[str]]]:
-    keys: dict[str, list[str]] = {}
-    for key, values in pairs:
-        keys.setdefault(key, []).extend(values)
-    return iter(keys.items())
-
-
-def _missing(stated: Preferences, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
-    """The first preference that nothing in the cluster can meet."""
-    for name in stated.nodes:
+def _missing(preferences: Preferences, nodes: Sequence[str], models: Mapping[str, object]) -> str | None:
+    """A warning about the first preference that nothing in the cluster can meet."""
+    for name in preferences.nodes:
         if name not in nodes:
             return f"{NODES}: there is no node {quoted(name)}"
-    for name in stated.models:
+    for name in preferences.models:
         if name not in models:
             return f"{MODELS}: no GPU node has a model like {quoted(name)}"
     return None

@@ -1,4 +1,4 @@
-"""How the node for a pod is chosen: the `placement` of a profile."""
+"""The `placement` of a profile: how nodes are chosen for pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ StrategyName = Annotated[str, AfterValidator(_known)]
 
 
 class Health(Settings):
-    """Nodes that are not chosen, although the scheduler would take them."""
+    """Nodes that are not chosen, although the scheduler would use them."""
 
     labels: dict[str, tuple[str, ...]] = Field(
         default={
@@ -44,31 +44,32 @@ class Health(Settings):
             )
         }
     )
-    """Label: its bad values; "*" is any. These are the states of NVIDIA's driver upgrades in which pods are evicted."""
+    """By label, the values of an unhealthy node; "*" is any. These are the states of NVIDIA's driver upgrades in which
+    pods are evicted."""
     conditions: dict[str, str] = Field(default={"GpuUnhealthy": "True", "GpuXidError": "True"})
-    """Condition of the node: its bad status, True | False | Unknown."""
+    """By condition of the node, the status of an unhealthy node: True | False | Unknown."""
 
 
 class Gangs(Settings):
-    """Pods that work together go near the first of them. Where it is known how many there are (a Job says it, and the pods of a
-    LeaderWorkerSet and of a PyTorchJob), the first goes where all of them have room."""
+    """Pods that work together go near the first of them. If their number is known (from a Job, or from the pods of a
+    LeaderWorkerSet or PyTorchJob), the first one goes where all of them have room."""
 
     enabled: bool = True
     kinds: tuple[str, ...] = (
         *("Job", "JobSet", "LeaderWorkerSet", "PyTorchJob", "TFJob", "MPIJob", "JAXJob", "TrainJob"),
         *("RayCluster", "RayJob"),
     )
-    """Kinds of the object that made them."""
+    """Kinds of their owners."""
     keys: Annotated[tuple[str, ...], Field(max_length=8)] = (
         "nvidia.com/gpu.clique",
         "topology.kubernetes.io/rack",
         "topology.kubernetes.io/zone",
     )
-    """Labels of nodes that say what is near, closest first."""
+    """Node labels whose values are topology domains, closest first."""
 
 
 class NodeRequirement(Settings):
-    """What a label of a node is to be: a NodeSelectorRequirement of Kubernetes."""
+    """A requirement for a label of a node: a NodeSelectorRequirement of Kubernetes."""
 
     key: LabelKey
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = "In"
@@ -88,24 +89,24 @@ class NodeRequirement(Settings):
 
 
 class Preference(Settings):
-    """Nodes that some pods rather go to: a pool, a capacity type, a model of GPU."""
+    """Nodes that some pods prefer: a pool, a capacity type, a GPU model."""
 
     classes: Annotated[tuple[str, ...], Field(max_length=32)] = ()
-    """the classes of workload it is for; left out: all"""
+    """the classes of workload that prefer them; left out: all"""
     nodes: Annotated[tuple[NodeRequirement, ...], Field(max_length=8)]
-    """what the node's labels are to be, all of it: key, operator (In | NotIn | Exists | DoesNotExist | Gt | Lt; In if left out),
-    values (Gt and Lt: one whole number)"""
+    """what the labels of these nodes must be, all of it: key, operator (In | NotIn | Exists | DoesNotExist | Gt | Lt; In if
+    left out), values (Gt and Lt: one whole number)"""
     weight: int = Field(default=50, ge=1, le=100)
-    """1 to 100, against the others; what a node has of them adds up"""
+    """1 to 100; the weights of all preferences that a node meets add up"""
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The labels that it reads."""
+        """The labels that it requires."""
         return frozenset([requirement.key for requirement in self.nodes])
 
     @cached_property
     def preferred(self) -> Preferred:
-        """As a term of node affinity, with the policy's weight."""
+        """The same as a preferred term of node affinity, with the policy's weight."""
         return Preferred(self.weight, tuple([Expression(r.key, r.operator, r.values) for r in self.nodes]))
 
     @field_validator("nodes")
@@ -126,45 +127,50 @@ class PlacementSettings(Settings):
         + " | off (leave it to the scheduler)",
     )
     otherwise: StrategyName = "pack"
-    """For every other class. `spread` costs large pods dearly: they find no node with enough free GPUs.
+    """For every other class. With `spread`, large pods find no node with enough free GPUs.
 
-    `pack` breaks no whole node where a partly used one takes the pod, but where pods that were seen lately need just that rest:
-    its GPUs would be left with less than half of the CPU that such pods ask for with each (with less than all of it, where the
-    pod itself asks for a fifth more than they do), or only its model will do for them.
-    A whole node has as many free GPUs as the largest ones have.
+    `pack` uses no whole node if the pod fits on a partly used one, except where recent pods need what is free there: the
+    free GPUs would be left with less than half of the CPU that such pods request per GPU (with less than all of it, if
+    the pod itself requests a fifth more than they do), or only its GPU model fits them. A whole node has as many free
+    GPUs as the largest nodes have in all.
 
-    With every strategy nodes come last that have a soft taint (PreferNoSchedule) that the pod does not tolerate, that are
-    cordoned or under pressure, or about to be drained (taints of the cluster autoscaler, Karpenter and clouds).
+    With every strategy, nodes rank last that have a soft taint (PreferNoSchedule) which the pod does not tolerate, are
+    cordoned or under pressure, or will soon be drained (taints of the cluster autoscaler, Karpenter and clouds).
 
-    Room is left for pods that can go to few nodes, with every strategy, and a whole node broken for it: for pods that wait and
-    are tied to at most four nodes by selector, affinity or volumes, and one GPU for whoever comes for a local disk that is
-    claimed and that no pod uses. Of used nodes, pods with a volume of a zone, required pod affinity or anti-affinity, a hard
-    spread or a port of the host take those with most room. A pod that another waits for (required pod affinity) goes where
-    both fit, and none goes where a pod has required anti-affinity to it."""
+    With every strategy, room is left for pods that can go to few nodes, even if a whole node is used instead: for
+    waiting pods that selector, affinity or volumes confine to at most four nodes; and one GPU for pods that will come
+    for a local disk that is claimed but not in use. Of partly used nodes, those with most room go to pods with a zonal
+    volume, required pod affinity or anti-affinity, a hard spread or a host port. A pod to which a waiting pod has
+    required affinity goes where both fit. No pod goes where a pod has required anti-affinity to it.
+    """
     nodes: int = Field(default=10, ge=1, le=10)
     """How many nodes are ranked for a pod, 1 to 10."""
     every_pod: bool = False
-    """true: pods without a GPU are ranked too, as `pack` does. Where they may run on nodes with GPUs (no taint keeps them
-    away) the scheduler sends them to the emptiest ones, where they take the CPU and memory that large GPU pods need.
+    """true: nodes are ranked for pods without a GPU too, as by `pack`. If such pods may run on GPU nodes (no taint keeps
+    them away), the scheduler sends them to the emptiest ones, where they take the CPU and memory that large GPU pods
+    need.
 
-    It wants the component `every-pod` (manifests/components), without which such pods are never sent to us."""
+    It needs the component `every-pod` (manifests/components), without which such pods are never sent to this webhook.
+    """
     preferences: Annotated[tuple[Preference, ...], Field(max_length=32)] = ()
-    """Nodes that pods rather go to, whatever the strategy: of two that fit, the one where these weigh more comes first. Pods get
-    them as preferred node affinity too; they never wait for it, and a label key that a pod says something about by itself is
-    left to it. A label that no GPU node has now does nothing.
+    """Nodes that pods prefer, whatever the strategy: of two nodes that fit, the one with the higher sum of weights ranks
+    first. Pods get them as preferred node affinity too, and never wait for them. If a pod itself has a rule about a
+    label key, the preferences on that key do not apply to it. A label that no GPU node has now does nothing.
 
     As [{classes: [training], weight: 40, nodes: [{key: karpenter.sh/capacity-type, values: [spot]}]},
         {classes: [inference], weight: 80, nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]},
         {weight: 20, nodes: [{key: nvidia.com/gpu.memory, operator: Gt, values: ["75000"]}]}]
 
-    More, for the labels of different clouds: docs/preferences.md. A pod names nodes and models for itself, by the annotations
-    gpu-admission.io/preferred-nodes and gpu-admission.io/gpu-model: wishes as well, and they go first."""
+    More, for the labels of different clouds: docs/preferences.md. A pod can name preferred nodes and models itself, by
+    the annotations gpu-admission.io/preferred-nodes and gpu-admission.io/gpu-model. These rank before the policy's
+    preferences.
+    """
     health: Health = Health()
     gangs: Gangs = Gangs()
 
     @cached_property
     def ranking(self) -> bytes:
-        """All that a ranking depends on: profiles that differ elsewhere share what was worked out, so do old policies."""
+        """All that a ranking depends on. Profiles that differ only in other settings, and old policies, share their caches."""
         return self.model_dump_json(include={"nodes", "health", "gangs"}).encode()
 
     def strategy(self, workload: str) -> StrategyName:
