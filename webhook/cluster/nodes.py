@@ -70,9 +70,8 @@ class Nodes:
         metadata, columns, status = node["metadata"], self.columns, status_of(node)
         labels = metadata.get("labels") or {}
         allocatable, capacity = amounts_of(node, "allocatable"), amounts_of(node, "capacity")
-        row = self.row(
-            metadata["name"]
-        )  # nothing above changed anything, nothing below raises: a malformed object changes nothing
+        # A malformed object changes nothing: only the lines above may raise.
+        row = self.row(metadata["name"])
         changed = self.labels.put(row, labels) or not columns.alive[row]
         model = next((labels[key] for key in MODEL_LABELS if key in labels), "")
         if columns.models[columns.model[row]] != model:
@@ -201,10 +200,9 @@ class Nodes:
             if resource not in columns.capacity:
                 columns.add_resource(resource)
             by_sharing = self.max_capacity.setdefault(resource, {})
-            whole = (
-                capacity_of.get(resource, 0) if "/" in resource else 0
-            )  # unhealthy devices count in the capacity only
-            by_sharing[sharing] = max(amount, whole, by_sharing.get(sharing, 0))
+            # Unhealthy devices count in `status.capacity` only.
+            devices = capacity_of.get(resource, 0) if "/" in resource else 0
+            by_sharing[sharing] = max(amount, devices, by_sharing.get(sharing, 0))
             if amount and "/" in resource:
                 beside = self.max_capacity_beside.setdefault(resource, {})
                 beside.update({name: max(amounts.get(name, 0), beside.get(name, 0)) for name in GENERAL})

@@ -27,15 +27,13 @@ LABEL: Final = ("app.kubernetes.io/name", "gpu-admission")
 OTHER_REPLICA: Final = 1.0
 """Subtracted from the score of another replica's node, in GPUs of an average pod (`fragmentation`), however many are free."""
 _ROOM: Final = 6
-"""A node with room for so many pods besides this one gets no more subtracted."""
+"""A node with room for so many pods besides this one gets no extra penalty."""
 
 
 def share(node: str, replica: str, replicas: Sequence[str]) -> float:
-    """The order of equal nodes, lowest first: below OTHER_REPLICA for this replica's nodes, up to twice that for others.
-
-    So a replica fills its own nodes from one end and takes nodes of others from the other end. 0 if there is one
-    replica.
-    """
+    """The order of equal nodes, lowest first: below OTHER_REPLICA for this replica's nodes, up to twice that for others, so
+    that a replica fills its own nodes from one end and takes nodes of others from the other end. 0 if there is one
+    replica."""
     if len(replicas) < 2:
         return 0.0
     order = _hash(node) / 2**64

@@ -101,7 +101,7 @@ class StateView:
         def answer() -> tuple[Taint, ...]:
             return tuple(sorted({taint for status in self._statuses(self._with_gpus(gpus)) for taint in status.taints}))
 
-        return self._kept(("taints", gpus), answer)
+        return self._cached(("taints", gpus), answer)
 
     def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
         mask = self._that_offer(resources)
@@ -114,23 +114,21 @@ class StateView:
 
     @property
     def elastic(self) -> bool:
-        return bool(self._state.nodes.dra) or self._kept(
-            ("elastic",), lambda: self._state.nodes.labels.any_of(POOL_LABELS)
-        )
+        return bool(self._state.nodes.dra) or self._state.nodes.labels.any_of(POOL_LABELS)
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
         return self._state.slices.drivers
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
-        return self._kept(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
+        return self._cached(("domains", topology_key, gpus), lambda: len(self._codes(topology_key, gpus)))
 
     def resources(self) -> Mapping[str, int]:
         def answer() -> dict[str, int]:
             names = [name for name in sorted(self._state.nodes.columns.capacity) if "/" in name]
             return {name: int(self._devices(name).max(initial=0)) for name in names}
 
-        return self._kept(("resources",), answer)
+        return self._cached(("resources",), answer)
 
     def _devices(self, resource: str) -> NDArray[np.int64]:
         """Number of devices by row. Shared GPUs count once, not once per pod that may share them."""
@@ -148,14 +146,14 @@ class StateView:
             rows = np.flatnonzero(gpus >= count)
             return {name: int((capacity[name][rows] // gpus[rows]).min()) for name in ("cpu", "memory")}
 
-        return self._kept(("least per GPU", resource, count), answer)
+        return self._cached(("least per GPU", resource, count), answer)
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
         def answer() -> tuple[str, ...]:
             column = self._state.nodes.labels.column(key)
             return () if column is None else tuple(sorted(column.values[code] for code in self._codes(key, gpus)))
 
-        return self._kept(("values", key, gpus), answer)
+        return self._cached(("values", key, gpus), answer)
 
     def _codes(self, key: str, gpus: Gpus) -> NDArray[np.int64]:
         """The codes of a label's values on nodes with GPUs, without duplicates."""
@@ -185,7 +183,7 @@ class StateView:
                 mask |= columns.capacity[resource][: columns.rows] > 0
         return mask & columns.alive[: columns.rows]
 
-    def _kept(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
+    def _cached(self, question: tuple[object, ...], answer: Callable[[], T]) -> T:
         return self._state.answers.get(self._state.nodes.version, question, answer)
 
 

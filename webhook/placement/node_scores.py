@@ -24,15 +24,14 @@ class NodeScores:
     """The filtered nodes and their scores for one filter, demand and strategy, as of the last `refresh`."""
 
     def __init__(
-        self, static: Filter, demand: Demand, strategy: Strategy, gpu: str | None, filter_bytes: int = 0
+        self, pod_filter: Filter, demand: Demand, strategy: Strategy, gpu: str | None, filter_bytes: int = 0
     ) -> None:
-        self.filter = static
+        self.filter = pod_filter
         self.demand = demand
         self.strategy = strategy
         self.gpu = gpu
         """The GPU resource that the pod requests; None if it requests none."""
         self._filter_bytes = filter_bytes
-        self._needs = dict(demand.requests) | {"pods": 1}
         self.rows: NDArray[np.intp] = np.zeros(0, np.intp)
         """The rows that the pod selects by labels, in the order of node names."""
         self.score: Floats = np.zeros(0)
@@ -60,10 +59,8 @@ class NodeScores:
     @property
     def kept_bytes(self) -> int:
         """The memory that is kept for this shape of pod, in bytes."""
-        by_row = self._index, self._selected, self._open, self._penalty, self._weights
-        return int(
-            sum([array.nbytes for array in (self.rows, self.score, self._state_scores, *by_row)]) + self._filter_bytes
-        )
+        by_row: list[NDArray[Any]] = [self._index, self._selected, self._open, self._penalty, self._weights]
+        return sum([array.nbytes for array in (self.rows, self.score, self._state_scores, *by_row)], self._filter_bytes)
 
     @property
     def passing(self) -> int:
@@ -133,7 +130,7 @@ class NodeScores:
     def _computed(self, columns: Columns, rows: NDArray[np.intp], view: View) -> Floats:
         """The strategy's scores of rows; -inf if the demand does not fit."""
         scores = self.strategy(columns, rows, self.demand, view)
-        for resource, amount in self._needs.items():
+        for resource, amount in self.demand.requests:
             free = columns.free.get(resource)
             scores = np.where(free[rows] >= amount, scores, NEVER) if free is not None else np.full(len(rows), NEVER)
         return scores

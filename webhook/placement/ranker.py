@@ -54,8 +54,7 @@ class Ranker:
         self._refusals = Refusals(state, gpus)
         self._waiting = Waiting(state, self._filter)
         self._obstacles: dict[tuple[bytes, Demand], tuple[int, tuple[Obstacle, ...]]] = {}
-        """By shape of pod, with the version of the nodes. Controllers retry again and again: this saves 0.2 ms at 1,213
-        nodes."""
+        """By shape of pod, with the version of the nodes. Controllers retry often: this saves 0.2 ms at 1,213 nodes."""
         self._view = View(0, ())
         self._view_key: tuple[int, int, int, int] = (-1, -1, -1, -1)
 
@@ -63,8 +62,8 @@ class Ranker:
         self,
         request: PlacementRequest,
         metrics: MetricsStatus,
-        preferences: ResolvedPreferences = NO_PREFERENCES,
-        volumes: VolumeTopology = UNCONFINED,
+        preferences: ResolvedPreferences,
+        volumes: VolumeTopology,
     ) -> Placement:
         """Rank nodes for a pod. `volumes`: to which nodes its volumes confine it."""
         nodes = self._state.nodes
@@ -232,8 +231,6 @@ def _numbers(metrics: MetricsStatus, ranked: tuple[Ranked, ...]) -> tuple[str | 
 
 
 def _required(spec: Spec) -> Spec:
-    """`spec` with its required constraints alone. Preferences differ from pod to pod, and forbid nothing."""
-    stated = {key: spec[key] for key in ("nodeSelector", "tolerations") if key in spec}
-    if (terms := ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)) is not None:
-        stated["affinity"] = {"nodeAffinity": {REQUIRED: terms}}
-    return stated
+    """`spec` without preferred node affinity: preferences differ from pod to pod, and forbid nothing."""
+    node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return {**spec, "affinity": {"nodeAffinity": {REQUIRED: node_affinity.get(REQUIRED)}}}

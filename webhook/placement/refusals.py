@@ -30,8 +30,8 @@ class Refusals:
         self._state = state
         self._gpus = gpus
         self._answers: dict[tuple[bytes, Demand], tuple[tuple[int, ...], Rejected]] = {}
-        """With the versions of the state that they were counted at. In a full cluster controllers retry again and again:
-        this saves 90 µs at 1,213 nodes, 0.8 ms at 65,000, while nothing changes."""
+        """With the versions of the state that they were counted at. In a full cluster controllers retry often: while
+        nothing changes, this saves 90 µs at 1,213 nodes, 0.8 ms at 65,000."""
 
     def reasons(self, key: bytes, pod_filter: Filter, demand: Demand) -> Rejected:
         """How many nodes each reason excludes, most first. A node counts for the first reason that applies to it.
