@@ -1,4 +1,4 @@
-"""Nodes and pods as the API gives them, as small as they can be, and states fed with them."""
+"""Small Node and Pod objects as the API returns them, and states filled with them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def node(
     cordoned: bool = False,
     **resources: str,
 ) -> Object:
-    """A ready node. `gpus` None: it has no such resource at all."""
+    """A ready node. `gpus` None: the node has no GPU resource at all."""
     allocatable = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "1000Gi", **resources}
     if gpus is not None:
         allocatable[GPU] = str(gpus)
@@ -60,8 +60,8 @@ def pod(
     unschedulable: bool = False,
     **spec: Any,
 ) -> Object:
-    """A pod that exists, bound where `on` says so. `ranked`: the nodes of its decision annotation; `prefers`: those
-    that its own affinity names, the same unless told otherwise."""
+    """A pod that exists, bound to the node `on`. `ranked`: the nodes in its decision annotation. `prefers`: the nodes in
+    its own affinity; the ranked ones by default."""
     asked = {"cpu": "4", "memory": "16Gi", **(asks or {})}
     if gpus:
         asked[GPU] = str(gpus)
@@ -98,7 +98,7 @@ def _terms(names: list[str]) -> list[Object]:
 
 
 def admitted(made: Object) -> Object:
-    """A pod as admission sees it: a controller's pod has no name yet, and none has a uid."""
+    """A pod as admission sees it: without a uid, and without a name if a controller creates it."""
     metadata = {k: v for k, v in made["metadata"].items() if k != "uid"}
     annotations = {k: v for k, v in metadata.pop("annotations", {}).items() if k != DECISION}
     if annotations:
@@ -109,7 +109,7 @@ def admitted(made: Object) -> Object:
 
 
 def state(nodes: Iterable[Object] = (), pods: Iterable[Object] = (), now: float = 0.0, **settings: Any) -> ClusterState:
-    """A state fed from fresh lists of everything."""
+    """A state filled from fresh lists of nodes and pods."""
     made = ClusterState(**settings)
     lists: dict[str, Iterable[Object]] = {"nodes": nodes, "pods": pods}
     for kind in REQUIRED:
@@ -119,21 +119,21 @@ def state(nodes: Iterable[Object] = (), pods: Iterable[Object] = (), now: float 
 
 @lru_cache(maxsize=8)
 def placer(of: ClusterState) -> Placer:
-    """The one that chooses nodes of this state, as a process has one."""
+    """The placer of this state; a process has one too."""
     return Placer(of)
 
 
 def free(of: ClusterState, name: str, resource: str = GPU) -> int:
-    """What is free of a resource on a node."""
+    """The free amount of a resource on a node."""
     return int(of.nodes.columns.free[resource][of.nodes.row_of[name]])
 
 
 def facts(of: ClusterState) -> Object:
-    """Everything that must not depend on how the state came about, by name."""
+    """Everything that must not depend on the order of events, by name."""
     nodes, columns = of.nodes, of.nodes.columns
     rows = {name: row for name, row in nodes.row_of.items() if columns.alive[row]}
     named = {row: name for name, row in nodes.row_of.items()}
-    offered = {r: free for r, free in columns.free.items() if columns.capacity[r].any()}  # else: as if never heard of
+    offered = {r: free for r, free in columns.free.items() if columns.capacity[r].any()}  # a fresh state has no others
     return {
         "free": {n: _amounts(offered, row) for n, row in rows.items()},
         "capacity": {n: _amounts(columns.capacity, row) for n, row in rows.items()},

@@ -21,7 +21,7 @@ def chosen(*names: str) -> Placement:
 
 
 def reserved(made: dict[str, Any], *names: str) -> ClusterState:
-    """A pod was admitted with these ranked nodes."""
+    """A state of three nodes in which the pod was admitted with these ranked nodes."""
     of = three()
     of.reserve(reservation_request(admitted(made)), chosen(*names), 0)
     return of

@@ -1,4 +1,4 @@
-"""Samples of GPUs, one round after the other."""
+"""Samples of GPUs, one round of polling after the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gpu(
     engine: float | None = None,
     instance: str = "",
 ) -> list[Sample]:
-    """What a source reads about one GPU; memory in percent of 80,000 MiB."""
+    """The samples that a source reads of one GPU; memory in percent of 80,000 MiB."""
     readings = {
         Reading.UTILISATION: utilisation,
         Reading.ENGINE: engine,

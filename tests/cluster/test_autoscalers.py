@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler scales, how far, and what is kept of it."""
+"""Which workload a HorizontalPodAutoscaler scales, to how many replicas, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -51,29 +51,29 @@ NOT_KEPT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("found", NOT_OURS.values(), ids=NOT_OURS)
-def test_what_scales_something_else_is_not_taken_for_ours(found: dict[str, Any]) -> None:
+def test_an_autoscaler_of_something_else_does_not_scale_the_workload(found: dict[str, Any]) -> None:
     assert with_autoscalers(found).view(0).autoscaler_of(*CHAT) is None
 
 
 @pytest.mark.parametrize("found", NOT_KEPT.values(), ids=NOT_KEPT)
-def test_what_nobody_will_ask_about_is_not_kept(found: dict[str, Any]) -> None:
+def test_autoscalers_of_other_groups_and_kinds_are_not_kept(found: dict[str, Any]) -> None:
     of = with_autoscalers(found)
     assert of.known("horizontalpodautoscalers") == []
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet"])
 @pytest.mark.parametrize("version", ["apps/v1", "apps/v1beta2"])
-def test_a_workload_is_known_to_be_scaled(kind: str, version: str) -> None:
+def test_the_autoscaler_of_a_workload_is_known(kind: str, version: str) -> None:
     seen = with_autoscalers(autoscaler(kind=kind, version=version)).view(0)
     assert seen.autoscaler_of("team-a", kind, "chat") == Autoscaler("chat", 40)
 
 
-def test_of_several_the_one_that_goes_furthest_is_told_and_ties_go_by_name() -> None:
+def test_of_several_autoscalers_the_highest_maximum_counts_and_ties_are_broken_by_name() -> None:
     several = [autoscaler(10, "a"), autoscaler(40, "c"), autoscaler(40, "b"), autoscaler(90, "d", of="search")]
     assert with_autoscalers(*several).view(0).autoscaler_of(*CHAT) == Autoscaler("b", 40)
 
 
-def test_of_more_than_anybody_needs_nothing_is_told() -> None:
+def test_too_many_autoscalers_of_one_workload_are_not_searched() -> None:
     many = [autoscaler(40, f"hpa-{n}") for n in range(101)]
     of = with_autoscalers(*many)
     assert of.view(0).autoscaler_of(*CHAT) is None
@@ -81,7 +81,7 @@ def test_of_more_than_anybody_needs_nothing_is_told() -> None:
     assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("hpa-1", 40)
 
 
-def test_nothing_is_known_before_they_were_listed_nor_from_a_stale_state() -> None:
+def test_nothing_is_known_before_autoscalers_were_listed_nor_from_a_stale_state() -> None:
     of = state()
     of.autoscalers.seen(autoscaler())
     assert of.view(0).autoscaler_of(*CHAT) is None
@@ -90,7 +90,7 @@ def test_nothing_is_known_before_they_were_listed_nor_from_a_stale_state() -> No
     assert of.view(1e6).autoscaler_of(*CHAT) is None
 
 
-def test_those_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_fresh() -> None:
+def test_autoscalers_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_fresh() -> None:
     of = with_autoscalers(autoscaler())
     of.withdraw("horizontalpodautoscalers")
     assert of.view(0).autoscaler_of(*CHAT) is None
@@ -99,7 +99,7 @@ def test_those_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays_f
     assert of.view(1).autoscaler_of(*CHAT) == Autoscaler("chat", 7)
 
 
-def test_one_that_changes_or_goes_is_followed() -> None:
+def test_changes_and_deletions_are_followed() -> None:
     of = with_autoscalers(autoscaler(), autoscaler(9, "second"))
     of.autoscalers.seen(autoscaler(of="search"))
     assert of.view(0).autoscaler_of(*CHAT) == Autoscaler("second", 9)
@@ -111,7 +111,7 @@ def test_one_that_changes_or_goes_is_followed() -> None:
     assert of.view(0).autoscaler_of(*CHAT) is None
 
 
-def test_a_list_takes_away_those_that_it_does_not_name() -> None:
+def test_autoscalers_that_are_not_in_a_new_list_are_forgotten() -> None:
     of = with_autoscalers(autoscaler(), autoscaler(namespace="team-b"))
     of.replace("horizontalpodautoscalers", [autoscaler(namespace="team-b")], 1)
     assert of.known("horizontalpodautoscalers") == ["team-b/chat"]
@@ -129,7 +129,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_what_is_no_autoscaler_changes_nothing(broken: dict[str, Any]) -> None:
+def test_a_malformed_autoscaler_changes_nothing(broken: dict[str, Any]) -> None:
     of = with_autoscalers(autoscaler())
     with pytest.raises((LookupError, TypeError, AttributeError)):
         of.autoscalers.seen(broken)

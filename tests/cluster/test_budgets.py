@@ -54,12 +54,12 @@ NOT_COVERED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("selector", NOT_COVERED.values(), ids=NOT_COVERED)
-def test_a_pod_that_the_selector_does_not_take_is_not_covered(selector: Any) -> None:
+def test_a_pod_that_the_selector_does_not_match_is_not_covered(selector: Any) -> None:
     assert with_budgets(budget(selector)).view(0).budget_covers("team-a", LABELS) is False
 
 
 @pytest.mark.parametrize("selector", COVERED.values(), ids=COVERED)
-def test_a_pod_that_the_selector_takes_is_covered(selector: Any) -> None:
+def test_a_pod_that_the_selector_matches_is_covered(selector: Any) -> None:
     seen = with_budgets(budget(selector)).view(0)
     assert seen.budget_covers("team-a", LABELS) is True
     assert seen.budget_covers("team-b", LABELS) is False, "a budget is for its own namespace"
@@ -70,7 +70,7 @@ def test_one_budget_of_several_is_enough() -> None:
     assert of.view(0).budget_covers("team-a", LABELS) is True
 
 
-def test_whether_there_is_a_budget_is_not_known_before_they_were_listed_nor_from_a_stale_state() -> None:
+def test_nothing_is_known_before_budgets_were_listed_nor_from_a_stale_state() -> None:
     assert state().view(0).budget_covers("team-a", LABELS) is None
     of = with_budgets()
     assert of.view(0).budget_covers("team-a", LABELS) is False
@@ -86,7 +86,7 @@ def test_budgets_that_we_may_not_read_any_more_are_forgotten_and_the_state_stays
     assert of.view(1).budget_covers("team-a", LABELS) is False
 
 
-def test_a_budget_that_changes_or_goes_no_longer_covers() -> None:
+def test_a_budget_that_was_changed_or_deleted_no_longer_covers() -> None:
     of = with_budgets(budget({}), budget({}, namespace="team-b"))
     of.budgets.seen(budget({"matchLabels": {"app": "search"}}))
     assert of.view(0).budget_covers("team-a", LABELS) is False
@@ -96,13 +96,13 @@ def test_a_budget_that_changes_or_goes_no_longer_covers() -> None:
     assert of.known("poddisruptionbudgets") == ["team-a/chat"]
 
 
-def test_a_list_takes_away_the_budgets_that_it_does_not_name() -> None:
+def test_budgets_that_are_not_in_a_new_list_are_forgotten() -> None:
     of = with_budgets(budget({}), budget({}, namespace="team-b"))
     of.replace("poddisruptionbudgets", [budget({}, namespace="team-b")], 1)
     assert of.known("poddisruptionbudgets") == ["team-b/chat"]
 
 
-def test_of_a_selector_or_a_namespace_that_is_too_large_nothing_is_claimed() -> None:
+def test_with_a_selector_or_a_namespace_that_is_too_large_the_answer_is_unknown() -> None:
     large = budget(expression("team", "In", *map(str, range(2000))), "large")
     assert with_budgets(large).view(0).budget_covers("team-a", LABELS) is None
     assert with_budgets(large, budget({})).view(0).budget_covers("team-a", LABELS) is True
@@ -119,6 +119,6 @@ def test_of_a_selector_or_a_namespace_that_is_too_large_nothing_is_claimed() -> 
         pytest.param("app=chat", id="text"),
     ],
 )
-def test_a_selector_that_is_none_is_not_taken_for_one(selector: Any) -> None:
+def test_a_malformed_selector_raises(selector: Any) -> None:
     with pytest.raises((ValueError, LookupError, TypeError, AttributeError)):
         state().budgets.seen(budget(selector))

@@ -1,11 +1,11 @@
-"""Which runtime a RuntimeClass stands for."""
+"""The runtime handler of a RuntimeClass."""
 
 from __future__ import annotations
 
 from tests.cluster.objects import state
 
 
-def test_the_handler_of_a_class_is_known_for_as_long_as_the_class_is_there() -> None:
+def test_the_handler_of_a_runtime_class_is_known_until_the_class_is_deleted() -> None:
     of = state([])
     of.replace("runtimeclasses", [{"metadata": {"name": "fast"}, "handler": "nvidia"}], 0)
     seen = of.view(0)

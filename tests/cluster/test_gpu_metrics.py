@@ -30,7 +30,7 @@ from webhook.cluster.utilisation import (
         pytest.param({"nodeLabel": "node"}, "Extra inputs", id="a misspelt key"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, object], says: str) -> None:
+def test_wrong_settings_are_refused(settings: dict[str, object], says: str) -> None:
     with pytest.raises(ValidationError) as error:
         GpuMetricsSettings.model_validate(settings)
     assert says in str(error.value)

@@ -1,4 +1,4 @@
-"""Demands seen lately: popular ones first, old ones fading, however many there are."""
+"""Recent demands: frequent ones come first, old ones fade, and their number is bounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def demand(gpus: int, cpu: int = 0) -> Demand:
     return Demand(tuple((name, amount) for name, amount in requests.items() if amount))
 
 
-def test_the_most_popular_demand_comes_first_and_shares_add_up() -> None:
+def test_the_most_frequent_demand_comes_first_and_shares_add_up() -> None:
     history = History()
     for gpus in (1, 1, 1, 8):
         history.add(demand(gpus), None)
@@ -54,14 +54,14 @@ def test_a_mean_stays_the_mean_while_it_fades() -> None:
     assert [found.demand for found in history.popular({})] == [demand(1, 11_000)]
 
 
-def test_the_models_that_pods_are_confined_to_are_told_by_number() -> None:
+def test_models_that_pods_are_confined_to_are_given_by_number() -> None:
     history = History()
     history.add(demand(1), ("H100", "gone"))
     history.add(demand(1), None)
     assert [found.models for found in history.popular({"H100": 3})] == [None, (3,)]
 
 
-def test_what_is_not_asked_for_any_more_fades() -> None:
+def test_old_demands_fade() -> None:
     history = History()
     for _ in range(1000):
         history.add(demand(8), None)
@@ -107,8 +107,8 @@ def test_every_pod_with_gpus_counts_once(ranked: bool) -> None:
     assert of.history._total == 1
 
 
-def test_what_is_only_asked_for_counts_once_its_pod_is_seen() -> None:
-    """Anybody who reaches the port can ask: what nobody stores is no demand to keep nodes free for."""
+def test_a_reservation_alone_does_not_count_until_its_pod_is_seen() -> None:
+    """Anybody who reaches the port can send reviews: a pod that is never stored is no demand."""
     of = state([node("a")])
     for _ in range(20):
         of.reserve(reservation_request(admitted(pod("p"))), Placement((Ranked("a", 8, 0, 1.0),), "pack"), 0)

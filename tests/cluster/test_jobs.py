@@ -58,20 +58,20 @@ def test_a_job_that_is_scaled_has_another_size() -> None:
     assert of.jobs.pods("uid-train") == 6
 
 
-def test_a_job_without_a_uid_as_a_file_may_have_it_tells_nothing() -> None:
+def test_a_job_without_a_uid_is_ignored() -> None:
     nameless = job(parallelism=4)
     del nameless["metadata"]["uid"]
     of = with_jobs(nameless)
     assert (of.jobs.pods(""), of.jobs.pods("None")) == (0, 0)
 
 
-def test_a_workload_of_another_kind_is_known_from_when_it_was_admitted() -> None:
+def test_a_workload_of_another_kind_is_known_once_it_is_admitted() -> None:
     jobs = state().jobs
     jobs.admitted("team-a/PyTorchJob/tune", 3)
     assert (jobs.pods("uid", "team-a/PyTorchJob/tune"), jobs.pods("uid", "team-a/PyTorchJob/other")) == (3, 0)
 
 
-def test_only_the_last_of_those_are_kept() -> None:
+def test_the_number_of_admitted_workloads_is_bounded() -> None:
     jobs = state().jobs
     for number in range(2000):
         jobs.admitted(f"team-a/PyTorchJob/{number}", 3)
@@ -89,7 +89,7 @@ SET = "team-a/jobset.sigs.k8s.io/jobset-uid=set"
 
 
 def test_the_jobs_of_a_jobset_are_one_gang() -> None:
-    """The first of four is there, and says how many there are to be; and a driver."""
+    """The first of four workers says how many there will be; a driver is the ninth pod."""
     of = with_jobs(of_set("w-0", "workers", "4", parallelism=2), of_set("d-0", "driver", "1"))
     assert of.jobs.pods(SET) == 9
     of.seen("jobs", of_set("w-1", "workers", "4", parallelism=2), 0)
@@ -97,5 +97,5 @@ def test_the_jobs_of_a_jobset_are_one_gang() -> None:
 
 
 @pytest.mark.parametrize("replicas", [None, "", "x", "-1", "9" * 9])
-def test_a_label_that_says_nothing_of_use_counts_as_one(replicas: str | None) -> None:
+def test_a_malformed_replicas_label_counts_as_one(replicas: str | None) -> None:
     assert with_jobs(of_set("w-0", "workers", replicas, parallelism=2)).jobs.pods(SET) == 2

@@ -1,4 +1,4 @@
-"""One test per arrow of the drawn state machine, and what must not move."""
+"""The arrows of the diagram in the ledger, and what must not change."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_a_placement_without_nodes_reserves_nothing() -> None:
         ),
     ],
 )
-def test_an_annotation_that_the_spec_does_not_bear_out_holds_nothing(made: dict[str, Any]) -> None:
+def test_an_annotation_that_the_spec_does_not_confirm_holds_nothing(made: dict[str, Any]) -> None:
     of = three()
     of.pod_seen(made, 0)
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
 
 
-def test_a_pod_without_a_gpu_that_was_sent_to_a_node_is_counted_there() -> None:
-    """`placement.everyPod`. Its demand is none that free GPUs should stay useful for."""
+def test_a_pod_without_a_gpu_that_has_ranked_nodes_is_held_there() -> None:
+    """`placement.everyPod`. Its demand does not count as a recent GPU demand."""
     of = three()
     free = free_cpu(of, A)
     made = pod("p", gpus=0, ranked=[A])
@@ -81,7 +81,7 @@ def test_a_pod_that_asks_for_more_cpu_once_it_is_bound_holds_that() -> None:
     ["", "{", "null", "[]", '{"nodes":null}', '{"nodes":7}', '{"nodes":[[]]}', '{"nodes":[null]}', "x" * 100_000],
     ids=["empty", "cut", "null", "a list", "no nodes", "a number", "a node without a name", "a null node", "too long"],
 )
-def test_an_annotation_of_any_other_form_holds_nothing(text: str) -> None:
+def test_a_malformed_annotation_holds_nothing(text: str) -> None:
     made = pod("p", ranked=[A])
     made["metadata"]["annotations"]["gpu-admission.io/decision"] = text
     of = three()
@@ -128,7 +128,7 @@ def test_a_reservation_expires() -> None:
     assert not of.usage.peers
 
 
-def test_one_whose_pod_was_seen_does_not_hold_up_those_after_it() -> None:
+def test_a_seen_pod_does_not_keep_later_reservations_from_expiring() -> None:
     of = reserved(pod("seen", ranked=[A]), A)
     of.reserve(reservation_request(admitted(pod("refused"))), chosen(B), 0)
     of.pod_seen(pod("seen", ranked=[A]), 1)
@@ -146,7 +146,7 @@ def test_a_reservation_for_other_gpus_of_the_same_owner_is_not_used_up() -> None
     assert (gpus(of), of.ledger.counts) == ((6, 8, 8), Counts(0, 1))
 
 
-def test_a_reservation_that_expired_before_its_pod_was_seen_is_made_up_for() -> None:
+def test_a_pod_that_is_seen_after_its_reservation_expired_is_held_again() -> None:
     made = pod("p", ranked=[A])
     of = reserved(made, A)
     of.expire(10.0)
@@ -155,7 +155,7 @@ def test_a_reservation_that_expired_before_its_pod_was_seen_is_made_up_for() -> 
     assert of.ledger.counts == Counts(0, 1)
 
 
-def test_a_snapshot_gives_back_what_expired() -> None:
+def test_a_view_ends_reservations_that_expired() -> None:
     of = reserved(pod("p"), A)
     of.view(31.0)
     assert gpus(of) == (8, 8, 8)
@@ -178,7 +178,7 @@ def test_a_pod_that_is_seen_uses_up_its_reservation(made: dict[str, Any]) -> Non
     assert gpus(of) == (7, 8, 8)
 
 
-def test_a_pod_on_its_own_is_known_by_its_generated_name() -> None:
+def test_a_pod_without_an_owner_is_matched_by_its_generated_name() -> None:
     made = pod("p-x7f2k", ranked=[A])
     made["metadata"]["generateName"] = "p-"
     of = reserved(made, A)
@@ -193,7 +193,7 @@ def test_a_pod_of_another_replica_is_held_without_a_reservation() -> None:
     assert gpus(of) == (8, 4, 8)
 
 
-def test_alike_reservations_are_used_up_one_by_one() -> None:
+def test_equal_reservations_are_used_up_one_by_one() -> None:
     of = three()
     for _ in range(3):
         of.reserve(reservation_request(admitted(pod("p", owner="o"))), chosen(A), 0)
@@ -204,7 +204,7 @@ def test_alike_reservations_are_used_up_one_by_one() -> None:
     assert gpus(of) == (5, 8, 8)
 
 
-def test_a_sidecar_that_came_in_after_us_is_held_and_the_reservation_used_up() -> None:
+def test_a_sidecar_that_was_added_after_us_is_held_and_the_reservation_is_used_up() -> None:
     made = pod("p", owner="o", ranked=[A])
     of = reserved(made, A)
     grown = pod("p", owner="o", ranked=[A], asks={"cpu": "5"})

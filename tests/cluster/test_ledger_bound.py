@@ -1,4 +1,4 @@
-"""What becomes of a reservation when its pod is bound, goes, or waits for long."""
+"""What happens to a reservation when its pod is bound, ends, or waits for long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webhook.cluster.ledger import Counts
     ],
 )
 @pytest.mark.parametrize("seen_before", [True, False], ids=["seen unbound before", "seen bound at once"])
-def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_reserved_one_is_counted(
+def test_a_bound_pod_counts_on_its_node_and_where_it_was_bound_is_counted(
     on: str, where: str, seen_before: bool
 ) -> None:
     of = reserved(pod("p", owner="o"), A, B)
@@ -31,7 +31,7 @@ def test_a_bound_pod_counts_on_its_node_and_whether_it_is_the_reserved_one_is_co
     assert of.usage.peers == {"o": {of.nodes.row_of[on]: 1}}
 
 
-def test_a_pod_that_was_bound_before_we_looked_is_not_counted_as_honoured() -> None:
+def test_a_pod_that_was_bound_before_it_was_seen_is_not_counted_as_honoured() -> None:
     of = three()
     of.pod_seen(pod("p", ranked=[A], on=A), 0)
     assert sum(of.ledger.honoured.values()) == 0
@@ -46,7 +46,7 @@ def test_a_bound_pod_that_is_seen_again_is_not_counted_again() -> None:
 
 
 @pytest.mark.parametrize("finished", [True, False], ids=["finished", "deleted"])
-def test_a_pod_that_goes_before_it_is_bound_gives_back_what_it_held(finished: bool) -> None:
+def test_a_pod_that_ends_before_it_is_bound_releases_its_reservation(finished: bool) -> None:
     made = pod("p", ranked=[A])
     of = reserved(made, A)
     of.pod_seen(made, 1)
@@ -59,7 +59,7 @@ def test_a_pod_that_goes_before_it_is_bound_gives_back_what_it_held(finished: bo
     assert gpus(of) == (8, 8, 8)
 
 
-def test_a_list_without_a_waiting_pod_gives_back_what_it_held() -> None:
+def test_a_list_without_a_waiting_pod_releases_its_reservation() -> None:
     of = three()
     of.pod_seen(pod("p", ranked=[A]), 1)
     of.replace("pods", [], 2)

@@ -1,4 +1,4 @@
-"""What is known of pods besides what they take: whom they keep away, what ties those that wait, which claims are in use.
+"""What is kept of other pods besides their demand: anti-affinity, what confines waiting pods, and claims in use.
 
 Covers cluster.pod_terms.
 """
@@ -47,7 +47,7 @@ def using(name: str, claim: str, **made: Any) -> dict[str, Any]:
         pytest.param({"labelSelector": None}, "team-a", {}, False, id="no pod"),
     ],
 )
-def test_which_pods_a_term_means(term: dict[str, Any], namespace: str, labels: dict[str, str], meant: bool) -> None:
+def test_which_pods_a_term_matches(term: dict[str, Any], namespace: str, labels: dict[str, str], meant: bool) -> None:
     (found,) = pod_terms(keeping_away("p", term), "podAntiAffinity")
     assert found.matches(namespace, labels, {"x": "y"}) is meant
 
@@ -62,11 +62,11 @@ def test_which_pods_a_term_means(term: dict[str, Any], namespace: str, labels: d
         pytest.param({"labelSelector": {"matchLabels": {"a": "b" * 5000}}}, id="one that is very long"),
     ],
 )
-def test_a_term_that_cannot_be_kept_is_left_out(term: dict[str, Any]) -> None:
+def test_a_malformed_or_long_term_is_left_out(term: dict[str, Any]) -> None:
     assert pod_terms(keeping_away("p", term), "podAntiAffinity") == ()
 
 
-def test_a_pod_has_as_many_terms_as_can_be_looked_at() -> None:
+def test_the_number_of_terms_of_a_pod_is_bounded() -> None:
     assert len(pod_terms(keeping_away("p", *[{}] * 100), "podAntiAffinity")) == 8
     assert pod_terms(keeping_away("p", {}), "podAffinity") == ()
 
@@ -74,7 +74,7 @@ def test_a_pod_has_as_many_terms_as_can_be_looked_at() -> None:
 # --- kept of pods on nodes --------------------------------------------------------------------------------------------
 
 
-def test_terms_are_kept_by_the_namespaces_that_they_are_about() -> None:
+def test_terms_are_kept_by_namespace() -> None:
     of = state([node("a")], [keeping_away("p", {"namespaces": ["x", "y"], "namespaceSelector": {}}, on="a")])
     assert set(of.other_pods.anti_affinity) == {"x", "y", ANY}
 
@@ -101,7 +101,7 @@ def test_a_claim_is_in_use_while_a_pod_with_it_is_on_a_node_with_a_gpu_or_withou
 # --- pods that wait ---------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_waits_is_known_until_it_has_a_node_or_is_gone() -> None:
+def test_a_waiting_pod_is_known_until_it_is_bound_or_deleted() -> None:
     pods = [pod(name, nodeSelector={HOST: "a"}) for name in "pqr"]
     of = state([node("a")], pods)
     assert list(of.other_pods.waiting) == ["uid-p", "uid-q", "uid-r"]
@@ -117,9 +117,9 @@ def test_a_pod_that_waits_is_known_until_it_has_a_node_or_is_gone() -> None:
     [{}, {"nodeSelector": {}}, {"tolerations": [{"operator": "Exists"}]}, {"nodeSelector": {"a": "b" * 5000}}],
     ids=["says nothing", "selects everything", "tolerates", "says too much"],
 )
-def test_a_pod_that_is_tied_to_nothing_is_not_kept(spec: dict[str, Any]) -> None:
+def test_a_waiting_pod_that_nothing_confines_is_not_kept(spec: dict[str, Any]) -> None:
     assert not state([node("a")], [pod("p", **spec)]).other_pods.waiting
 
 
-def test_so_many_pods_that_wait_are_kept() -> None:
+def test_the_number_of_waiting_pods_is_bounded() -> None:
     assert len(state([], [pod(f"p{n}", nodeSelector={"a": "b"}) for n in range(1000)]).other_pods.waiting) == 256

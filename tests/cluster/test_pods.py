@@ -40,11 +40,11 @@ def test_the_demand_is_sorted_and_counts_the_pod_itself() -> None:
     )
 
 
-def test_what_is_not_asked_for_is_no_part_of_the_demand() -> None:
+def test_a_request_of_zero_is_no_part_of_the_demand() -> None:
     assert demand_of(pod("p", 0, asks={"cpu": "0", "memory": "0"})).requests == (("pods", 1),)
 
 
-def test_a_quantity_that_is_none_is_an_error() -> None:
+def test_a_malformed_quantity_raises() -> None:
     with pytest.raises(QuantityError):
         demand_of(pod("p", asks={"cpu": "much"}))
 
@@ -72,13 +72,13 @@ ONE = {"containers": [asks(cpu="1")]}
         pytest.param({"containers": [asks(cpu="1", **{GPU: "0"})]}, id="of something none"),
     ],
 )
-def test_a_demand_that_is_kept_is_that_of_pods_that_state_the_same(spec: dict[str, Any]) -> None:
+def test_a_cached_demand_is_that_of_pods_with_the_same_requests(spec: dict[str, Any]) -> None:
     for _ in range(2):
         assert counted_demand({"spec": ONE}) == demand_of({"spec": ONE})
         assert counted_demand({"spec": spec}) == demand_of({"spec": spec})
 
 
-def test_few_demands_are_kept_and_no_long_ones() -> None:
+def test_the_cache_of_demands_is_bounded() -> None:
     long = {f"example.com/{'x' * 200}-{number}": "0" for number in range(10)}
     before = len(pods._demands)
     assert counted_demand({"spec": {"containers": [asks(**long)]}}).requests == (("pods", 1),)
@@ -97,7 +97,7 @@ def test_pods_of_one_controller_have_the_same_owner() -> None:
     assert owner_key(pod("p", owner="o")) == owner_key(pod("q", owner="o")) != owner_key(pod("q", owner="r"))
 
 
-def test_pods_without_a_controller_belong_together_by_their_app_label_and_namespace() -> None:
+def test_pods_without_a_controller_have_one_owner_by_app_label_and_namespace() -> None:
     made, other = pod("p"), pod("q")
     assert owner_key(made) == ""
     made["metadata"]["labels"] = {"app": "chat"}
@@ -112,7 +112,7 @@ def test_a_uid_is_kept_as_a_number() -> None:
     assert pod_id({"namespace": "a", "name": "b"}) == "a/b"
 
 
-def test_named_nodes_come_by_falling_weight() -> None:
+def test_named_nodes_are_sorted_by_falling_weight() -> None:
     spec = pod("p", prefers=["a", "b"])["spec"]
     spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].reverse()
     assert named_nodes(spec) == (["a", "b"], [])
@@ -136,7 +136,7 @@ def test_named_nodes_come_by_falling_weight() -> None:
         ),
     ],
 )
-def test_ranked_nodes_count_as_far_as_the_spec_says_the_same(obj: dict[str, Any], nodes: tuple[str, ...]) -> None:
+def test_ranked_nodes_count_only_if_the_spec_names_them_too(obj: dict[str, Any], nodes: tuple[str, ...]) -> None:
     assert ranked_nodes(obj) == nodes
 
 

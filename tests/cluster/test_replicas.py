@@ -1,4 +1,4 @@
-"""Which replicas there are, by their pods; whose a node is to fill; and that they do not choose the same nodes."""
+"""Which replicas run, which nodes each of them owns, and that they do not choose the same nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shared(name: str, *others: str, nodes: list[dict[str, Any]] | None = None) -
 
 
 def own(of: ClusterState) -> set[str]:
-    """The nodes that are this replica's to fill."""
+    """The nodes that this replica owns."""
     return {name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] < OTHER_REPLICA}
 
 
@@ -56,14 +56,14 @@ def everything() -> set[str]:
         pytest.param(replica("a"), id="this one itself"),
     ],
 )
-def test_a_replica_that_is_alone_fills_all_nodes(made: dict[str, Any]) -> None:
+def test_a_single_replica_owns_all_nodes(made: dict[str, Any]) -> None:
     of = state(NODES, [made], replica="a")
     assert of.replicas.names == ("a",)
     assert len(of.nodes.replicas) < 2
     assert own(of) == everything()
 
 
-def test_without_a_name_there_are_no_others() -> None:
+def test_a_replica_without_a_name_knows_no_others() -> None:
     assert len(state(NODES, [replica("a"), replica("b")]).nodes.replicas) < 2
 
 
@@ -76,7 +76,7 @@ def test_without_a_name_there_are_no_others() -> None:
         pytest.param(lambda of: of.replace("pods", [replica("a")], 1), id="a fresh list does not name it"),
     ],
 )
-def test_a_replica_counts_from_when_it_is_ready_until_it_is_not(ends: Any) -> None:
+def test_a_replica_counts_while_it_is_ready(ends: Any) -> None:
     of = shared("a")
     of.pod_seen(replica("b"), 0)
     assert of.replicas.names == ("a", "b")
@@ -92,20 +92,20 @@ def test_a_replica_counts_from_when_it_is_ready_until_it_is_not(ends: Any) -> No
 @pytest.mark.parametrize(
     "names", [("a", "b"), ("a", "b", "c"), ("gpu-admission-7d9f-x2x4z", "gpu-admission-7d9f-q8p6w")]
 )
-def test_each_node_is_for_one_replica_and_each_replica_has_its_part(names: tuple[str, ...]) -> None:
+def test_each_node_belongs_to_one_replica_and_all_have_about_the_same_number(names: tuple[str, ...]) -> None:
     parts = [own(shared(*[name, *[other for other in names if other != name]])) for name in names]
     assert set.union(*parts) == everything()
     assert sum(map(len, parts)) == len(NODES)
     assert min(map(len, parts)) > len(NODES) / len(names) / 2
 
 
-def test_a_replica_that_comes_takes_from_the_others_and_moves_nothing_between_them() -> None:
+def test_a_new_replica_takes_nodes_from_the_others_and_moves_none_between_them() -> None:
     before, after = own(shared("a", "b")), own(shared("a", "b", "c"))
     assert after < before
     assert own(shared("b", "a", "c")) < own(shared("b", "a"))
 
 
-def test_nodes_that_come_later_are_shared_out_as_those_that_were_there() -> None:
+def test_new_nodes_are_shared_like_the_first_ones() -> None:
     of = shared("a", "b", nodes=[])
     for made in NODES:  # more than the first arrays hold, with those that follow
         of.node_seen(made)
@@ -126,7 +126,7 @@ def names(placement: Placement) -> list[str]:
 
 
 def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
-    """What each of these sees of the same cluster."""
+    """The state of each of these replicas, for the same cluster."""
     found = [state(nodes, replica=name) for name in names]
     for of in found:
         of.nodes.share(names)
@@ -134,7 +134,7 @@ def replicas(nodes: list[dict[str, Any]], *names: str) -> list[ClusterState]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_replica_that_is_alone_chooses_as_one_without_a_name(strategy: str) -> None:
+def test_a_single_replica_chooses_like_one_without_a_name(strategy: str) -> None:
     nodes, bound = [node(f"gpu-{i}", 8 - i % 3) for i in range(20)], [pod(f"x{i}", 1, on=f"gpu-{i}") for i in range(9)]
     of = state(nodes, bound, replica="a")
     of.nodes.share(("a", "b"))
@@ -144,7 +144,7 @@ def test_a_replica_that_is_alone_chooses_as_one_without_a_name(strategy: str) ->
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("gpus", [1, 8])
-def test_replicas_that_have_not_heard_of_each_other_fill_different_nodes(strategy: str, gpus: int) -> None:
+def test_replicas_that_do_not_see_each_other_s_choices_fill_different_nodes(strategy: str, gpus: int) -> None:
     nodes = [node(f"gpu-{i}", cpu=str(96 + i / 1000)) for i in range(30)]
     chosen: list[set[str]] = []
     for of in replicas(nodes, "a", "b", "c"):
@@ -171,7 +171,7 @@ def test_a_replica_whose_nodes_are_full_takes_another_s_with_most_room() -> None
     assert names(placed(of, pod("p"))) == others
 
 
-def test_of_equal_nodes_a_replica_takes_first_what_their_owner_fills_last() -> None:
+def test_of_another_replica_s_equal_nodes_it_takes_first_the_one_that_their_owner_fills_last() -> None:
     nodes = [node(f"gpu-{i}") for i in range(12)]
     one, other = replicas(nodes, "a", "b")
     theirs = [name for name in names(placed(other, pod("p", 8))) if _own(other, name)]
@@ -185,7 +185,7 @@ def _own(of: ClusterState, name: str) -> bool:
     return bool(of.nodes.columns.share[of.nodes.row_of[name]] < OTHER_REPLICA)
 
 
-def test_a_wish_and_the_fewest_peers_come_before_whose_a_node_is() -> None:
+def test_preferences_and_fewest_peers_come_before_the_owner_of_a_node() -> None:
     (of, _) = replicas([node(f"gpu-{i}", labels={"pool": "ab"[i % 2]}) for i in range(12)], "a", "b")
     other = next(name for name, row in of.nodes.row_of.items() if of.nodes.columns.share[row] >= OTHER_REPLICA)
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [other]}]}}

@@ -1,4 +1,4 @@
-"""Reservations of owners of which no pod was seen are few; an honest burst has all of its own."""
+"""Owners without seen pods get few reservations; an honest burst gets all of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def key(owner: int | str, namespace: str = "ml") -> PodKey:
 
 
 def opened(limit: ReservationLimit, pod_key: PodKey, wanted: int, nodes: int = 0) -> int:
-    """How many of these reservations are held."""
+    """How many of these reservations are made."""
     count = 0
     for _ in range(wanted):
         if limit.allows(pod_key, nodes):
@@ -51,7 +51,7 @@ def test_pods_of_many_owners_that_are_seen_one_by_one_get_all_reservations() -> 
     assert (limit._unseen, limit._unseen_in, limit._open) == (0, {}, {})
 
 
-def test_an_owner_without_pods_has_few_and_all_such_owners_of_a_namespace_have_no_more() -> None:
+def test_owners_without_seen_pods_have_few_reservations_in_a_namespace_together() -> None:
     limit = ReservationLimit()
     assert opened(limit, key("forged"), 100) == MAX_UNSEEN
     assert sum(opened(limit, key(i), 1) for i in range(100)) == 0
@@ -59,14 +59,14 @@ def test_an_owner_without_pods_has_few_and_all_such_owners_of_a_namespace_have_n
 
 
 @pytest.mark.parametrize(("nodes", "most"), [(4, MIN_TOTAL), (1000, 125)])
-def test_all_namespaces_together_have_no_more_than_an_eighth_of_the_nodes(nodes: int, most: int) -> None:
+def test_all_such_owners_reserve_at_most_an_eighth_of_the_nodes(nodes: int, most: int) -> None:
     limit = ReservationLimit()
     assert sum(opened(limit, key("x", f"ns-{i}"), 20, nodes) for i in range(100)) == most
     limit.pod_seen(key("job"))
     assert opened(limit, key("job"), 100, nodes) == MAX_UNSEEN + 2, "an owner with pods is none of them"
 
 
-def test_what_expires_makes_room_again() -> None:
+def test_an_expired_reservation_makes_room_again() -> None:
     limit = ReservationLimit()
     for _ in range(3):
         assert opened(limit, key("a"), 50) == MAX_UNSEEN

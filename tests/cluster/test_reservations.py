@@ -1,4 +1,4 @@
-"""From review to binding: what the webhook reserves for a pod, the ledger recognises when the pod is seen."""
+"""From review to binding: the ledger matches a reservation to its pod when the pod is seen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def template(name: str) -> dict[str, Any]:
 
 
 def admit(of: ClusterState, name: str, policy: Policy) -> dict[str, Any]:
-    """Admit a pod as the handlers do, and give it as the API server stores it."""
+    """Admit a pod as the handlers do, and return it as the API server stores it."""
     made = template(name)
     asked = request(made)
     decision = mutate(asked, policy, of.view(0), placer(of))

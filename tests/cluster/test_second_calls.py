@@ -1,4 +1,5 @@
-"""Another hook made a pod larger, and the API server asks again; or a stranger says so. Which it was, the watch tells.
+"""Another webhook made a pod larger, and the API server calls again; or a stranger claims so. The watch shows which is
+true.
 
 Covers cluster.ledger.
 """
@@ -26,14 +27,14 @@ SMALL, LARGE = pod("p", 4, owner="o"), pod("p", 8, owner="o")
 def again(
     of: ClusterState, before: dict[str, Any], made: dict[str, Any], *names: str, node: str = A, now: float = 0
 ) -> None:
-    """Another hook made the pod larger, and it was ranked anew: `node` was chosen for it before."""
+    """Another webhook made the pod larger, and it is ranked again. `node` was chosen for it before."""
     asked = reservation_request(admitted(before))
     earlier = of.ledger.earlier(asked.key, node, asked.demand)
     assert earlier is not None
     of.reserve(reservation_request(admitted(made)), chosen(*names), now, earlier)
 
 
-def test_what_an_earlier_call_reserved_stays_until_the_pod_is_seen() -> None:
+def test_the_reservation_of_an_earlier_call_stays_until_the_pod_is_seen() -> None:
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, B)
     assert gpus(of) == (4, 0, 8)
@@ -42,7 +43,7 @@ def test_what_an_earlier_call_reserved_stays_until_the_pod_is_seen() -> None:
     assert (of.ledger._reserved, of.ledger.limit._open) == ({}, {})
 
 
-def test_a_pod_that_is_as_it_was_ends_what_another_call_reserved() -> None:
+def test_a_pod_that_did_not_grow_ends_the_reservation_of_the_later_call() -> None:
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, B)
     of.pod_seen(pod("p", 4, owner="o", ranked=[A]), 1)
@@ -53,7 +54,7 @@ def test_a_pod_that_is_as_it_was_ends_what_another_call_reserved() -> None:
 
 @pytest.mark.parametrize("bound", [True, False], ids=["bound", "not bound"])
 @pytest.mark.parametrize(("stored", "left"), [(4, 4), (8, 0)], ids=["as it was", "larger"])
-def test_on_one_node_both_calls_hold_what_the_larger_asks(stored: int, left: int, bound: bool) -> None:
+def test_on_one_node_both_calls_hold_what_the_larger_one_requests(stored: int, left: int, bound: bool) -> None:
     of = reserved(SMALL, A)
     for _ in range(3):
         again(of, SMALL, LARGE, A)
@@ -64,7 +65,7 @@ def test_on_one_node_both_calls_hold_what_the_larger_asks(stored: int, left: int
     assert (gpus(of), of.usage.peers, of.usage._kinds) == ((8, 8, 8), {}, {})
 
 
-def test_while_it_is_ranked_anew_nothing_is_held_for_the_pod() -> None:
+def test_while_a_pod_is_ranked_again_nothing_is_held_for_it() -> None:
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, A, B)
     again(of, SMALL, LARGE, B)
@@ -79,7 +80,7 @@ def test_while_it_is_ranked_anew_nothing_is_held_for_the_pod() -> None:
     assert gpus(of) == (0, 0, 8)
 
 
-def test_the_node_of_a_pod_that_is_ranked_anew_may_be_deleted() -> None:
+def test_the_node_of_a_pod_that_is_ranked_again_may_be_deleted() -> None:
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, A)
     of.node_gone(A)
@@ -103,12 +104,12 @@ def test_the_node_of_a_pod_that_is_ranked_anew_may_be_deleted() -> None:
         pytest.param(pod("p", 4, owner="o", asks={"cpu": "3"}), A, id="other CPUs"),
     ],
 )
-def test_who_does_not_know_what_was_reserved_finds_nothing(asked: dict[str, Any], node: str) -> None:
+def test_an_earlier_reservation_is_found_only_by_pod_node_and_demand(asked: dict[str, Any], node: str) -> None:
     of, request = reserved(SMALL, A), reservation_request(admitted(asked))
     assert of.ledger.earlier(request.key, node, request.demand) is None
 
 
-def test_replicas_that_are_ranked_anew_each_have_one_reservation_in_the_end() -> None:
+def test_replicas_that_are_ranked_again_have_one_reservation_each_in_the_end() -> None:
     of = three()
     for _ in range(2):
         of.reserve(reservation_request(admitted(SMALL)), chosen(A), 0)
@@ -121,7 +122,7 @@ def test_replicas_that_are_ranked_anew_each_have_one_reservation_in_the_end() ->
 
 
 def test_a_pod_takes_its_own_reservation_before_one_of_a_second_call() -> None:
-    """A stranger may guess what the next pod of an owner asks for."""
+    """A stranger may guess the demand of an owner's next pod."""
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, B)
     of.reserve(reservation_request(admitted(LARGE)), chosen(B), 0)
@@ -131,7 +132,7 @@ def test_a_pod_takes_its_own_reservation_before_one_of_a_second_call() -> None:
     assert (gpus(of), of.ledger.counts) == ((4, 0, 8), Counts(0, 2))
 
 
-def test_what_both_calls_reserved_expires() -> None:
+def test_the_reservations_of_both_calls_expire() -> None:
     of = reserved(SMALL, A)
     again(of, SMALL, LARGE, A, now=3)
     of.expire(10)
@@ -141,7 +142,7 @@ def test_what_both_calls_reserved_expires() -> None:
     assert (of.ledger._reserved, of.ledger.limit._open) == ({}, {})
 
 
-def test_calls_for_one_pod_are_bounded_as_those_for_many() -> None:
+def test_calls_for_one_pod_are_bounded_like_calls_for_many() -> None:
     of = reserved(SMALL, A)
     for _ in range(100):
         again(of, SMALL, LARGE, B)
@@ -154,7 +155,7 @@ _NODES = st.sampled_from([A, B, C])
 
 
 class Forged(RuleBasedStateMachine):
-    """Two states see the same pods; one is also asked by a stranger who knows all about them, and claims that they grew."""
+    """Two states see the same pods. One also gets reviews by a stranger who knows all pods, and claims that they grew."""
 
     def __init__(self) -> None:
         super().__init__()

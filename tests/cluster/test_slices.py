@@ -1,4 +1,4 @@
-"""Which nodes have GPUs by ResourceSlices of DRA."""
+"""Which nodes have GPUs in ResourceSlices of DRA."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def piece(name: str, node: str | None = "gpu-a", driver: str = "gpu.nvidia.com")
         pytest.param(piece("s", node=None), id="of devices that no node has alone"),
     ],
 )
-def test_a_slice_that_gives_no_node_a_gpu_counts_for_nothing(of_no_node: dict[str, Any]) -> None:
+def test_a_slice_without_gpus_of_one_node_does_not_count(of_no_node: dict[str, Any]) -> None:
     of = state([node("gpu-a", None)])
     of.slices.seen(of_no_node)
     assert of.nodes.dra == set()
 
 
-def test_a_node_has_gpus_for_as_long_as_one_of_its_slices_is_there() -> None:
+def test_a_node_has_gpus_until_its_last_slice_is_deleted() -> None:
     of = state([node("gpu-a", None), node("gpu-b", None)])
     of.replace("resourceslices", [piece("s"), piece("t"), piece("u", "gpu-b")], 0)
     assert of.nodes.dra == {"gpu-a", "gpu-b"}
@@ -39,7 +39,7 @@ def test_a_node_has_gpus_for_as_long_as_one_of_its_slices_is_there() -> None:
     assert of.nodes.dra == {"gpu-b"}
 
 
-def test_a_slice_that_moves_is_of_its_new_node_alone() -> None:
+def test_a_slice_that_moves_counts_for_its_new_node_only() -> None:
     of = state()
     of.slices.seen(piece("s"))
     of.slices.seen(piece("s", "gpu-b"))

@@ -69,7 +69,7 @@ def test_a_node_that_comes_back_still_has_its_pods() -> None:
     assert free(of, "gpu-a") == 6
 
 
-def test_a_resource_that_no_node_had_is_counted_from_the_pods_that_hold_it_already() -> None:
+def test_a_new_resource_is_reduced_by_the_pods_that_use_it_already() -> None:
     of = state([node("gpu-a", gpus=None)], [pod("p", 3, on="gpu-a")])
     of.reserve(reservation_request(admitted(pod("q", 2))), chosen("gpu-a"), 0)
     of.node_seen(node("gpu-a"))  # the device plugin has started
@@ -82,7 +82,7 @@ def test_a_resized_pod_counts_as_it_is_now() -> None:
     assert free(of, "gpu-a", "cpu") == 86_000
 
 
-def test_quantities_that_nobody_can_read_do_not_stop_the_state() -> None:
+def test_malformed_quantities_do_not_stop_the_state() -> None:
     of = state([node("gpu-a", cpu="nonsense")], [pod("p", on="gpu-a", asks={"cpu": "much"})])
     assert free(of, "gpu-a", "pods") == 109
     assert free(of, "gpu-a", "cpu") == 0
@@ -94,7 +94,7 @@ def test_absurd_quantities_do_not_overflow() -> None:
     assert free(of, "gpu-a", "memory") < 0
 
 
-def test_a_row_of_a_deleted_node_is_used_again_and_nothing_of_it_is_left() -> None:
+def test_the_row_of_a_deleted_node_is_reused_without_any_rest_of_it() -> None:
     of = state([node("gpu-a", labels={"nvidia.com/gpu.product": "H100"}, cordoned=True)])
     of.node_gone("gpu-a")
     of.node_seen(node("gpu-b", gpus=None))
@@ -119,7 +119,7 @@ def test_many_nodes_and_pods_leave_no_trace_when_they_are_gone() -> None:
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_list_does_not_name_is_gone() -> None:
+def test_objects_that_are_not_in_a_new_list_are_gone() -> None:
     of = state([node("gpu-a"), node("gpu-b")], [pod("p", on="gpu-a"), pod("q", on="gpu-b")])
     of.replace("nodes", [node("gpu-b")], 1)
     of.replace("pods", [pod("p", on="gpu-b")], 1)
@@ -198,7 +198,7 @@ def test_gpu_metrics_of_a_node_that_is_not_there_yet_wait_for_it() -> None:
     assert (columns.measured[row], columns.idle[row], columns.utilisation[row]) == (8, 3, 0.5)
 
 
-def test_gpu_metrics_that_end_are_forgotten() -> None:
+def test_gpu_metrics_of_a_node_that_has_none_any_more_are_forgotten() -> None:
     of = state([node("gpu-a")])
     of.gpu_use_seen("gpu-a", use(measured=8, idle=3, utilisation=0.5, avoid=1))
     of.gpu_use_seen("gpu-a", UNKNOWN)
@@ -223,7 +223,7 @@ def test_small_changes_of_utilisation_change_nothing() -> None:
         pytest.param({"metadata": {"name": "gpu-a"}, "status": {"conditions": [None]}}, id="a condition is null"),
     ],
 )
-def test_a_node_that_cannot_be_read_changes_nothing(broken: dict[str, Any]) -> None:
+def test_a_malformed_node_changes_nothing(broken: dict[str, Any]) -> None:
     of, nodes = state(), [node("gpu-a"), node("gpu-b")]
     with pytest.raises((AttributeError, TypeError)):
         of.node_seen(broken)

@@ -1,4 +1,4 @@
-"""Whatever the order of events: the state is that of the objects that there are."""
+"""The state depends on the objects that exist, not on the order of events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PODS = st.builds(
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever happens, the state equals one that was fed from a list of what is there now."""
+    """After any events, the state equals one that was filled from a list of the existing objects."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What units are told of the cluster: true at the moment of asking, though answers are kept.
+"""What units see of the cluster: always the present state, although answers are cached.
 
 Covers framework.cluster_view.
 """
@@ -32,7 +32,7 @@ def pools() -> ClusterState:
     )
 
 
-def test_a_snapshot_is_what_units_take_for_the_cluster() -> None:
+def test_a_view_is_the_cluster_of_units() -> None:
     seen: Cluster = pools().view(0)
     assert seen.fresh
     assert seen.knows_priority_classes
@@ -88,7 +88,7 @@ def test_resources_are_the_extended_ones_with_the_most_that_one_node_has() -> No
     assert pools().view(0).resources() == {"example.com/thing": 3, "nvidia.com/mig-1g.10gb": 7, GPU: 8}
 
 
-def test_answers_change_with_the_nodes() -> None:
+def test_cached_answers_change_with_the_nodes() -> None:
     of = pools()
     before = _answers(of)
     of.node_seen(
@@ -110,7 +110,7 @@ def _answers(of: ClusterState) -> dict[str, Any]:
     }
 
 
-def test_a_resource_that_all_nodes_lost_is_still_named() -> None:
+def test_a_resource_that_all_nodes_lost_is_still_listed() -> None:
     of = state([node("a", 8)])
     of.node_seen(node("a", None))
     assert of.view(0).resources() == {GPU: 0}
@@ -127,7 +127,7 @@ def test_the_cluster_is_elastic_where_nodes_come_from_pools_or_dra_serves_gpus()
     assert of.view(0).elastic
 
 
-def test_a_required_kind_that_is_withdrawn_makes_it_stale() -> None:
+def test_a_required_kind_that_is_withdrawn_makes_the_state_stale() -> None:
     known = state([node("a")])
     assert known.view(0.0).fresh
     known.withdraw("pods")

@@ -1,4 +1,4 @@
-"""From samples to what is known of a node. Times are made up: `now` is an argument.
+"""From samples to the metrics of a node. There is no clock: `now` is an argument.
 
 Covers cluster.gpu_rows.
 """
@@ -40,9 +40,7 @@ from webhook.cluster.utilisation import (
         pytest.param(Reading.MEMORY_USED, 10**400, "out of range", id="an integer that no float can hold"),
     ],
 )
-def test_a_number_that_is_no_measurement_is_counted_and_changes_nothing(
-    reading: Reading, value: float, reason: str
-) -> None:
+def test_an_invalid_number_is_counted_and_changes_nothing(reading: Reading, value: float, reason: str) -> None:
     utilisation = seen([Sample("a", "0", reading, value)])
     assert utilisation.ignored == {reason: 1}
     assert utilisation.node("a") == UNKNOWN
@@ -55,8 +53,8 @@ def test_a_gpu_whose_utilisation_is_not_known_is_not_counted_at_all() -> None:
     assert utilisation.status(START).reason
 
 
-def test_the_utilisation_of_a_mig_instance_is_not_believed() -> None:
-    """Old exporters say 0 there (dcgm-exporter issue 216)."""
+def test_the_utilisation_of_a_mig_instance_is_ignored() -> None:
+    """Old exporters report 0 for it (dcgm-exporter issue 216)."""
     assert seen(gpu(utilisation=0.0, instance="1")).node("a").measured == 0
 
 
@@ -69,7 +67,7 @@ def test_a_round_that_is_discarded_leaves_no_trace() -> None:
     assert utilisation.node("a").idle == 1
 
 
-def test_more_gpus_than_there_may_be_are_ignored_and_the_known_ones_go_on() -> None:
+def test_gpus_beyond_the_limit_are_ignored_and_the_known_ones_are_updated() -> None:
     utilisation = Utilisation(SETTINGS, max_gpus=2)
     samples = [Sample("a", str(n), Reading.UTILISATION, 0.0) for n in range(3)]
     utilisation.observe([*samples, Sample("a", "0", Reading.TEMPERATURE, 90.0)], START)
@@ -115,7 +113,7 @@ def test_answers_without_a_gpu_do_not_keep_old_samples_fresh() -> None:
     assert utilisation.node("a") == UNKNOWN
 
 
-def test_stale_samples_are_taken_back_also_while_nothing_answers() -> None:
+def test_stale_samples_are_dropped_also_while_no_source_answers() -> None:
     utilisation = seen(gpu("a"), gpu("b"))
     utilisation.changes()
     utilisation.observe(gpu("b"), START + 100)
@@ -143,7 +141,7 @@ def test_nodes_that_come_and_go_do_not_fill_the_memory() -> None:
 # --- Changes ----------------------------------------------------------------------------------------------------------
 
 
-def test_only_what_changed_is_told() -> None:
+def test_only_changed_nodes_are_reported() -> None:
     utilisation = seen(gpu("a"), gpu("b"))
     assert [name for name, _ in utilisation.changes()] == ["a", "b"]
     utilisation.observe([*gpu("a"), *gpu("b", utilisation=80.0)], START + 30)
@@ -153,8 +151,8 @@ def test_only_what_changed_is_told() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=6), max_size=12), st.integers(0, 2**32))
-def test_who_follows_the_changes_knows_what_is_known(rounds: list[list[str]], seed: int) -> None:
-    """Nodes appear, vanish and come back on the rows and indices of others."""
+def test_the_changes_add_up_to_the_metrics(rounds: list[list[str]], seed: int) -> None:
+    """Nodes appear, vanish, and come back on rows and indices of others."""
     utilisation, told, random = Utilisation(SETTINGS), dict[str, NodeUse](), np.random.default_rng(seed)
     for step, nodes in enumerate(rounds):
         samples = [gpu(n, str(g), utilisation=float(random.integers(0, 100))) for n in nodes for g in range(2)]
@@ -180,7 +178,7 @@ def test_another_window_forgets_the_history_and_other_limits_do_not() -> None:
     assert utilisation.node("a").idle == 0
 
 
-def test_another_source_starts_from_nothing_and_takes_back_what_was_told() -> None:
+def test_another_source_starts_from_nothing_and_withdraws_the_metrics_of_the_old_one() -> None:
     utilisation = seen(gpu(utilisation=95.0))
     utilisation.changes()
     utilisation.configure(GpuMetricsSettings())

@@ -74,7 +74,7 @@ def test_idle_means_below_the_limit_at_every_sample_of_the_window(steps: list[tu
             assert idle == 1
 
 
-def test_the_mean_utilisation_leans_towards_what_was_seen_lately() -> None:
+def test_recent_samples_weigh_more_in_the_mean_utilisation() -> None:
     utilisation = seen(gpu(utilisation=100.0), gpu(name="1", utilisation=0.0))
     assert utilisation.node("a").utilisation == 0.5
     utilisation.observe([*gpu(utilisation=0.0), *gpu(name="1", utilisation=0.0)], START + 150)
@@ -90,7 +90,7 @@ def test_the_mean_utilisation_lies_between_the_lowest_and_the_highest(percents: 
 
 
 def test_of_two_numbers_for_one_gpu_the_busier_counts_in_either_order() -> None:
-    """Time-slicing: the same GPU once per pod. Two replicas of a Prometheus: one lags behind."""
+    """With time-slicing, a GPU is reported once per pod. Of two Prometheus replicas, one lags behind."""
     for order in (1, -1):
         samples = [*gpu(utilisation=80.0, memory=70.0), *gpu(utilisation=10.0, memory=20.0)][::order]
         utilisation = seen(samples, gpu("b"))
@@ -112,7 +112,7 @@ def test_a_split_gpu_is_counted_as_its_instances() -> None:
     assert (use.measured, use.idle, use.hottest, use.hot) == (3, 2, 88.0, 2)
 
 
-def test_the_sickness_of_a_split_gpu_is_that_of_its_instances() -> None:
+def test_the_instances_of_a_sick_gpu_are_sick() -> None:
     use = seen(gpu(utilisation=None, sick=1.0), gpu(instance="1", engine=0.0), gpu(instance="2", engine=0.0)).node("a")
     assert (use.measured, use.sick, use.avoid) == (2, 2, 2)
 
@@ -124,7 +124,7 @@ def test_a_split_gpu_inherits_nothing_from_a_gpu_that_had_its_row_before() -> No
     assert utilisation.node("a") == pytest.approx(NodeUse(1, 1, 0.0, NAN, 0, 0, 0, 0, 1), nan_ok=True)
 
 
-def test_a_gpu_without_utilisation_is_judged_by_its_engine() -> None:
+def test_a_gpu_without_utilisation_is_measured_by_its_engine() -> None:
     use = seen(gpu(utilisation=None, engine=0.75)).node("a")
     assert (use.measured, use.idle, use.utilisation) == (1, 0, 0.75)
 
@@ -152,7 +152,7 @@ def test_a_lost_gpu_is_sick_although_nothing_more_is_measured_on_it() -> None:
     assert (use.measured, use.idle, use.sick, use.avoid) == (0, 0, 1, 1)
 
 
-def test_what_the_policy_does_not_avoid_is_still_told() -> None:
+def test_gpus_that_the_policy_does_not_avoid_are_still_reported() -> None:
     limits = {"source": "dcgm", "hot": {"avoid": False}, "sick": {"avoid": False}}
     use = seen(gpu(temperature=95.0, sick=1.0), settings=GpuMetricsSettings.model_validate(limits)).node("a")
     assert (use.hot, use.sick, use.avoid, use.hottest) == (1, 1, 0, 95.0)

@@ -1,6 +1,7 @@
-"""Which nodes a pod fits by the rules of kube-scheduler, worked out one node at a time from the plain objects.
+"""Which nodes a pod fits by the rules of kube-scheduler, computed node by node from the plain objects.
 
-As slow and as literal as can be: it shares no code with what it checks but the parsing of quantities and `total_requests`.
+Slow and literal on purpose: it shares no code with the tested modules but the parsing of quantities and
+`total_requests`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ BAD_STATES = ("upgrade-failed", "drain-required")
 
 
 def feasible(pod: Object, nodes: Iterable[Object], bound: Iterable[Object]) -> set[str]:
-    """Names of the nodes that could take `pod`, beside the pods that are `bound`."""
+    """Names of the nodes that could take `pod`, with the `bound` pods on them."""
     bound = list(bound)
     return {n["metadata"]["name"] for n in nodes if _takes(pod, n, bound)}
 
@@ -49,7 +50,7 @@ def _tolerated(node: Object, spec: Object) -> bool:
 
 
 def penalty(pod: Object, node: Object) -> tuple[bool, int]:
-    """By what a node that `pod` could go to comes late: a cordon, and soft taints that the pod does not tolerate."""
+    """Why a node that `pod` could use comes late: a cordon, and the number of soft taints that it does not tolerate."""
     tolerations = pod["spec"].get("tolerations") or ()
     soft = [taint for taint in node["spec"].get("taints") or () if taint["effect"] == "PreferNoSchedule"]
     ignored = sum(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in soft)

@@ -1,4 +1,4 @@
-"""Where a pod is placed, and the fields of a pod that say where it may go."""
+"""The placement of a pod, and fields of a pod that confine it."""
 
 from __future__ import annotations
 

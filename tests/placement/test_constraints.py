@@ -1,4 +1,4 @@
-"""Selectors and affinity mean what they mean to kube-scheduler."""
+"""Selectors and affinity match as in kube-scheduler."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
     st.data(),
 )
 @settings(max_examples=150, deadline=None)
-def test_labels_match_as_worked_out_node_by_node_also_after_they_changed(
+def test_labels_match_as_computed_node_by_node_also_after_changes(
     labels: list[dict[str, str]], expressions: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     stated = {"matchExpressions": expressions}
@@ -130,7 +130,7 @@ def test_labels_match_as_worked_out_node_by_node_also_after_they_changed(
     assert matching(of, stated) == {name for name, made in nodes.items() if oracle(made, stated)}
 
 
-def test_columns_of_labels_are_bounded_and_come_back() -> None:
+def test_the_number_of_label_columns_is_bounded_and_dropped_ones_are_built_again() -> None:
     keys = [f"key-{i}" for i in range(300)]
     of = state([node("a", labels=dict.fromkeys(keys, "v")), node("b")])
     for key in keys:
@@ -140,7 +140,7 @@ def test_columns_of_labels_are_bounded_and_come_back() -> None:
     assert matching(of, term("Exists", key=keys[0])) == {"a", "b"}
 
 
-def test_values_of_nodes_long_gone_are_forgotten() -> None:
+def test_label_values_of_deleted_nodes_are_forgotten() -> None:
     of = state([node("a", labels={"boot": "0"})])
     assert matching(of, term("Exists", key="boot")) == {"a"}
     for i in range(1000):

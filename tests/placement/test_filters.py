@@ -1,4 +1,4 @@
-"""Which nodes can take a pod, and the reason for those that cannot."""
+"""Which nodes can take a pod, and the reason why others cannot."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_node_that_can_take_the_pod_is_chosen(there: dict[str, Any], made: dic
     assert names(placed(state([there]), made)) == ["n"]
 
 
-def test_the_health_of_nodes_is_what_the_policy_says() -> None:
+def test_the_policy_says_which_nodes_are_healthy() -> None:
     policy = PlacementSettings(health=Health(labels={"sick": ("*",)}, conditions={"Xid": "True", "GpuSound": "False"}))
     nodes = [
         node("a", labels={"sick": "very"}),
@@ -136,7 +136,7 @@ def test_a_node_with_gpus_by_dra_only_is_not_a_node_without_gpus() -> None:
     assert placed(of, pod("p")).rejected == (("no such GPU", 2),)
 
 
-def test_the_reasons_are_counted_most_first() -> None:
+def test_the_most_frequent_reason_comes_first() -> None:
     nodes = [node("a", cordoned=True), node("b", gpus=None), node("c", gpus=None), node("d", cordoned=True, gpus=None)]
     placement = placed(state(nodes), pod("p"))
     assert placement.rejected == (("no such GPU", 3), ("cordoned", 1))

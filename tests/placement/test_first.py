@@ -1,4 +1,4 @@
-"""The first decisions of a process are as quick as the others: nothing is imported on their behalf."""
+"""The first decisions of a process are as fast as later ones: they import nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that work together go to one domain while it has room; everybody else is left alone."""
+"""Pods that work together go to one domain while it has room; other pods are not affected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULTS = PlacementSettings()
 
 
 def racks(*gpus: int) -> ClusterState:
-    """Racks r0, r1, … of two nodes each, with so many GPUs; two racks to a zone."""
+    """Racks r0, r1, … of two nodes each, with so many GPUs per node; two racks in a zone."""
     return state(
         node(f"{rack}{half}", amount, labels={RACK: f"r{rack}", ZONE: f"z{rack // 2}"})
         for rack, amount in enumerate(gpus)
@@ -35,7 +35,7 @@ def member(name: str, gpus: int = 8, *, kind: str = "Job", size: int | None = No
 
 
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack", settings: PlacementSettings = DEFAULTS) -> str:
-    """Admit a pod, and give the node that was chosen for it."""
+    """Admit a pod, and return its first node."""
     placement = placer(of).place(admitted(made), of.view(0), settings, strategy, GPUS)
     of.reserve(reservation_request(admitted(made)), placement, 0)
     return placement.nodes[0].node
@@ -72,7 +72,7 @@ def test_the_first_pod_of_a_gang_of_unknown_size_goes_where_any_pod_goes() -> No
     assert run(of, member("p")) == run(racks(8, 8), pod("q", 8))
 
 
-def test_the_users_own_wish_comes_before_the_domain() -> None:
+def test_the_pods_own_preference_comes_before_the_domain() -> None:
     of = racks(8, 8, 8)
     of.pod_seen(member("first", on="2a"), 0)
     term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r1"]}]}
@@ -127,7 +127,7 @@ def test_a_gang_of_known_size_begins_in_the_smallest_rack_that_holds_it() -> Non
     assert [run(of, member(f"p{i}", 8, size=2)) for i in range(2)] == ["2a", "2b"]
 
 
-def test_a_gang_whose_pods_keep_apart_begins_where_there_are_so_many_hosts() -> None:
+def test_a_gang_with_anti_affinity_starts_in_a_domain_with_enough_hosts() -> None:
     of = state([node("a", labels={RACK: "r1"}), *[node(name, labels={RACK: "r2"}) for name in "bcd"]])
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -135,7 +135,7 @@ def test_a_gang_whose_pods_keep_apart_begins_where_there_are_so_many_hosts() -> 
 
 
 @pytest.mark.parametrize(("size", "on"), [(3, "3a"), (None, "2b")], ids=["of known size", "of unknown size"])
-def test_a_rack_without_room_for_the_rest_of_a_gang_is_passed_over_for_the_zone(size: int | None, on: str) -> None:
+def test_without_room_for_the_rest_of_the_gang_in_the_rack_the_zone_counts(size: int | None, on: str) -> None:
     of = racks(8, 8, 12, 8)
     of.pod_seen(member("first", on="2a", size=size), 0)
     assert run(of, member("p", size=size)) == on
@@ -192,14 +192,14 @@ def test_a_job_of_known_size_begins_in_the_domain_that_holds_all() -> None:
     assert {run(of, member("one")), run(of, member("two"))} == {"c", "d"}
 
 
-def test_what_the_pod_says_counts_before_what_its_job_says() -> None:
+def test_the_size_in_the_pod_counts_before_the_size_of_its_job() -> None:
     of = racks(8, 4)
     metadata = {"name": "train", "namespace": "team-a", "uid": "gang"}
     of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 9}}], 0)
     assert run(of, member("one", 4, size=2)) in ("1a", "1b")
 
 
-def test_a_gang_that_asks_for_a_resource_on_no_node_is_left_without_a_node_and_nothing_fails() -> None:
+def test_a_gang_that_requests_a_resource_of_no_node_gets_no_node() -> None:
     of = racks(8, 8)
     made = member("a", size=4)
     for part in made["spec"]["containers"][0]["resources"].values():
@@ -208,7 +208,7 @@ def test_a_gang_that_asks_for_a_resource_on_no_node_is_left_without_a_node_and_n
     assert (placement.nodes, placement.reason) == ((), "no node fits")
 
 
-def test_a_workload_of_another_kind_is_known_by_what_was_said_when_it_was_made() -> None:
+def test_the_size_of_a_workload_of_another_kind_is_known_from_its_admission() -> None:
     of = state(
         [node("a"), node("b", labels={RACK: "r1"}), node("c", labels={RACK: "r2"}), node("d", labels={RACK: "r2"})]
     )

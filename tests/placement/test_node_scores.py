@@ -1,4 +1,4 @@
-"""The best rows are the best rows, whatever changed since the last time."""
+"""The best rows are found, whatever changed since the last refresh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEALTH = Health(labels={"sick": ("true",)}, conditions={"GpuBroken": "True"})
 
 
 class ByFree:
-    """Most free GPUs first, by coarse steps so that many tie; the view's version decides about the direction."""
+    """Scores free GPUs in coarse steps, so that many rows tie. The version of the view decides the direction."""
 
     peers_first = False
     keeps_whole_nodes = False
@@ -78,7 +78,7 @@ def test_the_best_rows_are_found_after_any_changes(data: st.DataObject) -> None:
         assert best(kept, of, count) == expected(of, 1, count)
 
 
-def test_a_new_view_is_taken_up_by_every_row() -> None:
+def test_a_new_view_scores_every_row_again() -> None:
     of = state([node(f"n{i:03}", i % 9, labels={"pool": "a"}) for i in range(500)])
     kept = scores()
     kept.refresh(of.nodes, View(1, (GPU,)))
@@ -87,7 +87,7 @@ def test_a_new_view_is_taken_up_by_every_row() -> None:
     assert best(kept, of, 10) != expected(of, 1, 10)
 
 
-def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
+def test_new_nodes_keep_the_order_by_name() -> None:
     of = state([node(name, labels={"pool": "a"}) for name in ("0", "a", "z")])
     kept = scores()
     for i in range(120):
@@ -96,7 +96,7 @@ def test_nodes_that_come_in_between_keep_the_order_by_name() -> None:
         assert best(kept, of, 3) == expected(of, 1, 3)
 
 
-def test_more_changes_than_are_remembered_are_seen_all_the_same() -> None:
+def test_more_changes_than_the_journal_keeps_are_applied() -> None:
     of = state([node(f"n{i:03}", labels={"pool": "a"}) for i in range(70)])
     kept = scores()
     kept.refresh(of.nodes, View(1, (GPU,)))
@@ -147,7 +147,7 @@ _steps = st.lists(st.lists(st.tuples(st.sampled_from(["seen", "gone", "pod"]), _
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @given(steps=_steps)
-def test_scores_that_were_kept_are_what_new_ones_are(spec: dict[str, Any], steps: list[Any]) -> None:
+def test_cached_scores_equal_new_ones(spec: dict[str, Any], steps: list[Any]) -> None:
     of, kept, view = state(), scores(spec), View(1, (GPU,))
     of.nodes.columns.add_resource(GPU)
     kept.refresh(of.nodes, view)
@@ -170,7 +170,7 @@ def test_scores_that_were_kept_are_what_new_ones_are(spec: dict[str, Any], steps
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=200), st.integers(1, 12))
-def test_the_smallest_are_what_sorting_all_gives(values: list[tuple[int, int]], count: int) -> None:
+def test_the_smallest_are_those_of_a_full_sort(values: list[tuple[int, int]], count: int) -> None:
     order = [(i * 37) % 211 for i in range(len(values))]
     keys = [np.array(key, float) for key in ([v[0] for v in values], [v[1] for v in values], order)]
     among = [i for i in range(len(values)) if i % 7]

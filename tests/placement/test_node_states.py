@@ -1,4 +1,4 @@
-"""Rows have the same number exactly where they have the same, whatever changed since the last look."""
+"""Rows have the same state number if and only if they are equal, whatever changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _put(of: Columns, row: int, amounts: tuple[int, ...]) -> None:
 
 
 def _check(of: Columns) -> None:
-    """Rows share a number where they have the same, and only there."""
+    """Check that rows have the same number if and only if they are equal."""
     use = (of.sharing, of.measured, of.idle, of.utilisation)
     amounts = [*of.free.values(), *of.capacity.values(), of.model]
     has = [(*[int(a[row]) for a in amounts], *[repr(float(a[row])) for a in use]) for row in range(of.size)]
@@ -47,7 +47,7 @@ def _check(of: Columns) -> None:
 @pytest.mark.parametrize("dearer", [1, 100], ids=["a few rows by themselves", "always all anew"])
 @pytest.mark.parametrize("spare", [-100, 4096], ids=["no room for old ones", "room for old ones"])
 @given(steps=_steps)
-def test_rows_share_a_number_where_they_have_the_same(dearer: int, spare: int, steps: list[Any]) -> None:
+def test_rows_have_the_same_number_if_and_only_if_they_are_equal(dearer: int, spare: int, steps: list[Any]) -> None:
     of = _columns()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "_CHANGED_ROW_COST", dearer)
@@ -59,7 +59,7 @@ def test_rows_share_a_number_where_they_have_the_same(dearer: int, spare: int, s
             _check(of)
 
 
-def test_numbers_are_kept_beside_the_columns_and_given_anew_when_there_is_more_to_tell() -> None:
+def test_states_are_cached_in_the_columns_and_numbered_again_for_a_new_resource() -> None:
     of = _columns()
     known, epoch = states(of), states(of).epoch
     of.grow()

@@ -155,18 +155,18 @@ def test_a_taint_that_keeps_the_last_nodes_away() -> None:
     assert found.wanted == "one: 1 node would take the pod but for that"
 
 
-def test_what_each_node_has_but_none_together() -> None:
+def test_each_resource_is_on_some_node_but_all_are_on_none() -> None:
     of = state([node("a", memory="100Gi"), node("b", cpu="10")])
     (found,) = obstacles(of, pod("p", 8, asks={"cpu": "90", "memory": "500Gi"}))
     assert (found.cause, found.seen) == ("together", "a pod that asks 90 CPUs, 500Gi memory, 8 nvidia.com/gpu")
 
 
-def test_two_causes_are_told_and_each_once() -> None:
+def test_two_causes_are_reported_once_each() -> None:
     found = obstacles(state(NODES), pod("p", 16, asks={"rdma/hca": "1"}))
     assert [each.cause for each in found] == ["resource", "gpus"]
 
 
-def test_what_a_node_had_before_may_come_back() -> None:
+def test_a_capacity_that_a_node_had_before_may_come_back() -> None:
     of = state([node("a", 4), node("b")])
     of.node_seen(node("b", 0))
     (found,) = obstacles(of, pod("p", 8))
@@ -184,13 +184,13 @@ def test_a_gpu_that_is_sick_for_now_may_come_back() -> None:
     assert obstacles(state([sick]), pod("p", 9))[0].lasting
 
 
-def test_shares_of_gpus_do_not_raise_what_the_largest_node_has() -> None:
+def test_shares_of_gpus_do_not_count_as_gpus_of_the_largest_node() -> None:
     of = state([node("a"), node("shared", 32, labels=SHARED)])
     (found,) = obstacles(of, pod("p", 12))
     assert (found.wanted, found.lasting) == ("at most 8, which is what the largest nodes have: a, shared", True)
 
 
-def test_several_gpus_that_only_nodes_have_which_share_theirs_are_told_and_others_are_not() -> None:
+def test_several_gpus_that_only_nodes_with_shared_gpus_have_are_an_obstacle() -> None:
     shared = [node("shared", 32, labels=SHARED), node("other", 16, labels=SHARED)]
     (found,) = obstacles(state(shared), pod("p", 2))
     assert (found.cause, found.lasting) == ("shared", False)
@@ -205,7 +205,7 @@ def test_several_gpus_that_only_nodes_have_which_share_theirs_are_told_and_other
     assert (found.cause, found.lasting) == ("gpus", True)
 
 
-def test_a_larger_node_makes_room_and_while_the_state_is_old_nothing_is_said() -> None:
+def test_a_larger_node_ends_the_obstacle_and_a_stale_state_reports_none() -> None:
     of = state([node("a")])
     assert obstacles(of, pod("p", 9))
     of.node_seen(node("b", 16))

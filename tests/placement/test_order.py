@@ -61,7 +61,7 @@ def test_pack_fills_the_fullest_node_that_fits() -> None:
     assert names(placed(of, pod("p", 8))) == ["a"]
 
 
-def test_what_the_user_prefers_comes_first_by_weight() -> None:
+def test_the_pods_own_preferences_come_first_by_weight() -> None:
     nodes = [node("a"), node("b", labels={"fast": "yes"}), node("c", labels={"near": "yes"}), node("d")]
     wish = affinity(preferred=[(10, expression("fast", "Exists")), (20, expression("near", "Exists"))])
     of = state(nodes, [pod("x", 1, on="d")])
@@ -69,14 +69,14 @@ def test_what_the_user_prefers_comes_first_by_weight() -> None:
     assert names(placed(of, pod("p", affinity=wish), "spread")) == ["c", "b", "a", "d"]
 
 
-def test_a_wish_that_no_node_grants_changes_nothing() -> None:
+def test_a_preference_that_no_node_meets_changes_nothing() -> None:
     of = state([node("a"), node("b")])
     wish = affinity(preferred=[(10, expression("fast", "Exists")), (5, {})])
     assert names(placed(of, pod("p", affinity=wish))) == names(placed(of, pod("p")))
 
 
 @pytest.mark.parametrize("strategy", ["spread", "pack"])
-def test_nodes_that_gpu_metrics_advise_against_come_last(strategy: str) -> None:
+def test_nodes_without_gpus_fit_for_use_come_last(strategy: str) -> None:
     of = state([node("a"), node("b"), node("c")], [pod("x", 2, on="c", owner="o")])
     of.gpu_use_seen("a", UNKNOWN._replace(measured=8, idle=8, utilisation=0.0, avoid=1, known=8))
     placement = placed(of, pod("p", owner="o"), strategy)
@@ -84,7 +84,7 @@ def test_nodes_that_gpu_metrics_advise_against_come_last(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["before the first choice", "after it"])
-def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) -> None:
+def test_metrics_and_shared_gpus_count_once_they_are_known(*, later: bool) -> None:
     of = state([node(name) for name in "abc"])
     if later:
         assert names(placed(of, pod("p"), "spread")) == ["a", "b", "c"]
@@ -98,7 +98,7 @@ def test_metrics_and_shared_gpus_count_from_when_they_are_known(*, later: bool) 
 @pytest.mark.parametrize(
     "known", [{"measured": 8, "idle": 1, "utilisation": 0.9, "known": 8}, None], ids=["metrics", "sharing"]
 )
-def test_metrics_alone_and_shared_gpus_alone_are_looked_at(known: dict[str, Any] | None) -> None:
+def test_metrics_alone_and_shared_gpus_alone_count(known: dict[str, Any] | None) -> None:
     of = state([node(name) for name in "ab"])
     if known is None:
         of.node_seen(node("a", labels={"nvidia.com/gpu.replicas": "4"}))
@@ -107,7 +107,7 @@ def test_metrics_alone_and_shared_gpus_alone_are_looked_at(known: dict[str, Any]
     assert names(placed(of, pod("p"), "spread")) == ["b", "a"]
 
 
-def test_ranked_nodes_say_what_is_free_and_are_weighed_from_100_downwards() -> None:
+def test_ranked_nodes_have_their_free_gpus_and_weights_from_100_downwards() -> None:
     of = state([node("a"), node("b")], [pod("x", 3, on="b")])
     placement = placed(of, pod("p", 2))
     assert {(r.node, r.free) for r in placement.nodes} == {("a", 8), ("b", 5)}

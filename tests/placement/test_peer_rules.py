@@ -1,4 +1,4 @@
-"""Pods that say something about other pods: where they can go comes first, with room for those that come with them."""
+"""Pod affinity, spread and host ports: where the pod can go comes first, with room for its peers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
         pytest.param({"initContainers": PORT}, PeerRules(anti_affinity=(HOST,)), id="a port of the host, of a sidecar"),
     ],
 )
-def test_what_a_pod_says_of_its_peers(spec: dict[str, Any], peer_rules: PeerRules) -> None:
+def test_what_a_pod_states_about_its_peers(spec: dict[str, Any], peer_rules: PeerRules) -> None:
     assert peer_rules_of(chat(**spec)) == peer_rules
 
 
@@ -113,7 +113,7 @@ RATHER = "preferred affinity to other pods"
         pytest.param(away(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather away from others"),
     ],
 )
-def test_what_is_left_to_the_scheduler_and_said_so(spec: dict[str, Any], why: str) -> None:
+def test_rules_about_other_pods_are_left_to_the_scheduler(spec: dict[str, Any], why: str) -> None:
     of = state([node("a")])
     found = placer(of).place(chat(**spec), of.view(0), PlacementSettings(), "pack", GPUS)
     assert (found.nodes, found.reason) == ((), why)
@@ -123,7 +123,7 @@ def test_what_is_left_to_the_scheduler_and_said_so(spec: dict[str, Any], why: st
 
 
 def run(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> str:
-    """Admit a pod, and give the node that was chosen for it."""
+    """Admit a pod, and return its first node."""
     placement = placer(of).place(admitted(made), of.view(0), PlacementSettings(), strategy, GPUS)
     of.reserve(reservation_request(admitted(made)), placement, 0)
     return placement.nodes[0].node
@@ -134,12 +134,12 @@ def several(of: ClusterState, count: int, spec: dict[str, Any], gpus: int = 1, s
 
 
 @pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
-def test_pods_that_must_share_a_host_begin_where_there_is_most_room(strategy: str) -> None:
+def test_pods_that_must_share_a_host_start_where_most_room_is(strategy: str) -> None:
     of = state([node("a"), node("b")], [pod("x", 6, on="a")])
     assert several(of, 3, towards(term()), strategy=strategy) == ["b", "b", "b"]
 
 
-def test_pods_that_must_share_a_zone_begin_in_the_one_with_most_room() -> None:
+def test_pods_that_must_share_a_zone_start_in_the_one_with_most_room() -> None:
     of = state([node("a", labels={ZONE: "x"}), node("b", labels={ZONE: "y"}), node("c", labels={ZONE: "y"})])
     assert set(several(of, 2, towards(term(ZONE)), 8)) == {"b", "c"}
 
@@ -149,8 +149,8 @@ def test_pods_that_must_share_a_zone_begin_in_the_one_with_most_room() -> None:
     [away(term()), spread(), {"containers": PORT}, away(term(RACK))],
     ids=["a host each", "spread over hosts", "a port of the host", "a rack each"],
 )
-def test_room_in_a_zone_is_counted_as_they_may_be_beside_each_other(beside: dict[str, Any]) -> None:
-    """Zone x has more room than y, on one host."""
+def test_room_in_a_zone_is_counted_under_their_other_rules(beside: dict[str, Any]) -> None:
+    """Zone x has more room than y, but on one host."""
     of = state(
         [node("a", labels={ZONE: "x", RACK: "1"}), *[node(name, 1, labels={ZONE: "y", RACK: name}) for name in "cd"]]
     )
@@ -160,7 +160,7 @@ def test_room_in_a_zone_is_counted_as_they_may_be_beside_each_other(beside: dict
     assert sorted(several(of, 2, spec)) == ["c", "d"]
 
 
-def test_pods_that_would_rather_share_a_zone_begin_in_one_that_holds_all_and_stay_there() -> None:
+def test_pods_that_prefer_to_share_a_zone_start_in_one_that_holds_all_and_stay_there() -> None:
     of = state([node("a", 8, labels={ZONE: "x"}), *[node(name, labels={ZONE: "y"}) for name in "bc"]])
     metadata = {"name": "chat", "namespace": "team-a", "uid": "chat"}
     of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 2}}], 0)
@@ -168,7 +168,7 @@ def test_pods_that_would_rather_share_a_zone_begin_in_one_that_holds_all_and_sta
 
 
 @pytest.mark.parametrize("strategy", ["pack", "apart", "spread"])
-def test_pods_that_would_rather_share_a_host_follow_the_first_while_there_is_room(strategy: str) -> None:
+def test_pods_that_prefer_to_share_a_host_follow_the_first_while_there_is_room(strategy: str) -> None:
     of = state([node("a", 3), node("b"), node("c")], [pod("x", 1, on="a")])
     of.pod_seen(chat("first", on="a"), 0)
     assert several(of, 2, towards(weighed(term()), kind=PREFERRED), strategy=strategy)[0] == "a"
@@ -179,7 +179,7 @@ def test_a_node_outside_of_every_zone_comes_last() -> None:
     assert run(of, chat(**towards(term(ZONE)))) == "b"
 
 
-def test_where_it_is_known_how_many_come_a_host_that_holds_all_is_taken() -> None:
+def test_a_gang_of_known_size_gets_a_host_that_holds_all_of_it() -> None:
     of = state([node("a"), node("b")], [pod("x", 5, on="a"), pod("y", 4, on="b")])
     metadata = {"name": "chat", "namespace": "team-a", "uid": "chat"}
     of.replace("jobs", [{"metadata": metadata, "spec": {"parallelism": 4}}], 0)
@@ -193,23 +193,23 @@ def test_pods_that_must_not_share_a_host_do_not(spec: dict[str, Any]) -> None:
     assert sorted(several(of, 3, spec)) == ["a", "b", "c"]
 
 
-def test_a_hard_spread_is_kept_and_else_used_nodes_come_first_with_room_left_on_each() -> None:
+def test_a_hard_spread_is_kept_and_otherwise_used_nodes_come_first() -> None:
     of = state([node("a"), node("b")], [pod("x", 2, on="a")])
     assert several(of, 4, spread(skew=2)) == ["a", "a", "b", "b"]
 
 
-def test_a_spread_by_preference_is_followed() -> None:
+def test_a_soft_spread_is_followed() -> None:
     of = state([node("a"), node("b")], [pod("x", 2, on="a")])
     assert sorted(several(of, 4, spread(when="ScheduleAnyway"))) == ["a", "a", "b", "b"]
 
 
-def test_a_key_that_no_node_has_does_no_harm() -> None:
+def test_a_topology_key_that_no_node_has_changes_nothing() -> None:
     of = state([node("a")])
     for spec in (towards(term("no/such")), away(term("no/such")), spread("no/such")):
         assert run(of, chat(**spec)) == "a"
 
 
-def test_no_node_at_all_does_no_harm() -> None:
+def test_a_cluster_without_nodes_gives_a_reason() -> None:
     of = state()
     found = placer(of).place(chat(**towards(term())), of.view(0), PlacementSettings(), "pack", GPUS)
     assert found.reason == "no node fits"

@@ -1,4 +1,4 @@
-"""Nodes that are better not used come last, whatever their score, and are used where no other takes the pod.
+"""Nodes with a penalty come last, whatever their score, and are used if no other node fits.
 
 Covers placement.filters.
 """
@@ -54,7 +54,7 @@ def names(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> lis
         ],
     ],
 )
-def test_a_node_comes_last_and_is_taken_where_no_other_has_room(
+def test_a_node_with_a_penalty_comes_last_and_is_used_if_no_other_has_room(
     strategy: str, tolerations: list[dict[str, str]], about: dict[str, Any]
 ) -> None:
     full, free = pod("x", 8, on="b"), pod("y", 7, on="a")
@@ -70,7 +70,7 @@ def test_a_soft_taint_that_is_tolerated_does_not_count() -> None:
     assert names(of, pod("p", tolerations=[{"key": "team", "operator": "Exists"}])) == ["a", "b"]
 
 
-def test_the_less_a_node_is_to_be_used_the_later_it_comes() -> None:
+def test_the_higher_the_penalty_the_later_the_node_comes() -> None:
     soft, other = taint("team", "PreferNoSchedule"), taint("window", "PreferNoSchedule")
     of = state(
         [
@@ -85,7 +85,7 @@ def test_the_less_a_node_is_to_be_used_the_later_it_comes() -> None:
     assert names(of, pod("p", tolerations=hard)) == ["e", "d", "c", "b", "a"]
 
 
-def test_what_the_author_prefers_does_not_make_up_for_it() -> None:
+def test_preferences_of_the_author_do_not_outweigh_a_penalty() -> None:
     fast = {"key": "fast", "operator": "Exists"}
     preferred = [{"weight": 1, "preference": {"matchExpressions": [fast]}}]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

@@ -1,4 +1,4 @@
-"""For which pods a node is chosen, and when what is known of pods and nodes is read anew.
+"""For which pods a node is chosen, and when cached parts of pods and nodes are read again.
 
 Covers placement.placer, placement.ranker, placement.refusals, placement.request, placement.settings.
 """
@@ -63,7 +63,7 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_no_node_is_chosen_where_it_is_not_ours_to_choose(made: dict[str, Any], reason: str) -> None:
+def test_no_node_is_chosen_for_pods_that_others_place(made: dict[str, Any], reason: str) -> None:
     placement = placed(state([node("gpu-a")]), made)
     assert placement.reason == reason
     assert placement.nodes == ()
@@ -99,7 +99,7 @@ def test_changes_of_nodes_and_pods_are_seen_at_once() -> None:
         assert names(placed(of, pod("p"), "spread")) == left
 
 
-def test_taints_that_are_never_the_same_twice_are_told_from_those_that_stay() -> None:
+def test_taints_that_always_change_do_not_fill_the_memory() -> None:
     of = state([node("a"), node("c")])
     tolerant = pod("p", tolerations=[{"key": KEY, "operator": "Exists"}])
     for i in range(1000):
@@ -116,7 +116,7 @@ def test_taints_that_are_never_the_same_twice_are_told_from_those_that_stay() ->
     assert of.nodes.renumbered > 0
 
 
-def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
+def test_a_placement_request_serves_all_equal_pods() -> None:
     def fed() -> ClusterState:
         return state([node(f"gpu-{i}", labels={"zone": "ab"[i % 2]}) for i in range(6)])
 
@@ -124,7 +124,7 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
     first = admitted(pod("p-0", 2, owner="o", nodeSelector={"zone": "a"}))
     request, wanted_reservation = placement_request(first, DEFAULTS, "spread", GPUS), reservation_request(first)
     assert isinstance(request, PlacementRequest)
-    first["spec"]["nodeSelector"]["zone"] = "b"  # an ask keeps nothing of the pod
+    first["spec"]["nodeSelector"]["zone"] = "b"  # a request keeps nothing of the pod
     for i in range(12):
         made = admitted(pod(f"p-{i}", 2, owner="o", nodeSelector={"zone": "a"}))
         assert placement_request(made, DEFAULTS, "spread", GPUS) == request
@@ -137,12 +137,12 @@ def test_what_was_read_of_one_pod_serves_all_that_are_like_it() -> None:
     assert each.usage.peers == once.usage.peers
 
 
-def test_a_pod_that_is_not_ours_to_place_is_answered_without_a_look_at_the_cluster() -> None:
+def test_a_pod_that_others_place_is_answered_without_reading_the_cluster() -> None:
     assert placement_request(pod("p", 0), DEFAULTS, "pack", GPUS) == Placement((), "pack", "no GPU is asked for")
     assert placement_request(pod("p"), DEFAULTS, "off", GPUS) == placed(state([]), pod("p"), "off")
 
 
-def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> None:
+def test_the_cache_of_shapes_is_bounded() -> None:
     of = state([node("a", labels={"zone": "x"})])
     for i in range(1500):
         assert not placed(of, pod("p", nodeSelector={"zone": str(i)})).nodes
@@ -151,7 +151,7 @@ def test_what_is_remembered_of_shapes_is_bounded_for_tenants_write_them() -> Non
     assert len(ranker._scores) <= 512
 
 
-def test_what_is_remembered_of_policies_is_bounded_and_shared_by_those_that_rank_alike() -> None:
+def test_the_cache_of_rankers_is_bounded_and_shared_by_equal_policies() -> None:
     of = state([node("a")])
     for _ in range(5):
         assert names(placed(of, pod("p"), settings=PlacementSettings(strategies={"x": "pack"}))) == ["a"]
@@ -162,7 +162,7 @@ def test_what_is_remembered_of_policies_is_bounded_and_shared_by_those_that_rank
     assert len(placer(of)._rankers) <= 6
 
 
-def test_what_pods_asked_for_lately_reaches_the_strategies() -> None:
+def test_recent_demands_reach_the_strategies() -> None:
     of = state([node("a", labels={"nvidia.com/gpu.product": "H100"})])
     placed(of, pod("p"))
     for i in range(3):

@@ -1,4 +1,5 @@
-"""For any cluster and pods: the chosen nodes can take the pod, their order is kept, and the same input gives the same answer."""
+"""For any cluster and pods: the chosen nodes can take the pod, the order is right, and the same input gives the same
+result."""
 
 from __future__ import annotations
 
@@ -135,7 +136,7 @@ def test_the_chosen_nodes_are_those_that_fit_and_the_order_is_kept(data: st.Data
 
 
 def _seeing_alike(fresh: ClusterState, of: ClusterState, made: dict[str, Any], strategy: str) -> Placement:
-    """Placed in `fresh` with the view that `of` has: prices are as old as their view."""
+    """The placement in `fresh` with the view of `of`: prices are as old as their view."""
     placement = placed(fresh, made, strategy, _POLICY)
     if not placement.nodes:
         return placement
@@ -169,6 +170,7 @@ def _in_order(
 _SCRIPT = """
 from tests.cluster.objects import node, pod, state
 from tests.placement.placed import placed
+from webhook.cluster.pods import reservation_request
 of = state([node(f"gpu-{i % 7}-{i}", labels={"zone": str(i % 3)}) for i in range(40)])
 for i in range(60):
     made = pod(f"p{i}", 1 + i % 4, owner=f"o{i % 5}", nodeSelector={"zone": str(i % 3)})
@@ -192,7 +194,7 @@ def test_the_answer_does_not_depend_on_the_hash_seed() -> None:
 @pytest.mark.parametrize(
     "replicas", [5, 60, 700], ids=["a few", "more than fit elsewhere", "more than it pays to skip"]
 )
-def test_spread_passes_over_the_nodes_of_any_number_of_peers(replicas: int) -> None:
+def test_spread_skips_the_nodes_of_any_number_of_peers(replicas: int) -> None:
     of = state([node(f"gpu-{i:04}") for i in range(replicas + 3)])
     for i in range(replicas):
         of.pod_seen(pod(f"p{i}", on=f"gpu-{i:04}", owner="o"), 0)

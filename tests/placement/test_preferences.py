@@ -1,4 +1,4 @@
-"""What a pod would rather have ranks the nodes that fit, and says the same to the scheduler."""
+"""Preferences rank the nodes that fit, and go into the pod's affinity."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_nothing_changes(made: Object, by: PlacementSettings) -> None:
         pytest.param({"affinity": affine(preferred=[(1, expressions(ON_DEMAND))])}, id="by its preferred affinity"),
     ],
 )
-def test_what_the_author_says_of_a_label_is_not_said_otherwise(spec: Object) -> None:
+def test_the_policy_does_not_contradict_the_author_about_a_label(spec: Object) -> None:
     found = placed(pod("p", **spec))
     assert names(found)[:2] == ["a2", "s1"]
     assert found.preferred == ()
@@ -79,11 +79,11 @@ def test_what_the_author_says_of_a_label_is_not_said_otherwise(spec: Object) -> 
         pytest.param(pod("p", on="a1"), "nodeName is set", id="a pod that has its node"),
     ],
 )
-def test_pods_that_are_not_ours_to_place_get_no_preferences(made: Object, reason: str) -> None:
+def test_pods_that_others_place_get_no_preferences(made: Object, reason: str) -> None:
     assert placed(made) == Placement((), "pack", reason)
 
 
-def test_a_wish_requires_nothing() -> None:
+def test_a_preference_requires_nothing() -> None:
     of = state(POOLS, [pod(f"x-{name}", 8, on=name) for name in ("a1", "h1")])
     assert names(placed(pod("p"), of=of)) == [name for name in PLAIN if name not in ("a1", "h1")]
 
@@ -154,7 +154,7 @@ def test_these_nodes_come_first(made: Object, by: PlacementSettings, first: list
         pytest.param([100, 50, 25, 100], [7, 3, 1, 7], id="less where they are many"),
     ],
 )
-def test_in_the_affinity_they_weigh_less_than_any_difference_between_ranked_nodes(
+def test_in_the_affinity_preferences_weigh_less_than_any_difference_between_ranked_nodes(
     weights: list[int], want: list[int]
 ) -> None:
     keys = ["pool", "memory", MODEL, "kubernetes.io/hostname"]
@@ -171,7 +171,7 @@ def test_in_the_affinity_they_weigh_less_than_any_difference_between_ranked_node
         pytest.param([(50, expressions(LARGE)), (49, expressions(DISK))], 0, id="their difference counts"),
     ],
 )
-def test_beside_preferences_of_the_author_only_what_cannot_turn_them_round_is_added(
+def test_beside_preferences_of_the_author_only_weights_that_cannot_change_their_order_are_added(
     preferred: list[tuple[int, Object]], added: int
 ) -> None:
     found = placed(pod("p", affinity=affine(preferred=preferred)))
@@ -186,7 +186,7 @@ def test_beside_preferences_of_the_author_only_what_cannot_turn_them_round_is_ad
         pytest.param({"now": 1e9}, "cluster state is stale", id="a stale state"),
     ],
 )
-def test_preferences_hold_without_a_choice(how: Object, reason: str) -> None:
+def test_preferences_are_added_without_a_chosen_node(how: Object, reason: str) -> None:
     found = placed(pod("p"), **how)
     assert (found.nodes, found.reason, found.preferred) == ((), reason, (A_SPOT,))
     by_name = placed(wishing(preferred_nodes="l1,gone"), **how).preferred
@@ -207,7 +207,7 @@ def test_a_model_by_annotation_is_a_term_of_its_own(made: Object, values: list[t
     assert [term.expressions for term in added] == [(Expression(MODEL, "In", found),) for found in values]
 
 
-def test_a_model_by_annotation_is_silent_beside_one_by_affinity() -> None:
+def test_a_model_by_annotation_does_not_count_beside_one_by_affinity() -> None:
     made = wishing(gpu_model="h100")
     made["spec"]["affinity"] = affine(preferred=[(50, expressions(label(MODEL, L4)))])
     found = placed(made, PlacementSettings())
@@ -215,7 +215,7 @@ def test_a_model_by_annotation_is_silent_beside_one_by_affinity() -> None:
     assert found.preferred == ()
 
 
-def test_preferences_hold_where_no_node_fits_now() -> None:
+def test_preferences_are_added_if_no_node_fits_now() -> None:
     assert placed(pod("p", 9)).preferred == (A_SPOT,)
 
 
@@ -242,7 +242,7 @@ def test_preferences_hold_where_no_node_fits_now() -> None:
         ),
     ],
 )
-def test_what_cannot_be_had_is_told(annotations: dict[str, str], warning: str) -> None:
+def test_a_preference_that_no_node_can_meet_gives_a_warning(annotations: dict[str, str], warning: str) -> None:
     found = placed(wishing(**annotations), PlacementSettings())
     assert found.warning == warning
     assert sorted(names(found)) == sorted(PLAIN)
@@ -263,13 +263,13 @@ def test_what_cannot_be_had_is_told(annotations: dict[str, str], warning: str) -
         ),
     ],
 )
-def test_a_preference_that_nobody_reads_is_told(part: str, key: str, warning: str | None) -> None:
+def test_a_misplaced_preference_gives_a_warning(part: str, key: str, warning: str | None) -> None:
     made = pod("p")
     made["metadata"][part] = {f"gpu-admission.io/{key}": "H100"}
     assert placed(made, PlacementSettings()).warning == warning
 
 
-def test_wishes_follow_the_nodes() -> None:
+def test_preferences_follow_changes_of_nodes() -> None:
     of = state(POOLS)
     assert names(placed(pod("p"), of=of))[0] == "a1"
     of.node_seen(node("a1", labels={MODEL: A100, "pool": "on-demand"}))
@@ -279,7 +279,7 @@ def test_wishes_follow_the_nodes() -> None:
     assert names(placed(pod("p"), of=of))[0] == "l1"
 
 
-def test_pods_that_wish_for_different_things_are_told_apart() -> None:
+def test_pods_with_different_preferences_are_ranked_apart() -> None:
     of = state(POOLS)
     for _ in range(2):
         assert names(placed(wishing(gpu_model="l4"), of=of))[0] == "l1"
@@ -288,14 +288,14 @@ def test_pods_that_wish_for_different_things_are_told_apart() -> None:
         assert names(placed(pod("p"), of=of, workload="inference"))[0] == "a2"
 
 
-def test_heavy_preferences_of_a_tenant_are_ranked_as_light_ones_are() -> None:
+def test_large_weights_of_a_tenant_rank_like_small_ones() -> None:
     heavy = [(100, expressions(LARGE))] * 40 + [(100, expressions(ON_DEMAND))]
     made = wishing(gpu_model="h100", preferred_nodes="l1")
     made["spec"]["affinity"] = affine(preferred=heavy)
     assert names(placed(made)) == ["a2", "s1", "h1", "a1", "l1"]
 
 
-def test_preferences_are_weighed_by_the_nodes_of_now() -> None:
+def test_preferences_are_weighed_by_the_present_nodes() -> None:
     of = state(POOLS)
     for i in range(100):
         of.node_seen(node(f"x{i:02}", labels={"pool": "spot", "size": str(i)}))

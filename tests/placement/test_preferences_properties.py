@@ -78,7 +78,7 @@ _ANNOTATIONS = st.fixed_dictionaries(
 def test_the_affinity_and_the_ranking_agree(
     labels: list[dict[str, str]], preferences: list[Object], own: list[Any], annotations: dict[str, str], strategy: str
 ) -> None:
-    """By the sum that the scheduler makes of the preferred terms, each ranked node is ahead of all that come after it."""
+    """By the scheduler's sum of the preferred terms, each ranked node is ahead of all later ones."""
     nodes = [node(f"n{i}", labels=each) for i, each in enumerate(labels)]
     made = pod("p", **({"affinity": affine(preferred=own)} if own else {}))
     made["metadata"]["annotations"] = annotations

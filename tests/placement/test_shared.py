@@ -1,4 +1,4 @@
-"""Slots of GPUs that several pods share are no GPUs: they come last for pods of several, and are not counted as whole ones."""
+"""Shared GPUs come last for pods with several GPUs, and do not count as whole GPUs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_whole_gpus_come_first_for_a_pod_of_two(strategy: str, there: dict[str, 
     assert ranked(of, 2, strategy) == ["b", "a"]
 
 
-def test_slots_are_taken_where_no_whole_gpus_are_left() -> None:
+def test_shared_gpus_are_used_if_no_whole_gpus_are_left() -> None:
     of = state([sliced("a"), node("b")], [pod("x", 7, on="b")])
     assert ranked(of, 2, "pack") == ["a"]
 
@@ -65,7 +65,7 @@ def test_slots_are_taken_where_no_whole_gpus_are_left() -> None:
         ([node("a"), node("b", 4)], 8),
     ],
 )
-def test_slots_never_raise_what_the_largest_node_has(nodes: list[dict[str, Any]], largest: int) -> None:
+def test_shares_do_not_count_as_gpus_of_the_largest_node(nodes: list[dict[str, Any]], largest: int) -> None:
     assert state(nodes).view(0).resources()[GPU] == largest
 
 
@@ -80,21 +80,25 @@ TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
         pytest.param([sliced("a"), node("b")], pod("p", 8), False, id="all of a whole node"),
         pytest.param([sliced("a")], pod("p", 2), True, id="no whole ones"),
         pytest.param([sliced("a"), node("b", 1)], pod("p", 2), True, id="too few whole ones"),
-        pytest.param([sliced("a"), node("b")], pod("p", 64), False, id="neither nor"),
-        pytest.param([sliced("a"), node("b")], pod("p", 2, nodeSelector={STRATEGY: "time-slicing"}), True, id="chosen"),
-        pytest.param([sliced("a"), node("b", taints=[TAINT])], pod("p", 2), True, id="a taint keeps it from the rest"),
+        pytest.param([sliced("a"), node("b")], pod("p", 64), False, id="more than any node has"),
+        pytest.param(
+            [sliced("a"), node("b")], pod("p", 2, nodeSelector={STRATEGY: "time-slicing"}), True, id="selected by label"
+        ),
+        pytest.param(
+            [sliced("a"), node("b", taints=[TAINT])], pod("p", 2), True, id="a taint keeps it from whole ones"
+        ),
         pytest.param([sliced("a"), node("b", cordoned=True)], pod("p", 2), False, id="whole ones that come back"),
-        pytest.param([sliced("a")], pod("p", 0), False, id="no GPU is asked for"),
-        pytest.param([sliced("a")], pod("p", 2, schedulerName="other"), False, id="somebody else's to say"),
+        pytest.param([sliced("a")], pod("p", 0), False, id="no GPU is requested"),
+        pytest.param([sliced("a")], pod("p", 2, schedulerName="other"), False, id="a pod of another scheduler"),
     ],
 )
-def test_whether_a_pod_goes_to_slots_or_nowhere(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
+def test_whether_a_pod_can_only_get_shared_gpus(nodes: list[dict[str, Any]], made: dict[str, Any], only: bool) -> None:
     of = state(nodes)
     causes = [obstacle.cause for obstacle in placer(of).obstacles(made, of.view(0), DEFAULTS, GPUS)]
     assert ("shared" in causes) is only
 
 
-def test_a_whole_node_is_one_whose_gpus_nobody_shares() -> None:
-    """One in twenty whole nodes is kept: 32 free slots are none of them."""
+def test_a_whole_node_has_no_shared_gpus() -> None:
+    """One in twenty whole nodes is kept. A node with 32 free shares is none of them."""
     of = state([*[sliced(f"s{n}") for n in range(40)], *[node(f"w{n:02}") for n in range(20)]])
     assert ranked(of, 8, "pack")[0] == "w00"

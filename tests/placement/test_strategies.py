@@ -20,7 +20,7 @@ from webhook.placement.strategies import STRATEGIES, WEIGHTS, Pack
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 Node = tuple[int, int, int, int]
-"""Free GPUs, free cores, free GiB, model."""
+"""Free GPUs, free cores, free GiB, GPU model."""
 
 
 def demand(gpus: int = 1, cores: int = 8, gib: int = 32, name: str = GPU) -> Demand:
@@ -118,7 +118,7 @@ def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[PopularDema
     assert best(columns(*nodes), wanted, seen) == first
 
 
-def test_demands_for_what_no_node_has_do_not_count() -> None:
+def test_demands_for_a_resource_of_no_node_do_not_count() -> None:
     of = columns((8, 96, 768, 0), (2, 30, 200, 0))
     unknown = popular((demand(name="example.com/gpu"), 0.9)) + popular((demand(), 0.1))
     assert best(of, demand(), unknown) == best(of, demand(), ONES)
@@ -130,7 +130,7 @@ def test_large_demands_count_by_their_gpus() -> None:
     assert best(columns((8, 94, 768, 0), (7, 96, 768, 0)), demand(), seen) == 1
 
 
-def test_what_is_nearly_whole_is_kept_before_what_is_half_empty() -> None:
+def test_a_nearly_whole_node_is_kept_before_a_half_empty_one() -> None:
     of = columns((7, 90, 700, 0), (4, 90, 700, 0))
     assert best(of, demand(), LARGE) == 1
     assert best(of, demand(2), LARGE) == 1
@@ -146,7 +146,7 @@ def test_a_node_that_could_never_hold_a_large_pod_is_not_kept_for_it() -> None:
     assert best(of, demand(), LARGE) == 1
 
 
-def test_the_rarer_the_whole_nodes_the_dearer_the_next_one() -> None:
+def test_the_fewer_whole_nodes_the_higher_the_cost_of_the_next_one() -> None:
     def premium(whole: int) -> float:
         of = columns(*[(8, 96, 768, 0)] * whole, *[(1, 20, 100, 0)] * (20 - whole))
         score = STRATEGIES["pack"](of, slice(0, of.rows), demand(), View(1, (GPU,), LARGE))
@@ -207,7 +207,7 @@ def test_the_score_of_a_row_is_the_same_alone_and_among_others(
 
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(nodes, demands, views, views)
-def test_views_that_look_the_same_to_a_strategy_score_the_same(
+def test_views_with_the_same_score_key_score_the_same(
     name: str, of: list[Node], wanted: Demand, one: View, other: View
 ) -> None:
     strategy, made = STRATEGIES[name], columns(*of)
@@ -230,9 +230,7 @@ def test_views_that_look_the_same_to_a_strategy_score_the_same(
         pytest.param(3, 12, 1, 1, id="more is measured than there is"),
     ],
 )
-def test_a_node_that_is_measured_in_part_looks_no_less_idle_than_it_is(
-    free: int, measured: int, idle: int, expected: int
-) -> None:
+def test_unmeasured_free_gpus_count_as_idle(free: int, measured: int, idle: int, expected: int) -> None:
     made = columns((free, 96, 768, 0))
     measure(made, [(measured, idle, 0.0, 1)])
     score = STRATEGIES["spread"](made, slice(0, 1), demand(), View(1, (GPU,)))

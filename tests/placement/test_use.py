@@ -1,4 +1,4 @@
-"""What GPU metrics say against a node counts in every strategy, and never refuses a pod."""
+"""GPU metrics count in every strategy, and never refuse a pod."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:
         pytest.param(IDLE | {"hottest": 80.0}, IDLE, id="both idle, one of them warm"),
     ],
 )
-def test_the_other_node_goes_first(
+def test_the_other_node_comes_first(
     strategy: str, replicas: tuple[str, ...], first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     for one, other in ("ab", "ba"):
@@ -75,7 +75,7 @@ def test_a_partly_used_node_whose_free_gpus_are_fit_stays_first(strategy: str, u
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_where_enough_gpus_are_fit_comes_before_where_too_few_are_and_none_is_refused(strategy: str) -> None:
+def test_nodes_with_enough_fit_gpus_come_before_others_and_none_is_refused(strategy: str) -> None:
     three, five = ({"idle": n, "busy": 8 - n, "utilisation": 0.5} for n in (3, 5))
     of = used(state([node(name) for name in "abc"]), a=IDLE | three, b=IDLE | five, c=IDLE)
     assert names(placed(of, pod("p", 4), strategy)) == ["c", "b", "a"]
@@ -85,7 +85,7 @@ def test_where_enough_gpus_are_fit_comes_before_where_too_few_are_and_none_is_re
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_of_nodes_with_shared_gpus_the_least_used_goes_first(strategy: str) -> None:
+def test_of_nodes_with_shared_gpus_the_least_used_comes_first(strategy: str) -> None:
     shared = {"nvidia.com/gpu.replicas": "4"}
     of = state([node(name, 8, labels=shared) for name in "ab"], [pod("x", 4, on="a"), pod("y", 2, on="b")])
     used(of, a={**IDLE, "measured": 2, "idle": 1, "busy": 1, "utilisation": 0.2, "known": 2})
@@ -110,7 +110,7 @@ def test_of_nodes_with_shared_gpus_the_least_used_goes_first(strategy: str) -> N
         ),
     ],
 )
-def test_a_placement_says_what_it_was_judged_by(
+def test_a_placement_says_what_it_was_ranked_by(
     status: MetricsStatus, use: dict[str, Any], by: tuple[str | int, ...], usable: list[Any]
 ) -> None:
     of = used(state([node("a"), node("b")]), a=use, b=IDLE if use else {})
@@ -120,7 +120,7 @@ def test_a_placement_says_what_it_was_judged_by(
     assert loads == ([(8, 0), (0, 100 if use else None)] if use else usable)
 
 
-def test_gpus_of_all_resources_count_as_given() -> None:
+def test_allocated_gpus_of_all_resources_count() -> None:
     slices = "nvidia.com/mig-1g.10gb"
     of = state([node("a", 4, **{slices: "14"})], [pod("x", 0, on="a", asks={slices: "7"}), pod("y", 1, on="a")])
     used(of, a={**IDLE, "measured": 18, "idle": 9, "busy": 9, "known": 18})

@@ -1,4 +1,4 @@
-"""Pods go where their volumes are, as far as claims and volumes tell; else the scheduler keeps them off nodes, not we."""
+"""Pods go where their volumes are, if claims and volumes are known; if not, the scheduler alone decides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def claim(name: str, volume: str = "", namespace: str = "team-a") -> dict[str, A
 
 
 def volume(name: str, labels: Any = None, **where: list[str]) -> dict[str, Any]:
-    """`where`: values of node labels, of which each is a term: only nodes with one of them can use it."""
+    """A PersistentVolume. `where`: values of node labels; each is a term, and only nodes that match one can use the volume."""
     keys = {"host": HOST, "zone": ZONE}
     terms = [{"matchExpressions": [{"key": keys[k], "operator": "In", "values": v}]} for k, v in where.items()]
     affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if terms else {}
@@ -81,12 +81,12 @@ def test_a_claim_of_another_namespace_is_another_claim() -> None:
     assert nodes(of, using("data", owner=None)) == {"a", "b", "c"}
 
 
-def test_where_no_node_can_use_it_the_record_says_so() -> None:
+def test_a_volume_that_no_node_can_use_is_the_reason_in_the_record() -> None:
     found = placed(cluster([claim("data", "v")], [volume("v", host=["gone"])]), using("data"))
     assert (found.reason, found.rejected) == ("no node fits", (("its volume is elsewhere", 3),))
 
 
-def test_pods_that_share_a_claim_that_is_not_bound_begin_where_there_is_most_room() -> None:
+def test_pods_that_share_an_unbound_claim_start_where_most_room_is() -> None:
     of = cluster([claim("data")], [])
     assert placed(of, using("data")).nodes[0].node != "a"
 
@@ -99,12 +99,12 @@ def test_pods_that_share_a_claim_that_is_not_bound_begin_where_there_is_most_roo
         pytest.param(using(), id="no claim"),
     ],
 )
-def test_what_nobody_shares_is_filled_as_ever(made: dict[str, Any]) -> None:
+def test_claims_that_no_other_pod_shares_do_not_change_packing(made: dict[str, Any]) -> None:
     of = cluster([claim("data")], [])
     assert placed(of, made).nodes[0].node == "a"
 
 
-def test_where_claims_may_not_be_read_nothing_is_known_of_them() -> None:
+def test_claims_that_we_may_not_read_do_not_count() -> None:
     of = cluster([claim("data", "v")], [volume("v", host=["b"])], known=False)
     assert placed(of, using("data")).nodes[0].node == "a"
 

@@ -1,4 +1,4 @@
-"""Pods that can go to few nodes find room there: pods that wait, those who come for a disk, and several of them at once."""
+"""Room is left for pods that can go to few nodes: waiting pods, pods that come for a disk, and several of them at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def first(of: ClusterState, made: dict[str, Any]) -> str:
 
 
 def two_nodes(*pods: dict[str, Any]) -> ClusterState:
-    """Nodes a and b of 8 GPUs, 2 of them free on `a`: there `pack` sends pods first."""
+    """Nodes a and b with 8 GPUs each; `a` has 2 free GPUs, so `pack` chooses it first."""
     return state([node("a"), node("b")], [called("full", 6, on="a"), *pods])
 
 
@@ -54,17 +54,17 @@ def two_nodes(*pods: dict[str, Any]) -> ClusterState:
     "waits",
     [
         pytest.param(called("w", 2), id="one that may go to every node"),
-        pytest.param(called("w", 2, nodeSelector={HOST: "b"}), id="one that is tied to another node"),
-        pytest.param(called("w", 2, nodeSelector={HOST: "c"}), id="one that is tied to a node that is not there"),
+        pytest.param(called("w", 2, nodeSelector={HOST: "b"}), id="one that is confined to another node"),
+        pytest.param(called("w", 2, nodeSelector={HOST: "c"}), id="one that is confined to a missing node"),
         pytest.param(called("w", 9, nodeSelector={HOST: "a"}), id="one that would not fit if the node were empty"),
-        pytest.param(called("w", 1, nodeSelector={HOST: "a"}), id="one for which there is room beside"),
+        pytest.param(called("w", 1, nodeSelector={HOST: "a"}), id="one that fits beside the pod"),
         pytest.param(called("w", 2, ranked=["b"]), id="one with a reservation elsewhere"),
         pytest.param(called("w", 0, nodeSelector={HOST: "a"}), id="one without a GPU"),
         pytest.param(called("w", 2, phase="Failed", nodeSelector={HOST: "a"}), id="one that has failed"),
         pytest.param(called("w", **affinity("x")), id="one that waits for others"),
     ],
 )
-def test_the_fullest_node_stays_the_first_choice_beside(waits: dict[str, Any]) -> None:
+def test_the_fullest_node_stays_the_first_choice_despite_waiting_pods(waits: dict[str, Any]) -> None:
     assert first(two_nodes(waits), called("p")) == "a"
 
 
@@ -77,20 +77,20 @@ def test_the_fullest_node_stays_the_first_choice_beside(waits: dict[str, Any]) -
         pytest.param({"nodeSelector": {HOST: "a"}, "schedulerName": "other"}, id="and another scheduler places it"),
     ],
 )
-def test_room_is_left_for_a_pod_that_waits_and_is_tied_to_a_node(tied: dict[str, Any]) -> None:
+def test_room_is_left_for_a_waiting_pod_that_is_confined_to_a_node(tied: dict[str, Any]) -> None:
     assert first(two_nodes(called("w", 2, **tied)), called("p")) == "b"
 
 
-def test_room_is_left_for_all_pods_that_wait() -> None:
+def test_room_is_left_for_all_waiting_pods() -> None:
     one, two = (called(f"w{n}", 1, nodeSelector={HOST: "a"}) for n in (1, 2))
     assert [first(two_nodes(*waiting), called("p")) for waiting in ([one], [one, two])] == ["a", "b"]
 
 
-def test_a_pod_that_can_go_nowhere_else_goes_there_all_the_same() -> None:
+def test_a_pod_that_can_go_nowhere_else_goes_there_anyway() -> None:
     assert first(two_nodes(called("w", 2, nodeSelector={HOST: "a"})), called("p", nodeSelector={HOST: "a"})) == "a"
 
 
-def test_who_waits_no_more_needs_no_room() -> None:
+def test_a_pod_that_does_not_wait_any_more_needs_no_room() -> None:
     waits = called("w", 2, nodeSelector={HOST: "a"})
     of = two_nodes(waits)
     of.pod_gone(waits, 1)
@@ -161,7 +161,7 @@ def test_no_room_is_left_for_a_disk(claims: list[Any], disks: list[Any], pods: l
         pytest.param([claim(of_class="local")], [disk("v", "a", of_class="local")], id="bound once a pod comes"),
     ],
 )
-def test_a_gpu_is_left_where_a_claimed_disk_is_that_no_pod_uses(claims: list[Any], disks: list[Any]) -> None:
+def test_a_gpu_is_left_beside_a_claimed_disk_that_is_not_in_use(claims: list[Any], disks: list[Any]) -> None:
     assert first(with_disks(claims, disks), called("p")) == "b"
 
 
@@ -172,14 +172,14 @@ def test_of_two_used_nodes_the_one_without_a_claimed_disk_comes_first() -> None:
     assert first(of, called("p")) == "b"
 
 
-def test_a_whole_node_is_not_broken_for_a_disk_where_more_than_a_gpu_is_left() -> None:
+def test_no_whole_node_is_used_for_a_disk_if_more_than_one_gpu_is_left() -> None:
     of = with_disks([claim("v")], [disk("v", "a")])
     of.pod_gone(called("full", 7, on="a"), 1)
     of.pod_seen(called("less", 5, on="a"), 1)
     assert (first(of, called("p")), first(of, called("p", 3))) == ("a", "b")
 
 
-def test_whoever_comes_for_the_disk_gets_the_gpu() -> None:
+def test_the_pod_of_the_disk_gets_the_gpu() -> None:
     assert first(with_disks([claim("v")], [disk("v", "a")]), called("p", **USES)) == "a"
 
 
@@ -190,13 +190,13 @@ def test_whoever_comes_for_the_disk_gets_the_gpu() -> None:
     "waits",
     [
         pytest.param(called("w", 1, **affinity("p")), id="there is room for both"),
-        pytest.param(called("w", 8, **affinity("p")), id="there is room for both nowhere"),
+        pytest.param(called("w", 8, **affinity("p")), id="no node has room for both"),
         pytest.param(called("w", 2, **affinity("other")), id="it waits for others"),
         pytest.param(called("w", 2, **affinity("p", namespaces=["team-b"])), id="of another namespace"),
-        pytest.param(called("w", 2, **affinity("p", ZONE)), id="in a zone, and there is none"),
+        pytest.param(called("w", 2, **affinity("p", ZONE)), id="in a zone, but nodes have none"),
     ],
 )
-def test_a_pod_that_another_waits_for_is_placed_as_if_that_were_not_there(waits: dict[str, Any]) -> None:
+def test_these_waiting_pods_do_not_change_the_node_of_a_pod(waits: dict[str, Any]) -> None:
     assert first(two_nodes(waits), called("p")) == "a"
 
 
@@ -218,30 +218,30 @@ def test_a_pod_that_another_waits_for_in_its_zone_goes_to_one_with_room_for_both
     assert first(of, called("p")) == "c"
 
 
-# --- pods that keep others away ---------------------------------------------------------------------------------------
+# --- anti-affinity of other pods --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "there",
     [
-        pytest.param(called("q", on="a", **affinity("other", anti=True)), id="it keeps others away"),
+        pytest.param(called("q", on="a", **affinity("other", anti=True)), id="it has anti-affinity to others"),
         pytest.param(called("q", on="a", **affinity("p", anti=True, namespaces=["team-b"])), id="of another namespace"),
-        pytest.param(called("q", on="a", **affinity("p", ZONE, anti=True)), id="from its zone, and it is in none"),
+        pytest.param(called("q", on="a", **affinity("p", ZONE, anti=True)), id="by zone, but nodes have none"),
         pytest.param(called("q", **affinity("p", anti=True)), id="it has no node yet"),
         pytest.param(called("q", on="a", phase="Succeeded", **affinity("p", anti=True)), id="it has ended"),
     ],
 )
-def test_a_pod_goes_beside_one_that_says_nothing_of_it(there: dict[str, Any]) -> None:
+def test_a_pod_goes_to_a_node_if_no_pod_there_has_anti_affinity_to_it(there: dict[str, Any]) -> None:
     assert first(two_nodes(there), called("p")) == "a"
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_a_node_is_left_out_where_a_pod_will_not_have_this_one(gpus: int) -> None:
+def test_a_node_is_excluded_if_a_pod_there_has_anti_affinity_to_this_one(gpus: int) -> None:
     there = called("q", gpus, on="a", **affinity("p", anti=True))
     assert [ranked.node for ranked in placed(two_nodes(there), called("p")).nodes] == ["b"]
 
 
-def test_a_whole_zone_is_left_out_where_a_pod_in_it_will_not_have_this_one() -> None:
+def test_a_whole_zone_is_excluded_if_a_pod_in_it_has_anti_affinity_to_this_one() -> None:
     zones = {"a": "x", "b": "x", "c": "y"}
     of = state(
         [node(name, labels={ZONE: zone}) for name, zone in zones.items()],
@@ -250,7 +250,7 @@ def test_a_whole_zone_is_left_out_where_a_pod_in_it_will_not_have_this_one() -> 
     assert [ranked.node for ranked in placed(of, called("p")).nodes] == ["c"]
 
 
-def test_where_every_node_is_left_out_none_is_chosen_and_it_says_why() -> None:
+def test_if_every_node_is_excluded_none_is_chosen_and_the_reason_says_so() -> None:
     pods = [called(f"q{name}", on=name, **affinity("p", anti=True)) for name in "ab"]
     of = two_nodes(*pods)
     assert (placed(of, called("p")).nodes, placed(of, called("p")).reason) == ((), NOBODY)
@@ -262,7 +262,7 @@ def test_where_every_node_is_left_out_none_is_chosen_and_it_says_why() -> None:
 
 
 def test_pods_of_a_zone_leave_room_on_each_of_its_nodes() -> None:
-    """A pod that must be with one on `a` comes after them: filled first, `a` would have no room for it."""
+    """A later pod has affinity to one on `a`, and needs room there."""
     of = state([node(name, labels={ZONE: "x"}) for name in "abc"], [called("x", 6, on="a"), called("y", 4, on="b")])
     of.replace("persistentvolumeclaims", [claim("v")], 0)
     of.replace("persistentvolumes", [disk("v", "x", ZONE)], 0)

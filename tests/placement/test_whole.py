@@ -1,4 +1,4 @@
-"""Whole nodes are kept for large pods that are still to come, and replicas are kept apart for as long as that costs none."""
+"""Whole nodes are kept for later large pods, and replicas are kept apart while that uses none of the last ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ranked(of: ClusterState, made: dict[str, Any], strategy: str) -> list[str]:
 
 
 def filled(nodes: int, whole: int) -> ClusterState:
-    """One node holds a replica of "o" and has seven GPUs left, some are whole, and the others are full."""
+    """One node has a replica of "o" and seven free GPUs, some nodes are whole, and the others are full."""
     names = [f"gpu-{number:02}" for number in range(nodes)]
     others = [pod(f"x-{name}", 8, on=name) for name in names[1 + whole :]]
     return state([node(name) for name in names], [pod("r", 1, on=names[0], owner="o"), *others])
@@ -49,7 +49,7 @@ def test_replicas_are_kept_apart_while_more_whole_nodes_are_left_than_one_in_twe
     assert ranked(of, pod("p", owner="o"), "spread")[0] == "gpu-01", "spread takes the emptiest whatever it costs"
 
 
-def test_the_last_whole_node_is_taken_where_nothing_else_fits() -> None:
+def test_the_last_whole_node_is_used_if_nothing_else_fits() -> None:
     of = filled(20, 1)
     of.pod_seen(pod("y", 7, on="gpu-00"), 0)
     assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-01"]
@@ -62,14 +62,14 @@ def test_a_partly_used_node_without_a_replica_comes_before_one_with_a_replica_an
     assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-00", "gpu-01"]
 
 
-def test_whole_nodes_of_a_smaller_size_are_not_spared() -> None:
+def test_whole_nodes_of_a_smaller_size_are_not_kept() -> None:
     names = [f"gpu-{number:02}" for number in range(20)]
     full = [pod(f"x-{name}", 8, on=name) for name in names[1:]]
     of = state([*[node(name) for name in names], node("small", 4)], [pod("r", on=names[0], owner="o"), *full])
     assert ranked(of, pod("p", owner="o"), "apart")[0] == "small"
 
 
-def test_what_another_replica_fills_comes_after_a_whole_node_of_one_s_own() -> None:
+def test_another_replica_s_nodes_come_after_a_whole_node_of_its_own() -> None:
     names = [f"gpu-{number:02}" for number in range(40)]
     of = state([node(name) for name in names], replica="a")
     of.nodes.share(("a", "b"))
@@ -82,7 +82,7 @@ def test_what_another_replica_fills_comes_after_a_whole_node_of_one_s_own() -> N
     assert ranked(of, pod("p", owner="o"), "apart") == [with_a_replica, whole, another_s]
 
 
-def test_two_owners_of_four_share_two_empty_nodes_evenly_even_where_whole_nodes_are_wanted() -> None:
+def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
     of = state([node("a"), node("b")])
     for _ in range(20):
         of.history.add(Demand(((GPU, 8), ("pods", 1))), None)
@@ -113,7 +113,7 @@ def test_shared_gpus_make_no_whole_node() -> None:
     assert Whole(of, GPU).among(of, slice(0, 40)).tolist() == [False] * 10 + [True] * 30
 
 
-def test_only_the_resources_that_a_pod_asks_for_count() -> None:
+def test_only_the_resources_that_a_pod_requests_count() -> None:
     of, seen = columns(), View(1, (GPU,))
     assert whole_nodes(of, seen, Demand((("cpu", 8), ("pods", 1)))) == []
     (found,) = whole_nodes(of, seen, Demand(((GPU, 1), ("cpu", 8))))
@@ -124,7 +124,7 @@ changes = st.lists(st.lists(st.tuples(st.integers(0, 39), st.integers(-1, 8)), m
 
 
 @given(changes, st.booleans())
-def test_what_is_counted_change_by_change_is_as_counted_afresh(made: list[list[tuple[int, int]]], grow: bool) -> None:
+def test_incremental_counts_equal_fresh_ones(made: list[list[tuple[int, int]]], grow: bool) -> None:
     of = columns()
     kept = Whole(of, GPU)
     for number, batch in enumerate(made):
