@@ -180,7 +180,7 @@ def _others(
     if len(alive) > max(100, count // 10):
         ended = orjson.loads(alive.pop(rng.randrange(len(alive))))
         with watches["pod event"]:
-            state.pod_gone(ended, 0.0)
+            state.pod_gone(ended)
     if rng.random() < 0.5:
         number = rng.randrange(count)
         made = node(number, beat=rng.randrange(10**6), cordoned=rng.random() < 0.05)

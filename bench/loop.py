@@ -75,7 +75,7 @@ class Program:
         bound = [self._bound(body) for body, may_come in zip(bodies, allowed, strict=True) if may_come]
         self._timed(_SEEN, partial(self.state.pod_seen, now=0.0), bound)
         for obj in bound:
-            self.state.pod_gone(obj, 0.0)
+            self.state.pod_gone(obj)
         self.state.expire(self.state.ledger.unseen_ttl)  # the reservations of those that were refused
         assert not self.state.ledger.counts.reserved, "every reservation has ended"
         self._timed(_AGAIN, self._hooks.validate, bodies)

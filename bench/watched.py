@@ -55,11 +55,11 @@ class Watch:
         self._state.pod_seen(pod, time.monotonic())
         self._alive.append({"metadata": {"uid": pod["metadata"]["uid"]}})
         if len(self._alive) > self._most:
-            self._state.pod_gone(self._alive.popleft(), time.monotonic())
+            self._state.pod_gone(self._alive.popleft())
 
     def _clear(self, body: bytes) -> Answer:
         while self._alive:
-            self._state.pod_gone(self._alive.popleft(), time.monotonic())
+            self._state.pod_gone(self._alive.popleft())
         return 200, b"{}"
 
 

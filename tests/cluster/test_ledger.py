@@ -66,7 +66,7 @@ def test_a_pod_that_is_bound_where_it_was_reserved_changes_nothing_there(*, seen
     assert (gpus(of), of.ledger.counts) == ((7, 8, 8), Counts(0, 0))
     of.expire(100)
     assert gpus(of) == (7, 8, 8)
-    of.pod_gone(pod("p", owner="o", on=A), 101)
+    of.pod_gone(pod("p", owner="o", on=A))
     assert (gpus(of), of.usage.peers, of.usage._kinds) == ((8, 8, 8), {}, {})
 
 

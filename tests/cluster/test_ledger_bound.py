@@ -53,7 +53,7 @@ def test_a_pod_that_ends_before_it_is_bound_releases_its_reservation(finished: b
     if finished:
         of.pod_seen(pod("p", ranked=[A], phase="Failed"), 2)
     else:
-        of.pod_gone(made, 2)
+        of.pod_gone(made)
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.ended["gone"] == 1
     assert gpus(of) == (8, 8, 8)

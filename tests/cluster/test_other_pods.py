@@ -85,7 +85,7 @@ def test_equal_pods_are_counted_until_the_last_is_gone() -> None:
     term = PodTerm(("team-a",), None, pod_terms(pods[0], "podAntiAffinity")[0].selector, HOST)
     assert of.other_pods.anti_affinity == {"team-a": {term: {"a": 2}}}
     of.pod_seen(pods[0], 1)
-    of.pod_gone(pods[0], 1)
+    of.pod_gone(pods[0])
     assert of.other_pods.anti_affinity == {"team-a": {term: {"a": 1}}}
     of.pod_seen(pods[1] | {"status": {"phase": "Succeeded"}}, 2)
     assert of.other_pods.anti_affinity == {}
@@ -106,7 +106,7 @@ def test_a_waiting_pod_is_known_until_it_is_bound_or_deleted() -> None:
     of = state([node("a")], pods)
     assert list(of.other_pods.waiting) == ["uid-p", "uid-q", "uid-r"]
     of.pod_seen(pod("p", nodeSelector={HOST: "a"}, on="a"), 1)
-    of.pod_gone(pods[1], 1)
+    of.pod_gone(pods[1])
     assert list(of.other_pods.waiting) == ["uid-r"]
     of.replace("pods", [], 2)
     assert list(of.other_pods.waiting) == []

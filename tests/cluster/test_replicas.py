@@ -70,7 +70,7 @@ def test_a_replica_without_a_name_knows_no_others() -> None:
 @pytest.mark.parametrize(
     "ends",
     [
-        pytest.param(lambda of: of.pod_gone(replica("b"), 1), id="it is deleted"),
+        pytest.param(lambda of: of.pod_gone(replica("b")), id="it is deleted"),
         pytest.param(lambda of: of.pod_seen(replica("b", ready="False"), 1), id="it is not ready any more"),
         pytest.param(lambda of: of.pod_seen(replica("b") | {"status": {"phase": "Succeeded"}}, 1), id="it ends"),
         pytest.param(lambda of: of.replace("pods", [replica("a")], 1), id="a fresh list does not name it"),

@@ -61,7 +61,7 @@ def test_on_one_node_both_calls_hold_what_the_larger_one_requests(stored: int, l
     assert gpus(of) == (0, 8, 8)
     of.pod_seen(pod("p", stored, owner="o", ranked=[A], on=A if bound else None), 1)
     assert (gpus(of), free(of, A, "pods")) == ((left, 8, 8), 109)
-    of.pod_gone(LARGE, 2)
+    of.pod_gone(LARGE)
     assert (gpus(of), of.usage.peers, of.usage._kinds) == ((8, 8, 8), {}, {})
 
 

@@ -50,7 +50,7 @@ def test_a_terminating_pod_counts_until_it_is_gone() -> None:
     made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     of = state([node("gpu-a")], [made])
     assert free(of, "gpu-a") == 7
-    of.pod_gone(made, 0)
+    of.pod_gone(made)
     assert free(of, "gpu-a") == 8
 
 
@@ -108,7 +108,7 @@ def test_many_nodes_and_pods_leave_no_trace_when_they_are_gone() -> None:
         of.node_seen(node(f"gpu-{i}"))
         of.pod_seen(pod(f"p{i}", on=f"gpu-{i}", owner=f"o{i}"), 0)
     for i in range(300):
-        of.pod_gone(pod(f"p{i}"), 0)
+        of.pod_gone(pod(f"p{i}"))
         of.node_gone(f"gpu-{i}")
     assert not of.nodes.row_of
     assert not of.usage.peers

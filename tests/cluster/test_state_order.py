@@ -69,7 +69,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["p", "q", "r", "s"]))
     def pod_gone(self, name: str) -> None:
         self.pods.pop(name, None)
-        self.of.pod_gone(pod(name), self.now)
+        self.of.pod_gone(pod(name))
 
     @rule(made=_PODS, nodes=st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=3))
     def reserve(self, made: dict[str, Any], nodes: list[str]) -> None:

@@ -111,7 +111,7 @@ def test_pods_get_their_share_while_there_is_room_and_go_as_they_came_where_ther
     as_it_came = (["skipped", "no node has as much free now"], {}, True)
     assert [decided(server) for _ in range(3)] == [less] * 3, "24 CPUs are free"
     assert [decided(server) for _ in range(2)] == [as_it_came] * 2
-    made.pod_gone(taken, NOW)
+    made.pod_gone(taken)
     assert [decided(server) for _ in range(3)] == [less] * 3, "what is free is looked at each time"
     assert decided(server) == (*less[:2], False), "it waits for GPUs with or without"
 
@@ -124,7 +124,7 @@ def test_a_pod_after_those_that_no_gpu_was_free_for_is_looked_at_by_itself() -> 
     made.pod_seen(gpus, NOW)
     server = Server(made)
     assert [decided(server)[0][0] for _ in range(2)] == ["filledLess"] * 2
-    made.pod_gone(gpus, NOW)
+    made.pod_gone(gpus)
     made.pod_seen(cpu, NOW)
     assert decided(server) == (["skipped", "no node has as much free now"], {}, True)
 

@@ -91,7 +91,7 @@ def test_changes_of_nodes_and_pods_are_seen_at_once() -> None:
         (lambda: of.node_seen(node("a")), ["a"]),
         (lambda: of.node_seen(node("c")), ["a", "c"]),
         (lambda: of.node_gone("a"), ["c"]),
-        (lambda: of.pod_gone(pod("x"), 0), ["b", "c"]),
+        (lambda: of.pod_gone(pod("x")), ["b", "c"]),
         (lambda: of.node_seen(node("b", taints=[TAINT])), ["c"]),
     ]
     for change, left in changes:

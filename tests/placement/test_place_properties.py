@@ -124,7 +124,7 @@ def test_the_chosen_nodes_are_those_that_fit_and_the_order_is_kept(data: st.Data
             bound[made["metadata"]["name"]] = made
             of.pod_seen(made, 0)
         elif what == "unbind" and bound:
-            of.pod_gone(bound.pop(sorted(bound)[0]), 0)
+            of.pod_gone(bound.pop(sorted(bound)[0]))
         made = data.draw(_pods())
         placement = placed(of, made, strategy, _POLICY)
         assert set(names(placement)) == feasible(made, nodes.values(), bound.values())

@@ -93,7 +93,7 @@ def test_a_pod_that_can_go_nowhere_else_goes_there_anyway() -> None:
 def test_a_pod_that_does_not_wait_any_more_needs_no_room() -> None:
     waits = called("w", 2, nodeSelector={HOST: "a"})
     of = two_nodes(waits)
-    of.pod_gone(waits, 1)
+    of.pod_gone(waits)
     assert first(of, called("p")) == "a"
 
 
@@ -174,7 +174,7 @@ def test_of_two_used_nodes_the_one_without_a_claimed_disk_comes_first() -> None:
 
 def test_no_whole_node_is_used_for_a_disk_if_more_than_one_gpu_is_left() -> None:
     of = with_disks([claim("v")], [disk("v", "a")])
-    of.pod_gone(called("full", 7, on="a"), 1)
+    of.pod_gone(called("full", 7, on="a"))
     of.pod_seen(called("less", 5, on="a"), 1)
     assert (first(of, called("p")), first(of, called("p", 3))) == ("a", "b")
 
@@ -254,7 +254,7 @@ def test_if_every_node_is_excluded_none_is_chosen_and_the_reason_says_so() -> No
     pods = [called(f"q{name}", on=name, **affinity("p", anti=True)) for name in "ab"]
     of = two_nodes(*pods)
     assert (placed(of, called("p")).nodes, placed(of, called("p")).reason) == ((), NOBODY)
-    of.pod_gone(pods[1], 1)
+    of.pod_gone(pods[1])
     assert first(of, called("p")) == "b"
 
 

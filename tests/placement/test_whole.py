@@ -57,7 +57,7 @@ def test_the_last_whole_node_is_used_if_nothing_else_fits() -> None:
 
 def test_a_partly_used_node_without_a_replica_comes_before_one_with_a_replica_and_a_whole_one_last() -> None:
     of = filled(20, 1)
-    of.pod_gone(pod("x-gpu-05", 8), 0)
+    of.pod_gone(pod("x-gpu-05", 8))
     of.pod_seen(pod("y", 2, on="gpu-05"), 0)
     assert ranked(of, pod("p", owner="o"), "apart") == ["gpu-05", "gpu-00", "gpu-01"]
 

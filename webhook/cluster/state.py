@@ -146,7 +146,7 @@ class ClusterState:
         """Whether the pod is known to be bound and not finished."""
         return pod_id(pod["metadata"]) in self._pods
 
-    def pod_gone(self, pod: Object, now: float) -> None:
+    def pod_gone(self, pod: Object) -> None:
         self._forget(pod_id(pod["metadata"]))
 
     def _put(self, uid: int | str, node: str, kind: PodKind, *, counted: bool = False) -> None:

@@ -92,9 +92,8 @@ class Valuation:
         free = np.array([columns.free[name][rows] for name in self._resources], float)
         asked = np.array([[demand.amount(name)] for name in self._resources], float)
         capacity = [columns.capacity[name][rows] for name in self._resources]
-        amounts: Floats = np.stack(
-            [free, free - asked, capacity], axis=1
-        )  # one array: the number of numpy calls is the cost
+        # One array for all states: the number of numpy calls is the cost.
+        amounts: Floats = np.stack([free, free - asked, capacity], axis=1)
         cost: Floats = np.add.reduce(amounts[:, 1] * (self._in_gpus * _FULLNESS), axis=0)
         if self._gpus and self._pods_per_unit.size:
             for worth in self._worths(amounts, columns.model[rows]):

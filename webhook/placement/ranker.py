@@ -170,10 +170,10 @@ class Ranker:
             keys = self._settings.gangs.keys
             room_of = partial(room_beside, request.peer_rules, nodes, request.demand, peers)
             tiers += gang_domains(nodes, rows, scores.score > NEVER, room_of, peers, pods, keys)
-        tiers += self._waiting.tiers(request, scores)
+        room, last = self._waiting.tiers(request, scores)
+        tiers += room
         if nodes.metered and scores.gpu is not None:
             tiers += use_tiers(nodes.columns, rows, request.demand, self._view.gpus, scores.gpu)
-        last = self._waiting.last_tiers(request, scores)
         if not scores.strategy.peers_first or not peers:
             return self._best(scores, [*tiers, *last])
         counts = np.zeros(nodes.columns.size, np.int32)

@@ -71,48 +71,42 @@ class Waiting:
         self._disks: dict[int, float] = {}
         """By row, the GPUs to leave for pods that will come for its disks."""
 
-    def tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
-        """Tiers of `scores.rows`: room for waiting pods with affinity to this pod, then room for pods confined to fewer
-        nodes."""
+    def tiers(self, request: PlacementRequest, scores: NodeScores) -> tuple[list[Tier], list[Tier]]:
+        """Two lists of tiers of `scores.rows`.
+
+        First, room for waiting pods with affinity to this pod, then room for pods confined to fewer nodes. Second, to rank by
+        right before the score, among nodes that the score does not put last: nodes that waiting pods need less; then, for a
+        pod that its volumes or peers confine to few nodes, those with most room. Often several such pods come, and the next
+        one would wait for a node that is full to the last GPU.
+        """
         self._refresh()
-        rows, gpu = scores.rows, scores.gpu
+        columns, rows, gpu = self._state.nodes.columns, scores.rows, scores.gpu
         labels, of_namespace = dict(request.labels), self._labels_of(request.namespace)
         tiers = [
             self._room_tier(waiting, pods, passes, request, rows)
             for waiting, pods, passes in self._with_affinity
             if all([term.matches(request.namespace, labels, of_namespace) for term in waiting.affinity])
         ]
-        needed = self._needed(scores)
-        if needed is not None and gpu is not None:
-            tiers.append(self._state.nodes.columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
-        return tiers
+        last: list[Tier] = []
+        if gpu is None or gpu not in columns.free:
+            return tiers, last
+        needed = self._needed(gpu, scores)
+        if needed is not None:
+            tiers.append(columns.free[gpu][rows] - request.demand.amount(gpu) < needed)
+            last.append(needed)
+        if (request.peer_rules.confines or scores.filter.volumes) and scores.passing <= _FEW:
+            last.append(-columns.free[gpu][rows])
+        return tiers, [scores.score < -LAST / 2, *last] if last else last
 
-    def last_tiers(self, request: PlacementRequest, scores: NodeScores) -> list[Tier]:
-        """Tiers right before the score, among nodes that the score does not put last.
-
-        First nodes that waiting pods need less. Then, for a pod that its volumes or peers confine to few nodes, those
-        with most room: often several such pods come, and the next one would wait for a node that is full to the last
-        GPU.
-        """
-        columns, gpu = self._state.nodes.columns, scores.gpu
-        needed = self._needed(scores)
-        tiers: list[Tier] = [] if needed is None else [needed]
-        confined = request.peer_rules.confines or scores.filter.volumes
-        if gpu in columns.free and confined and scores.passing <= _FEW:
-            tiers.append(-columns.free[gpu][scores.rows])
-        return [scores.score < -LAST / 2, *tiers] if tiers else []
-
-    def _needed(self, scores: NodeScores) -> Floats | None:
-        """For each of `scores.rows`, the GPUs that pods need there which can use fewer nodes than this pod; None: 0 for
-        all."""
-        columns, gpu = self._state.nodes.columns, scores.gpu
-        if gpu is None or gpu not in columns.free or not (self._needs or self._disks):
+    def _needed(self, gpu: str, scores: NodeScores) -> Floats | None:
+        """For each of `scores.rows`, the GPUs that pods with fewer nodes than this one need there; None: 0 for all."""
+        if not (self._needs or self._disks):
             return None
         fewer = range(1, min(_FEW + 1, scores.passing))
         needs = [self._needs[gpu, few] for few in fewer if (gpu, few) in self._needs]
         if not (needs or self._disks):
             return None
-        needed = np.zeros(columns.size)
+        needed = np.zeros(self._state.nodes.columns.size)
         for by_row in (self._disks, *needs):
             needed[list(by_row)] += list(by_row.values())
         return needed[scores.rows]

@@ -118,7 +118,7 @@ class Snapshot:
         """As if these pods were deleted. It takes over the state: this snapshot is not to be used afterwards."""
         gone = {key_of(pod) for pod in pods}
         for pod in pods:
-            self.state.pod_gone(pod, self.taken)
+            self.state.pod_gone(pod)
         left = [pod for pod in self.of("Pod") if key_of(pod) not in gone]
         snapshot = Snapshot({**self.objects, "Pod": left}, self.missing, self.taken, self.namespace)
         snapshot.state = self.state
