@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Final
 
 from webhook.cluster.listing import ListKind
@@ -20,8 +19,6 @@ class Freshness:
         self.listed: frozenset[ListKind] = frozenset()
         """The kinds whose list is complete and that are still served."""
         self.heard_at: dict[ListKind, float] = {}
-        self._stale_at: float | None = None
-        """When the state becomes stale; None if that must be computed again."""
 
     def complete(self, kind: ListKind, now: float) -> None:
         self.listed |= {kind}
@@ -30,15 +27,11 @@ class Freshness:
     def withdraw(self, kind: ListKind) -> None:
         self.listed -= {kind}
         self.heard_at.pop(kind, None)
-        self._stale_at = None
 
     def heard(self, kind: ListKind, now: float) -> None:
         self.heard_at[kind] = now
-        self._stale_at = None
 
     def fresh(self, now: float) -> bool:
         """Whether every kind in REQUIRED is listed, and its watch was alive within the last `max_age` seconds."""
-        if self._stale_at is None:
-            known = self.listed.issuperset(REQUIRED)
-            self._stale_at = min(self.heard_at[kind] for kind in REQUIRED) + self._max_age if known else -inf
-        return now <= self._stale_at
+        known = self.listed.issuperset(REQUIRED)
+        return known and now <= min([self.heard_at[kind] for kind in REQUIRED]) + self._max_age

@@ -28,8 +28,6 @@ PASSING = (
     *("node.cilium.io/agent-not-ready", "ebs.csi.aws.com/agent-not-ready", "efs.csi.aws.com/agent-not-ready"),
 )
 """Prefixes of taints that come and go with the state of a node."""
-
-
 _LEAVING: Final = (
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
     "karpenter.sh/disrupt",  # matches "disrupted" too, and "disruption" of versions before 1
@@ -39,7 +37,6 @@ _LEAVING: Final = (
 """Prefixes of taints of nodes that will soon be removed, whatever their effect."""
 _PROBLEM: Final = "node.kubernetes.io/"
 """Prefix of the taints that Kubernetes sets for problems of a node: memory, disk, PIDs, network, kubelet."""
-
 _PRESSURE: Final = frozenset([(f"{resource}Pressure", "True") for resource in ("Memory", "Disk", "PID")])
 """The conditions that some of these taints follow, moments later."""
 

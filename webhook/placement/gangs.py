@@ -27,21 +27,15 @@ Room = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int64]]
 """How many more pods fit on each row. Arguments: the rows, and the number of the domain of every row."""
 
 
-def is_gang(pod: Pod, settings: Gangs) -> bool:
-    """Whether the pod's owner is of a kind whose pods work together."""
-    if not settings.enabled:
-        return False
+def gang_size(pod: Pod, settings: Gangs) -> int:
+    """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang."""
     labels, controller = labels_of(pod), owner(pod)
-    return (
+    in_gang = settings.enabled and (
         (controller is not None and controller.kind in settings.kinds)
         or (JOBSET in labels and "JobSet" in settings.kinds)
         or (LWS_GROUP in labels and "LeaderWorkerSet" in settings.kinds)
     )
-
-
-def gang_size(pod: Pod, settings: Gangs) -> int:
-    """How many pods the pod's gang has; 1 if the pod does not say; 0 if it is in no gang."""
-    return size_of(pod) if is_gang(pod, settings) else 0
+    return size_of(pod) if in_gang else 0
 
 
 def size_of(pod: Pod) -> int:

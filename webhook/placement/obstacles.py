@@ -26,16 +26,16 @@ _MAX_NAMED: Final = 3
 _MAX_LOOKED_AT: Final = 1000
 
 
-def obstacles(demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
+def obstacles(demand: Demand, pod_filter: Filter, nodes: Nodes, gpus: Gpus) -> Iterator[Obstacle]:
     """Each cause once, missing resources first; nothing if some node could take the pod."""
-    return _Search(demand, static, nodes, gpus).obstacles()
+    return _Search(demand, pod_filter, nodes, gpus).obstacles()
 
 
 class _Search:
     """Searches the obstacles of one pod, on the nodes as they are now."""
 
-    def __init__(self, demand: Demand, static: Filter, nodes: Nodes, gpus: Gpus) -> None:
-        self._demand, self._static, self._nodes, self._gpus = demand, static, nodes, gpus
+    def __init__(self, demand: Demand, pod_filter: Filter, nodes: Nodes, gpus: Gpus) -> None:
+        self._demand, self._filter, self._nodes, self._gpus = demand, pod_filter, nodes, gpus
         self._rows = slice(0, nodes.columns.rows)
         self._asked = {name: amount for name, amount in demand.requests if gpus.kind(name) is not None}
 
@@ -56,7 +56,7 @@ class _Search:
         if not selected.any():
             yield self._not_selected(with_gpus)
             return
-        left = selected & self._static.tolerated(self._nodes, self._rows)
+        left = selected & self._filter.tolerated(self._nodes, self._rows)
         if not left.any():
             yield self._tainted(selected)
             return
@@ -64,7 +64,8 @@ class _Search:
         short = list(self._short(left, with_gpus))
         yield from short
         if not short and not self._able(left).any():
-            seen = f"a pod that asks {self._words(self._demand.requests)}"
+            asked = [amount_words(name, amount) for name, amount in self._demand.requests if name != "pods"]
+            seen = f"a pod that asks {listed(asked, 8)}"
             wanted = "what one node has; each of these some node has, but none has all of them"
             yield Obstacle("together", "spec", seen, wanted, "Ask for less of one of them", False)
 
@@ -155,14 +156,14 @@ class _Search:
     # --- labels and taints --------------------------------------------------------------------------------------------
 
     def _selected(self) -> Mask:
-        constraints = self._static.constraints
+        constraints = self._filter.constraints
         mask = matches(constraints.selector, self._nodes, self._rows)
         return (
             mask if constraints.required is None else mask & matches_any(constraints.required, self._nodes, self._rows)
         )
 
     def _not_selected(self, among: Mask) -> Obstacle:
-        constraints = self._static.constraints
+        constraints = self._filter.constraints
         required = constraints.required
         for expression in constraints.selector:
             mask = matches((expression,), self._nodes, self._rows)
@@ -207,7 +208,7 @@ class _Search:
         taints = {
             taint for number in statuses[:_MAX_LOOKED_AT].tolist() for taint in self._nodes.statuses[number].taints
         }
-        tolerate = self._static.constraints.admits
+        tolerate = self._filter.constraints.admits
         not_tolerated = [taint for taint in taints if not (taint.key.startswith(PASSING) or tolerate(taint))]
         shown = sorted(f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}" for t in not_tolerated)
         seen = f"no toleration of {listed(map(bare, shown), 3)}"
@@ -223,9 +224,6 @@ class _Search:
         if len(self._asked) == 1 and whole:
             return plural(self._asked[whole[0]], "GPU")
         return " and ".join(f"{amount} {bare(name)}" for name, amount in self._asked.items())
-
-    def _words(self, requests: tuple[tuple[str, int], ...]) -> str:
-        return listed([amount_words(name, amount) for name, amount in requests if name != "pods"], 8)
 
     def _named(self, mask: Mask) -> str:
         rows = np.flatnonzero(mask)
