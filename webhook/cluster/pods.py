@@ -49,7 +49,7 @@ def demand_of(pod: Pod) -> Demand:
 
 
 def counted_demand(pod: Pod) -> Demand:
-    """As `demand_of`, for a pod that exists. Never raises: a pod with unreadable quantities counts as one pod and no more.
+    """As `demand_of`, for a pod that exists: one with unreadable quantities counts as one pod and no more.
 
     So does a pod that requests more kinds of resources than any node has: no kubelet runs it, and nothing large is kept.
     Replicas have equal requests, so the last demands are cached: adding them up is most of the cost of an event.
@@ -99,11 +99,8 @@ def namespace_of(pod: Pod) -> str:
 
 
 def owner_key(pod: Pod) -> str:
-    """A key that the pods of one workload share; "" for a pod without an owner.
-
-    It is made of the labels of a group of workloads (JobSet, LeaderWorkerSet), else the controller's uid, else an app
-    label.
-    """
+    """A key that the pods of one workload share: made of the labels of a group of workloads (JobSet, LeaderWorkerSet), else
+    the controller's uid, else of an app label. "" if the pod has none of these."""
     labels = labels_of(pod)
     for key in GROUP_LABELS:
         if value := labels.get(key):
