@@ -1,6 +1,6 @@
 """Snapshots: what is written is read again, and the same is decided by it; without names too.
 
-Covers cli.cluster.anonymous, cli.cluster.shapes, cli.cluster.snapshot, cli.snapshot.
+Covers cli.cluster.anonymous, cli.cluster.schemas, cli.cluster.snapshot, cli.snapshot.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
 from tests.feeds.prometheus_server import Exporter
 from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
-from webhook.cli.cluster.metrics import at, ways
+from webhook.cli.cluster.metrics import ways, with_url
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -85,7 +85,7 @@ def test_in_a_pod_the_address_itself_comes_first_and_of_a_file_there_is_nothing_
 @pytest.mark.parametrize("url", ["", "localhost:9090", "ftp://x", "http://me:secret@x", "http://x?query=1"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(BadInput, match=r"^--metrics: saw .*, wanted the base of a Prometheus"):
-        at(url, GpuMetricsSettings())
+        with_url(url, GpuMetricsSettings())
 
 
 # --- over HTTP --------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def anti_affinity(case: Case) -> Check:
 def existing_anti_affinity(case: Case) -> Check:
     s = case.situation
     fails, holders, taken = np.zeros(len(s.alive), bool), Counter[str](), dict[str, set[str]]()
-    for row, pod in s.keeping_away:
+    for row, pod in s.with_anti_affinity:
         for term in _terms(pod, "podAntiAffinity"):
             key = term["topologyKey"]
             if (domain := _domains(s, key)[row]) and _picks(s, term, pod, case.pod):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
-from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, keeps_away, seconds
+from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, has_anti_affinity, seconds
 from webhook.cli.waiting.cause import Cause
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
@@ -56,10 +56,10 @@ class Situation:
         return [(row_of[name], pod) for name, pods in self.pods_on.items() if name in row_of for pod in pods]
 
     @cached_property
-    def keeping_away(self) -> list[tuple[int, Pod]]:
+    def with_anti_affinity(self) -> list[tuple[int, Pod]]:
         """Those of them with pod anti-affinity, first those of the snapshot."""
         row_of = self.nodes.row_of
-        return [(row_of[name], pod) for name, pod in self.snapshot.keeping_away if name in row_of]
+        return [(row_of[name], pod) for name, pod in self.snapshot.with_anti_affinity if name in row_of]
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
@@ -153,8 +153,8 @@ class Situation:
                 self.free[name][row] -= amount
         self.bound.append((row, pod))  # before `pods_on`, which it is read from
         self.pods_on.setdefault(self.names[row], []).append(pod)
-        if keeps_away(pod):
-            self.keeping_away.append((row, pod))
+        if has_anti_affinity(pod):
+            self.with_anti_affinity.append((row, pod))
 
     def priority(self, pod: Pod) -> int:
         return int(pod["spec"].get("priority") or 0)
