@@ -1,7 +1,7 @@
 """`gpu-admission doctor`: every check, as it should be and as it should not.
 
 Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
-cli.checks.policy_words, cli.checks.replicas, cli.checks.result, cli.checks.sources.
+cli.checks.other_mutators, cli.checks.policy_references, cli.checks.replicas, cli.checks.result, cli.checks.sources.
 """
 
 from __future__ import annotations
