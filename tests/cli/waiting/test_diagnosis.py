@@ -1,7 +1,7 @@
 """Why pods wait: the causes that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are told.
 
-Covers cli.pending, cli.waiting.before, cli.waiting.cause, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
-cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
+Covers cli.pending, cli.waiting.cause, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
+cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.waiting.cause import CAUSES, Cause, ordered
-from webhook.cli.waiting.situation import amount_text, nearest
+from webhook.cli.waiting.nodes import nearest_label
+from webhook.cli.waiting.resources import amount_text
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
@@ -279,7 +280,7 @@ def test_amounts_are_written_as_in_a_manifest(resource: str, amount: int, text: 
 
 def test_the_nearest_of_labels_begins_alike_or_holds_the_word() -> None:
     products = ["NVIDIA-L4", "NVIDIA-A100-SXM4-80GB"]
-    assert [nearest(word, products) for word in ("NVIDIA-A100", "a100", "NVIDIA-L44", "zzz")] == [
+    assert [nearest_label(word, products) for word in ("NVIDIA-A100", "a100", "NVIDIA-L44", "zzz")] == [
         products[1],
         products[1],
         products[0],

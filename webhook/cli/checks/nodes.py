@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.cli.checks.result import Result, opted_in
@@ -74,7 +74,8 @@ def time_slicing(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _offers_nvidia_gpus(node: Object) -> bool:
-    return (node["status"].get("allocatable") or {}).get("nvidia.com/gpu", "0") != "0"
+    allocatable: Mapping[str, str] = node["status"].get("allocatable") or {}
+    return allocatable.get("nvidia.com/gpu", "0") != "0"
 
 
 def _shares_gpus(node: Object) -> bool:

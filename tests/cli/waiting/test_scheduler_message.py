@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.cli.waiting.says import reasons
+from webhook.cli.waiting.scheduler_message import reasons
 
 CASES = [
     pytest.param("", [], id="nothing"),
