@@ -9,9 +9,8 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.checks import run_checks
+from webhook.cli.checks import CHECKS, run_checks
 from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
-from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import ENGINE, OUR_NAMESPACE
 from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
@@ -22,12 +21,7 @@ from webhook.cli.terminal import REFUSED
 from webhook.errors import PolicyError
 from webhook.text import listed, plural
 
-READ: Final = (
-    *ENGINE,
-    *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"),
-    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "EndpointSlice", "NetworkPolicy"),
-    *QUESTIONS,
-)
+READ: Final = tuple(dict.fromkeys((*ENGINE, *(kind for check in CHECKS for kind in check.reads))))
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 
 

@@ -20,10 +20,10 @@ from webhook.policy.model import Policy
 from webhook.text import listed, plural
 from webhook.tls.read import certificates, fingerprint, is_trusted, names_in
 
-_SOON: Final = timedelta(days=7)
-"""A certificate should have been renewed earlier."""
-_SOON_PART: Final = 6
-"""A certificate for a short time should have been renewed before a sixth of that time is left."""
+_MIN_LEFT: Final = timedelta(days=7)
+"""A certificate that expires sooner should have been renewed."""
+_MIN_LEFT_PART: Final = 6
+"""If a certificate is valid for a short time: it should have been renewed before a sixth of that time is left."""
 _ISSUE: Final = f"see certs/README.md, and {LOGS}"
 
 
@@ -51,7 +51,7 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     stored = next(iter(snapshot.of("ServingCertificate")), None)
     pem = (stored or {"status": {}})["status"].get("certificate", "").encode()
     try:
-        prints, leaf = fingerprint(pem), certificates(pem)[0]
+        sha256, leaf = fingerprint(pem), certificates(pem)[0]
     except CertificateError as error:
         problem = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
         yield Result("certificate", "broken", problem, _ISSUE)
@@ -65,7 +65,7 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     if lacking := sorted(name for name in called if name not in names_in(leaf)):
         text = f"not for {listed(lacking)}, by which the API server calls, only for {listed(names_in(leaf))}"
         yield Result("certificate", "broken", text, _ISSUE)
-    other = [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != prints]
+    other = [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != sha256]
     if other:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
         yield Result("certificate", "warn", text, f"it should pass in a minute; else {RESTART}")
@@ -80,7 +80,7 @@ def _validity(check: str, subject: str, certificate: x509.Certificate) -> Result
     left = ends - datetime.now(UTC)
     if left < timedelta():
         return Result(check, "broken", f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
-    soon = left < min(_SOON, (ends - begins) / _SOON_PART)
+    soon = left < min(_MIN_LEFT, (ends - begins) / _MIN_LEFT_PART)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
     text = f"{subject} is valid for {span}{', and should have been renewed' if soon else ''}"
     return Result(check, "warn" if soon else "ok", text, _ISSUE if soon else "")

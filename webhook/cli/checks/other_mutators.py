@@ -1,4 +1,4 @@
-"""Checks which other webhooks and admission policies change pods, and whether they do so before or after our webhook."""
+"""Checks which other webhooks and admission policies change pods, and whether before or after our webhook."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OUR_FIELDS: Final = re.compile(
 
 
 def webhooks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Other mutating webhooks see pods of namespaces that opted in. The API server calls configurations in order of name."""
+    """Our webhook sees what other mutating webhooks change in pods. The API server calls them in order of name."""
     opted = opted_in(snapshot).values()
     names = sorted(
         configuration["metadata"]["name"]

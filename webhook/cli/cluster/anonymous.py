@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _KEPT: Final = frozenset(
     ("", "default", "kube-system", "kube-public", "kube-node-lease", OUR_NAMESPACE, "true", "false")
 )
-"""Names that are the same in every cluster."""
+"""Names and label values that are the same in every cluster."""
 _PUBLIC_DOMAINS: Final = (
     *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "gpu-admission.io", "cloud.google.com"),
     *("karpenter.sh", "k8s.aws", "eks.amazonaws.com", "azure.com", "node-restriction"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from webhook.placement.constraints import Mask
-from webhook.text import bare, listed
+from webhook.text import bare, listed, quoted
 
 
 class Cause(NamedTuple):
@@ -41,7 +41,7 @@ CAUSES: Final = (
     *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
     *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
     *("podGroupMissing", "gangIncomplete", "preempting"),
-    # the scheduler looks at nodes, and excludes them
+    # all others: most exclude nodes
     *("unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall", "otherGpuResource"),
     *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),
     *("podAffinity", "podAntiAffinity", "existingAntiAffinity", "topologySpread"),
@@ -54,13 +54,19 @@ CAUSES: Final = (
 _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 
 
+def queued(queue: str, namespace: str) -> Cause:
+    """The cause for a pod or workload that Kueue holds back."""
+    fix = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
+    return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", fix)
+
+
 def known_names_hint(near: str | None, known: list[str]) -> str:
     """«; nearest: …», else «; there are …», to stand behind a name that does not exist."""
     return f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
 
 
 def ordered(causes: list[Cause]) -> list[Cause]:
-    """First the causes that exclude no nodes, then those that would help alone, then the rest."""
+    """First the causes for which the scheduler looks at no node, then those whose fix alone would help, then the rest."""
     first = _RANK["unknownResource"]
     return sorted(
         causes, key=lambda c: (_RANK[c.cause] >= first, not c.helps and bool(c.nodes), _RANK[c.cause], -c.helps)

@@ -1,4 +1,4 @@
-"""Finds ResourceClaims (DRA) that do not exist, and nodes that lack the devices for them.
+"""Checks ResourceClaims (DRA): whether they exist, and which nodes have the devices for them.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources. Of the CEL in selectors only a comparison of the driver is
 evaluated.
@@ -71,7 +71,7 @@ def devices(case: Case) -> NodeCheck:
             wanted[_driver(s, class_name)] += count
         for driver, count in wanted.items():
             few |= _too_few(s, driver, count, f"claim {bare(str(name))}", shortages)
-    for resource, class_name in case.demand_of_devices.items():
+    for resource, class_name in case.device_class_of.items():
         count, plugin = case.demand.amount(resource), s.capacity.get(resource, np.zeros(len(s.alive))) > 0
         few |= _too_few(s, _driver(s, class_name), count, bare(resource), shortages) & ~plugin
     fails = np.any([few, *away.values()], axis=0)

@@ -115,11 +115,9 @@ def shape_of(pod: Pod) -> bytes:
 
 def bound(pod: Pod) -> Cause:
     """The cause for a pod that has its node and does not run yet: it waits for the kubelet, not for the scheduler."""
-    states = [
-        c.get("state") or {}
-        for c in pod["status"].get("containerStatuses") or pod["status"].get("initContainerStatuses") or ()
-    ]
-    waits = sorted({state["waiting"].get("reason", "") for state in states if state.get("waiting")})
+    statuses = pod["status"].get("containerStatuses") or pod["status"].get("initContainerStatuses") or ()
+    waiting = [(status.get("state") or {}).get("waiting") for status in statuses]
+    waits = sorted({state.get("reason", "") for state in waiting if state})
     node, name = pod["spec"]["nodeName"], pod["metadata"]["name"]
     text = f"it has its node, {node}, and waits there{f' ({listed(waits)})' if waits else ''}: see the kubelet"
     return Cause("bound", text, f"kubectl describe pod -n {pod['metadata']['namespace']} {name}", (node,), 1)

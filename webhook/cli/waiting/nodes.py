@@ -1,4 +1,4 @@
-"""Finds nodes that exclude a pod, or that a pod excludes: by cordon, taints, node selector, node affinity and host ports.
+"""Checks whether pod and node accept each other: cordon, taints, nodeSelector, node affinity and host ports.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity,nodeports}.
 """
@@ -71,11 +71,10 @@ def selection(case: Case) -> NodeCheck:
     allowed = np.ones_like(s.alive) if terms is None else s.matching(terms)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        if constraints.selector and (off := mask & ~selected).any():
+        if (off := mask & ~selected).any():
             text, fix = _selector(case, mask)
             yield s.cause("nodeSelector", text, fix, off, alone & allowed)
-        off = mask & selected & ~allowed
-        if terms is not None and (off.any() or not constraints.selector):
+        if (off := mask & selected & ~allowed).any():
             yield _affinity(case, off, alone)
 
     return NodeCheck(s.alive & ~(selected & allowed), explain)

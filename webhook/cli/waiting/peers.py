@@ -1,4 +1,4 @@
-"""Finds nodes that other pods exclude: by pod affinity, pod anti-affinity, and topology spread constraints.
+"""Checks nodes against the pods that are bound: pod affinity, pod anti-affinity and topology spread constraints.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go.
 """

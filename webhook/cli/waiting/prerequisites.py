@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cli.cluster.snapshot import full_name
-from webhook.cli.waiting.cause import Cause
+from webhook.cli.waiting.cause import Cause, queued
 from webhook.cli.waiting.situation import Case
 from webhook.cluster.pods import KUEUE, SCHEDULER
 from webhook.kube.pod import Pod, labels_of
@@ -23,10 +23,8 @@ def prerequisites(case: Case) -> Iterator[Cause]:
     """Everything but claims and volumes that keeps the scheduler from looking at nodes."""
     spec, s = case.pod["spec"], case.situation
     gates = [gate["name"] for gate in spec.get("schedulingGates") or ()]
-    queue = labels_of(case.pod).get(KUEUE)
     if _KUEUE_GATE in gates:
-        text = f"Kueue has not admitted it from queue {quoted(queue or '?')}"
-        yield Cause("queued", text, f"see what its Workload waits for: kubectl describe workloads -n {case.namespace}")
+        yield queued(labels_of(case.pod).get(KUEUE) or "?", case.namespace)
         gates.remove(_KUEUE_GATE)
     if gates:
         text = f"scheduling gates {listed(map(bare, gates))}: no scheduler looks at it until they are gone"

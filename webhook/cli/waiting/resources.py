@@ -1,4 +1,4 @@
-"""Finds nodes that have too little of a resource: GPUs, CPU, memory, storage, room for pods, or any other.
+"""Checks whether nodes have enough free of each resource: GPUs, CPU, memory, storage, number of pods and any other.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
@@ -36,7 +36,7 @@ def resources(case: Case) -> NodeCheck:
     s = case.situation
     nothing = np.zeros(len(s.alive), np.int64)
     short = {name: s.free.get(name, nothing) < amount for name, amount in case.demand.requests}
-    for name in case.demand_of_devices:
+    for name in case.device_class_of:
         short[name] = short[name] & (s.capacity.get(name, nothing) > 0)
     fails = s.alive & np.any([*short.values()], axis=0)
 
@@ -44,7 +44,7 @@ def resources(case: Case) -> NodeCheck:
         unknown = [
             name
             for name in short
-            if name not in {*_CAUSE_OF, *case.demand_of_devices} and not s.capacity.get(name, nothing)[s.alive].any()
+            if name not in {*_CAUSE_OF, *case.device_class_of} and not s.capacity.get(name, nothing)[s.alive].any()
         ]
         for name in unknown:
             yield _unknown(case, name, mask)
@@ -66,16 +66,13 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
     if gpu and (none := off & (capacity == 0)).any():
         yield from _without(case, name, none, alone & none)
         off, alone = off & ~none, alone & ~none
-    if not off.any():
-        return
     asked = amount_text(name, amount)
     if (large := off & (capacity >= amount)).any():
         yield _taken(case, name, amount, large, alone & large, gpu=gpu)
     if (small := off & (capacity < amount)).any():
-        largest = int(capacity[off].max() if not large.any() else capacity[small].max())
-        nowhere = not (s.alive & (capacity >= amount)).any()
+        largest = int(capacity[small].max())
         ask = f"ask for {amount_text(name, largest)} {name} at most{', in more pods' if gpu else ''}"
-        if nowhere:
+        if not (s.alive & (capacity >= amount)).any():
             text = f"asks for {asked} {bare(name)}, and no node has more than {amount_text(name, int(capacity[s.alive].max()))}"
             yield s.cause("moreThanAnyNode", text, f"{ask}, or add larger nodes", small, alone)
         else:
@@ -85,7 +82,7 @@ def _short(case: Case, name: str, amount: int, off: Mask, alone: Mask) -> Iterat
 
 
 def _taken(case: Case, name: str, amount: int, off: Mask, alone: Mask, *, gpu: bool) -> Cause:
-    """Nodes that are large enough for the pod, but have too little free."""
+    """The cause for nodes that are large enough for the pod, but have too little free."""
     s = case.situation
     if name == "pods":
         text = f"{s.where(off)}: full: {int(s.capacity[name][off].max())} pods at most, says the kubelet"

@@ -50,7 +50,6 @@ _CAUSES_OF: Final = (
     ("resourceclaim", ("claimInUse", "noDevice", "claimMissing")),
     ("scheduling gates", ("schedulingGate", "queued")),
     ("waiting for pods's pod group", ("podGroupMissing",)),
-    ("waiting for minCount pods", ("gangIncomplete",)),
     ("minCount", ("gangIncomplete",)),
     ("waiting for the preemption", ("preempting",)),
     ("no nodes available to schedule pods", ("noNodes",)),

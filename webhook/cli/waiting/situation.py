@@ -194,7 +194,7 @@ class Case:
         return str(self.pod["metadata"]["namespace"])
 
     @cached_property
-    def demand_of_devices(self) -> Mapping[str, str]:
+    def device_class_of(self) -> Mapping[str, str]:
         """The device class behind each extended resource that the pod requests (KEP-5004).
 
         On a node whose device plugin does not offer such a resource, the scheduler makes a claim for it.

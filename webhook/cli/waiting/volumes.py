@@ -1,4 +1,4 @@
-"""Finds volume claims that do not exist or are not bound, and nodes that cannot reach or attach a pod's volumes.
+"""Checks volume claims: whether they exist and are bound, and which nodes can reach and attach the volumes.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{volumebinding,volumerestrictions,nodevolumelimits}.
 """
@@ -109,14 +109,16 @@ def limits(case: Case) -> NodeCheck:
     wanted, fails = _volumes_by_driver(s, case.pod), np.zeros_like(s.alive)
     full: dict[int, str] = {}
     for node in s.snapshot.of("CSINode") if wanted else ():
-        name = node["metadata"]["name"]
-        for driver in node["spec"].get("drivers") or () if name in s.nodes.row_of else ():
-            limit, row = (driver.get("allocatable") or {}).get("count"), s.nodes.row_of[name]
-            if limit is None or driver["name"] not in wanted:
+        name, row = node["metadata"]["name"], s.nodes.row_of.get(node["metadata"]["name"])
+        if row is None:
+            continue
+        for entry in node["spec"].get("drivers") or ():
+            driver, limit = entry["name"], (entry.get("allocatable") or {}).get("count")
+            if limit is None or driver not in wanted:
                 continue
-            there = {v for pod in s.pods_on.get(name, ()) for v in _volumes_by_driver(s, pod).get(driver["name"], ())}
-            if len(there | wanted[driver["name"]]) > limit:
-                fails[row], full[row] = True, f"{bare(driver['name'])} takes {limit} on a node"
+            attached = {v for pod in s.pods_on.get(name, ()) for v in _volumes_by_driver(s, pod).get(driver, ())}
+            if len(attached | wanted[driver]) > limit:
+                fails[row], full[row] = True, f"{bare(driver)} takes {limit} on a node"
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: as many volumes as can be attached: {listed(sorted(set(full.values())))}"

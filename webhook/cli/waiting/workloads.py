@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from webhook.cli.cluster.snapshot import Object, condition
-from webhook.cli.waiting.cause import Cause
+from webhook.cli.waiting.cause import Cause, queued
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.pods import KUEUE
+from webhook.kube.pod import labels_of
 from webhook.text import bare, listed, plural, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
@@ -47,10 +48,9 @@ def not_created(s: Situation, namespace: str | None) -> Iterator[NotCreated]:
 
 
 def _suspended(namespace: str, job: Object) -> Cause:
+    if queue := labels_of(job).get(KUEUE):
+        return queued(queue, namespace)
     name = bare(job["metadata"]["name"])
-    if queue := (job["metadata"].get("labels") or {}).get(KUEUE):
-        look = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
-        return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", look)
     fix = f"""resume it: kubectl patch job {name} -n {namespace} --type merge -p '{{"spec": {{"suspend": false}}}}'"""
     return Cause("suspended", "spec.suspend is true: its pods are made when it is resumed", fix)
 
