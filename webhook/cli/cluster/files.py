@@ -17,8 +17,10 @@ from webhook.feeds.file import documents_in, objects_in
 from webhook.text import quoted
 
 _MARK: Final = "snapshot"
+"""Key in the List for what a snapshot has besides its objects."""
 _STDIN: Final = Path("/dev/stdin")
 _DROPPED: Final = ("managedFields", "selfLink")
+"""Metadata that no command reads."""
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from webhook.cli.cluster.measured import Figures, Gpu
+from webhook.cli.cluster.report import AMOUNTS
 from webhook.cli.page import Html, cell, heat, html, page, row, shade, squares, table
 from webhook.cluster.utilisation import Reading
 from webhook.text import listed, plural
@@ -15,8 +16,8 @@ _BLUE, _VIOLET, _ORANGE = 212, 270, 24
 """Hues of utilisation, memory and temperature."""
 _COOL, _HOT = 30, 90
 """Degrees Celsius at which the colour of a temperature begins and ends."""
-_AMOUNTS: Final = ("total", "allocated", "promised", "free")
 _METRICS: Final = ("idle", "utilisation", "memory", "hottest")
+"""The columns of GPU metrics."""
 _LEGEND: Final = Html(
     '<p><i class="old"></i> allocated <i class="idle"></i> allocated and idle <i class="new"></i> promised by the webhook '
     '<i class="free"></i> free; a number stands for GPUs that are too many to draw. Darker is more.</p>'
@@ -28,7 +29,7 @@ def heatmap(
 ) -> str:
     """The page. `nodes` is what `report` returns, `sums` what `pools` yields."""
     when = f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M:%S} UTC, " if taken else ""
-    titles = ["pool", "nodes", "resource", *_AMOUNTS, *_METRICS]
+    titles = ["pool", "nodes", "resource", *AMOUNTS, *_METRICS]
     pools = sorted({node["pool"] for node in nodes})
     return page(
         "gpu-admission nodes",
@@ -44,7 +45,7 @@ def _sum(pool_sum: Mapping[str, Any]) -> Iterator[Html]:
     pool = "all" if pool_sum["pool"] is None else pool_sum["pool"] or "-"
     for number, (resource, amounts) in enumerate(pool_sum["gpus"].items()):
         numbers = _numbers(pool_sum) if not number else [""] * len(_METRICS)
-        yield row([pool, amounts["nodes"], resource, *[amounts[key] for key in _AMOUNTS], *numbers])
+        yield row([pool, amounts["nodes"], resource, *[amounts[key] for key in AMOUNTS], *numbers])
 
 
 def _pool(pool: str, nodes: Sequence[Mapping[str, Any]], figures: Figures | None) -> Iterator[Html]:
@@ -56,7 +57,7 @@ def _pool(pool: str, nodes: Sequence[Mapping[str, Any]], figures: Figures | None
 def _node(node: Mapping[str, Any], figures: Figures | None) -> Iterator[Html]:
     health = cell(node["health"], "" if node["health"] == "healthy" else "bad")
     idle = node.get("idle", 0) if len(node["gpus"]) == 1 else 0
-    for number, (resource, amounts) in enumerate(list(node["gpus"].items()) or [("", dict.fromkeys(_AMOUNTS, 0))]):
+    for number, (resource, amounts) in enumerate(list(node["gpus"].items()) or [("", dict.fromkeys(AMOUNTS, 0))]):
         counts = {"old": amounts["allocated"] - idle, "idle": idle, "new": amounts["promised"], "free": amounts["free"]}
         drawn = squares(counts)
         if number:

@@ -22,7 +22,9 @@ from webhook.feeds.api import Api
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
+"""How the reason begins if a kind may not be listed."""
 EVERYWHERE: Final = ""
+"""In place of a namespace: the answer needs the objects of all namespaces."""
 _ALL: Final = "all namespaces"
 _ABSENT, _FORBIDDEN, _UNKNOWN_USER = 404, 403, 401
 
@@ -38,7 +40,7 @@ def load(
     """List these kinds, and ask these questions (`cluster.answers`).
 
     If a kind may not be listed in all namespaces, it is listed in `namespace` only (None: the namespace of the context;
-    EVERYWHERE: not at all). Raises BadInput if no cluster can be reached, or a needed kind may not be listed; Nodes are
+    EVERYWHERE: it is missing). Raises BadInput if no cluster can be reached, or a needed kind may not be listed; Nodes are
     needed only if `nodes_needed`.
     """
     paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
@@ -80,6 +82,7 @@ def _namespace(paths: str, context: str | None) -> str:
 
 
 async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str], namespace: str) -> None:
+    """List the kinds, then ask the questions among them: some need the objects. A terminal shows the progress."""
     questions = [name for name in kinds if name in QUESTIONS]
     kinds = [name for name in kinds if name not in QUESTIONS]
     console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
@@ -88,7 +91,7 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str]
         counts[kind] = count
         status.update(f"reading {sum(counts.values()):,} objects: {counts.get('Pod', 0):,} pods")
 
-    with console.status("reading the cluster") as status:  # on a terminal only
+    with console.status("reading the cluster") as status:
         async with api:
             answers = await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
             for kind, objects in zip(kinds, answers, strict=True):

@@ -25,6 +25,8 @@ _POOL_LABELS: Final = (
     *("doks.digitalocean.com/node-pool", "pool"),
 )
 """Labels that name the pool of a node; the first that a node has counts."""
+AMOUNTS: Final = ("total", "allocated", "promised", "free")
+"""What is counted of each GPU resource."""
 _TOLERATES_ALL: Final = {"tolerations": [{"operator": "Exists"}]}
 _GPU_LABELS: Final = ("nvidia.com/gpu.present", "nvidia.com/gpu.count", *MODEL_LABELS)
 """Labels of nodes that have GPUs, even if the device plugin offers none."""
@@ -37,7 +39,7 @@ def report(snapshot: Snapshot, policy: Policy, names: list[str]) -> list[dict[st
     state.view(snapshot.taken)  # ends expired reservations
     columns = state.nodes.columns
     figures = Figures(snapshot.measured, policy.file.gpu_metrics) if snapshot.measured else None
-    resources = [name for name in columns.capacity if policy.gpus.kind(name) is not None]
+    resources = policy.gpus.among(columns.capacity)
     devices = Devices(snapshot)
     result = []
     for name in names:
@@ -80,7 +82,7 @@ def pools(nodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         gpus = {}
         for resource in sorted({resource for node in members for resource in node["gpus"]}):
             of = [node["gpus"][resource] for node in members if resource in node["gpus"]]
-            sums = {key: sum(each[key] for each in of) for key in ("total", "allocated", "promised", "free")}
+            sums = {key: sum(each[key] for each in of) for key in AMOUNTS}
             gpus[resource] = {"nodes": len(of), **sums}
         yield {"pool": pool, "gpus": gpus, **_metrics_together(members)}
 
@@ -113,7 +115,7 @@ def healths(snapshot: Snapshot, policy: Policy, names: list[str]) -> dict[str, s
 def _offering(snapshot: Snapshot, policy: Policy) -> set[str]:
     """The names of the nodes that offer GPUs, by a device plugin or by DRA."""
     nodes = snapshot.state.nodes
-    offered = [array for name, array in nodes.columns.capacity.items() if policy.gpus.kind(name) is not None]
+    offered = [nodes.columns.capacity[name] for name in policy.gpus.among(nodes.columns.capacity)]
     rows = np.flatnonzero(np.any(offered, axis=0)).tolist() if offered else []
     return {nodes.columns.name[row] for row in rows} | nodes.dra
 
