@@ -113,7 +113,7 @@ def test_with_a_selector_or_a_namespace_that_is_too_large_the_answer_is_unknown(
 @pytest.mark.parametrize(
     "selector",
     [
-        pytest.param(expression("app", "Gt", "1"), id="an operator that is none"),
+        pytest.param(expression("app", "Gt", "1"), id="an unknown operator"),
         pytest.param({"matchExpressions": [{}]}, id="an expression without a key"),
         pytest.param({"matchLabels": {"app": []}}, id="a value that is a list"),
         pytest.param("app=chat", id="text"),

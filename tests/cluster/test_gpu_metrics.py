@@ -13,7 +13,7 @@ from webhook.cluster.utilisation import (
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        pytest.param({"source": "zabbix"}, "'off', 'prometheus' or 'dcgm'", id="a source that is none"),
+        pytest.param({"source": "zabbix"}, "'off', 'prometheus' or 'dcgm'", id="an unknown source"),
         pytest.param({"source": "prometheus"}, "http://prometheus.monitoring:9090", id="Prometheus without its URL"),
         pytest.param({"source": "prometheus", "url": "file:///etc/passwd"}, "wanted the base", id="a URL of a file"),
         pytest.param({"source": "prometheus", "url": "http://u:p@h"}, "webhook's own", id="a password in the policy"),
@@ -21,12 +21,12 @@ from webhook.cluster.utilisation import (
             {"source": "dcgm", "queries": {"memoryUsed": "sum(x)"}}, "queries.memoryUsed", id="PromQL for an exporter"
         ),
         pytest.param({"queries": {"utilisation": "", "engine": ""}}, "nothing would say", id="no utilisation at all"),
-        pytest.param({"interval": "10 parsecs"}, '"30s", "5m" or "1h"', id="a duration that is none"),
+        pytest.param({"interval": "10 parsecs"}, '"30s", "5m" or "1h"', id="a malformed duration"),
         pytest.param({"interval": "2m"}, "Raise staleAfter", id="polled more rarely than samples grow stale"),
         pytest.param({"idle": {"utilisation": 0}}, "greater than or equal to 1", id="a limit that nothing is below"),
         pytest.param({"idle": {"utilisation": "30 %"}}, "integer", id="a percent sign"),
-        pytest.param({"dcgm": {"selector": {}}}, "at least 1", id="a selector that takes every pod"),
-        pytest.param({"dcgm": {"namespace": "../nodes"}}, "pattern", id="a namespace that is none"),
+        pytest.param({"dcgm": {"selector": {}}}, "at least 1", id="a selector that matches every pod"),
+        pytest.param({"dcgm": {"namespace": "../nodes"}}, "pattern", id="a malformed namespace"),
         pytest.param({"nodeLabel": "node"}, "Extra inputs", id="a misspelt key"),
     ],
 )

@@ -24,11 +24,11 @@ def with_jobs(*jobs: dict[str, Any]) -> ClusterState:
 @pytest.mark.parametrize(
     ("spec", "pods"),
     [
-        pytest.param({}, 1, id="one, if it does not say"),
-        pytest.param({"parallelism": 4}, 4, id="so many at once"),
-        pytest.param({"parallelism": 4, "completions": 100}, 4, id="so many at once of more"),
-        pytest.param({"parallelism": 4, "completions": 2}, 2, id="no more than there are to be"),
-        pytest.param({"parallelism": 0}, 0, id="none: it is suspended so"),
+        pytest.param({}, 1, id="one by default"),
+        pytest.param({"parallelism": 4}, 4, id="parallelism"),
+        pytest.param({"parallelism": 4, "completions": 100}, 4, id="parallelism below completions"),
+        pytest.param({"parallelism": 4, "completions": 2}, 2, id="no more than completions"),
+        pytest.param({"parallelism": 0}, 0, id="none"),
         pytest.param({"parallelism": 2**31 - 1}, 100_000, id="more than there are nodes"),
     ],
 )

@@ -29,9 +29,7 @@ def test_a_placement_without_nodes_reserves_nothing() -> None:
         pytest.param(pod("p", ranked=[A], prefers=[B, A]), id="the spec prefers another node more"),
         pytest.param(pod("p", ranked=[A], prefers=[B]), id="the spec prefers another node only"),
         pytest.param(pod("p", ranked=[A], schedulerName="mine"), id="no node is chosen for another scheduler's pod"),
-        pytest.param(
-            pod("p", ranked=[A], schedulingGates=[{"name": "g"}]), id="nor for one that is not to be scheduled"
-        ),
+        pytest.param(pod("p", ranked=[A], schedulingGates=[{"name": "g"}]), id="no node is chosen for a gated pod"),
     ],
 )
 def test_an_annotation_that_the_spec_does_not_confirm_holds_nothing(made: dict[str, Any]) -> None:
@@ -124,7 +122,7 @@ def test_a_reservation_expires() -> None:
     assert gpus(of) == (8, 8, 8)
     assert of.ledger.counts == Counts(0, 0)
     assert of.ledger.ended["expired"] == 1
-    assert not of.ledger._reserved, "nothing is kept of it"
+    assert not of.ledger._reserved, "no rest is kept"
     assert not of.usage.peers
 
 

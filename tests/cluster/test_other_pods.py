@@ -98,7 +98,7 @@ def test_a_claim_is_in_use_while_a_pod_with_it_is_on_a_node_with_a_gpu_or_withou
     assert of.other_pods.volume_claims_in_use == {"team-a/data": 1}
 
 
-# --- pods that wait ---------------------------------------------------------------------------------------------------
+# --- waiting pods -----------------------------------------------------------------------------------------------------
 
 
 def test_a_waiting_pod_is_known_until_it_is_bound_or_deleted() -> None:

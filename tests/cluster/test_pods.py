@@ -60,16 +60,16 @@ ONE = {"containers": [asks(cpu="1")]}
     "spec",
     [
         pytest.param(ONE, id="the same"),
-        pytest.param({"containers": [asks(cpu="1"), asks(cpu="1")]}, id="a container more"),
+        pytest.param({"containers": [asks(cpu="1"), asks(cpu="1")]}, id="one more container"),
         pytest.param({"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}, id="only a limit"),
-        pytest.param({"containers": [asks(cpu="1000m")]}, id="in other words"),
+        pytest.param({"containers": [asks(cpu="1000m")]}, id="the same amount written otherwise"),
         pytest.param(ONE | {"initContainers": [asks(cpu="3")]}, id="an init container"),
         pytest.param(ONE | {"initContainers": [asks(cpu="3") | {"restartPolicy": "Always"}]}, id="a sidecar"),
         pytest.param({"containers": [], "initContainers": [asks(cpu="1")]}, id="an init container alone"),
         pytest.param(ONE | {"overhead": {"cpu": "1"}}, id="overhead"),
-        pytest.param(ONE | {"resources": {"requests": {"cpu": "7"}}}, id="of the pod, a request"),
-        pytest.param(ONE | {"resources": {"limits": {"hugepages-2Mi": "7"}}}, id="of the pod, a limit"),
-        pytest.param({"containers": [asks(cpu="1", **{GPU: "0"})]}, id="of something none"),
+        pytest.param(ONE | {"resources": {"requests": {"cpu": "7"}}}, id="a request of the whole pod"),
+        pytest.param(ONE | {"resources": {"limits": {"hugepages-2Mi": "7"}}}, id="a limit of the whole pod"),
+        pytest.param({"containers": [asks(cpu="1", **{GPU: "0"})]}, id="a GPU request of zero"),
     ],
 )
 def test_a_cached_demand_is_that_of_pods_with_the_same_requests(spec: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def test_named_nodes_are_sorted_by_falling_weight() -> None:
     [
         pytest.param(pod("p"), (), id="no ranked nodes"),
         pytest.param(pod("p", ranked=["a", "b"]), ("a", "b"), id="as we write it"),
-        pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), (), id="the spec says otherwise"),
+        pytest.param(pod("p", ranked=["a", "b"], prefers=["b", "a"]), (), id="the spec names other nodes"),
         pytest.param(
             pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "a"))),
             ("a",),
@@ -132,7 +132,7 @@ def test_named_nodes_are_sorted_by_falling_weight() -> None:
         pytest.param(
             pod("p", ranked=["a"], prefers=[], affinity=required(term("kubernetes.io/hostname", "b"))),
             (),
-            id="another required",
+            id="another node is required",
         ),
     ],
 )
@@ -143,7 +143,7 @@ def test_ranked_nodes_count_only_if_the_spec_names_them_too(obj: dict[str, Any],
 @pytest.mark.parametrize(
     ("spec", "models"),
     [
-        pytest.param({}, None, id="nothing said: any"),
+        pytest.param({}, None, id="any model"),
         pytest.param({"nodeSelector": {"zone": "a"}}, None, id="a selector for something else: any"),
         pytest.param({"affinity": required(term(PRODUCT, "A"), term("zone", "x"))}, None, id="one term is free: any"),
         pytest.param({"affinity": required(term(PRODUCT, "A", operator="NotIn"))}, None, id="not one of them: any"),

@@ -40,7 +40,7 @@ def everything() -> set[str]:
     return {made["metadata"]["name"] for made in NODES}
 
 
-# --- who counts -------------------------------------------------------------------------------------------------------
+# --- which replicas count ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_replica_counts_while_it_is_ready(ends: Any) -> None:
     assert own(of) == everything()
 
 
-# --- whose a node is --------------------------------------------------------------------------------------------------
+# --- owners of nodes --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_new_nodes_are_shared_like_the_first_ones() -> None:
     assert own(of) & everything() == own(shared("a", "b"))
 
 
-# --- what replicas choose ---------------------------------------------------------------------------------------------
+# --- choices of replicas ----------------------------------------------------------------------------------------------
 
 
 def placed(of: ClusterState, made: dict[str, Any], strategy: str = "pack") -> Placement:

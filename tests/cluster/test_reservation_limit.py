@@ -63,7 +63,7 @@ def test_all_such_owners_reserve_at_most_an_eighth_of_the_nodes(nodes: int, most
     limit = ReservationLimit()
     assert sum(opened(limit, key("x", f"ns-{i}"), 20, nodes) for i in range(100)) == most
     limit.pod_seen(key("job"))
-    assert opened(limit, key("job"), 100, nodes) == MAX_UNSEEN + 2, "an owner with pods is none of them"
+    assert opened(limit, key("job"), 100, nodes) == MAX_UNSEEN + 2, "an owner with seen pods does not count"
 
 
 def test_an_expired_reservation_makes_room_again() -> None:
@@ -75,7 +75,7 @@ def test_an_expired_reservation_makes_room_again() -> None:
     assert (limit._unseen, limit._unseen_in, limit._open) == (0, {}, {})
 
 
-# --- in the state of the cluster ----------------------------------------------------------------------------------------
+# --- in a cluster state -----------------------------------------------------------------------------------------------
 
 
 def ask(of: ClusterState, owner: str, on: str, gpus: int = 8) -> None:

@@ -149,7 +149,7 @@ def test_calls_for_one_pod_are_bounded_like_calls_for_many() -> None:
     assert of.ledger.counts == Counts(MAX_UNSEEN, 0)
 
 
-# --- whatever strangers say -------------------------------------------------------------------------------------------
+# --- forged reviews ---------------------------------------------------------------------------------------------------
 
 _NODES = st.sampled_from([A, B, C])
 
@@ -168,7 +168,7 @@ class Forged(RuleBasedStateMachine):
 
     @rule(gpus=st.integers(1, 2), at=_NODES)
     def admit(self, gpus: int, at: str) -> None:
-        """Each of another owner: of replicas nobody can tell which of them a second call is for."""
+        """Each has its own owner: with replicas of one owner, a second call could be for any of them."""
         self.admitted += 1
         made = pod("p", gpus, owner=f"o{self.admitted}")
         self.waiting.append((made, at))

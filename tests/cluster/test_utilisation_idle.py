@@ -22,7 +22,7 @@ from webhook.cluster.utilisation import (
         pytest.param(30.0, 0.0, 0, id="utilisation at its limit"),
         pytest.param(0.0, 50.0, 0, id="memory at its limit"),
         pytest.param(95.0, 90.0, 0, id="both high"),
-        pytest.param(0.0, 95.0, 0, id="a loaded model that nobody asks"),
+        pytest.param(0.0, 95.0, 0, id="a loaded model without requests"),
         pytest.param(29.9, 49.9, 1, id="both just below"),
         pytest.param(0.0, 0.0, 1, id="nothing at all"),
         pytest.param(0.0, None, 1, id="memory not known: judged by utilisation"),

@@ -50,14 +50,14 @@ ZONES = [node("a", labels={"zone": "5"}), node("b", labels={"zone": "x"}), node(
         pytest.param(term("Exists", "x"), "", id="Exists with a value does not parse"),
         pytest.param(term("Gt", "1", "2"), "", id="Gt with two values does not parse"),
         pytest.param(term("Gt", "1.5"), "", id="Gt with a value that is no integer does not parse"),
-        pytest.param(term("Like", "x"), "", id="an operator that nobody knows does not parse"),
+        pytest.param(term("Like", "x"), "", id="an unknown operator does not parse"),
         pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]},
             "",
             id="a field with two values does not parse",
         ),
         pytest.param(
-            {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}, "", id="a field takes In and NotIn only"
+            {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}, "", id="a field allows In and NotIn only"
         ),
         pytest.param(term("In", "5", "7"), "a", id="In"),
         pytest.param(term("NotIn", "5"), "bc", id="NotIn matches nodes without the label"),
@@ -198,7 +198,9 @@ def test_this_toleration_does_not_match(toleration: dict[str, Any], taint: dict[
         pytest.param({"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSchedule"}, FOO, id="all equal"),
         pytest.param({"key": "foo", "value": "bar"}, FOO, id="no operator is Equal"),
         pytest.param({"key": "foo", "operator": None, "value": "bar", "effect": None}, FOO, id="null is nothing"),
-        pytest.param({"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value is none"),
+        pytest.param(
+            {"key": "foo", "value": ""}, {"key": "foo", "effect": "NoExecute"}, id="an empty value equals a missing one"
+        ),
         pytest.param({"key": "foo"}, {"key": "foo", "value": None, "effect": "NoSchedule"}, id="no value on both"),
     ],
 )

@@ -65,7 +65,7 @@ from webhook.placement.settings import Health, PlacementSettings
             node("n"), pod("p", asks={"ephemeral-storage": "2Ti"}), "too little ephemeral storage", id="too little disk"
         ),
         pytest.param(
-            node("n"), pod("p", asks={"rdma/hca": "1"}), "too little of a resource", id="a resource that nobody has"
+            node("n"), pod("p", asks={"rdma/hca": "1"}), "too little of a resource", id="a resource that no node has"
         ),
     ],
 )
@@ -81,11 +81,11 @@ def test_a_node_that_cannot_take_the_pod_is_not_chosen_and_the_reason_is_given(
 @pytest.mark.parametrize(
     ("there", "made"),
     [
-        pytest.param(node("n"), pod("p", 8), id="it takes all that is free"),
+        pytest.param(node("n"), pod("p", 8), id="it requests all that is free"),
         pytest.param(
             node("n", conditions={"MemoryPressure": "True"}),
             pod("p"),
-            id="pressure alone is told by a taint, not by us",
+            id="pressure counts by its taint, not by the condition",
         ),
         pytest.param(
             node("n", taints=[{**TAINT, "effect": "PreferNoSchedule"}]), pod("p"), id="a taint that only advises"

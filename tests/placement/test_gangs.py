@@ -80,7 +80,7 @@ def test_the_pods_own_preference_comes_before_the_domain() -> None:
     assert run(of, member("p", affinity=wish)) == "1a"
 
 
-# --- what must --------------------------------------------------------------------------------------------------------
+# --- what must change -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["pack", "spread"])
@@ -180,7 +180,7 @@ def test_a_weight_that_the_api_server_refuses_does_not_count() -> None:
     assert GPU in of.nodes.columns.free
 
 
-# --- how many there are, as the Job says ------------------------------------------------------------------------------
+# --- sizes from Jobs --------------------------------------------------------------------------------------------------
 
 
 def test_a_job_of_known_size_begins_in_the_domain_that_holds_all() -> None:

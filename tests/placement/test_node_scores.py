@@ -109,7 +109,7 @@ def test_more_changes_than_the_journal_keeps_are_applied() -> None:
     assert of.nodes.columns.name[best(kept, of, 1)[0]] == "n001"
 
 
-# --- a row is filtered and scored as by new scores --------------------------------------------------------------------
+# --- cached and new scores --------------------------------------------------------------------------------------------
 
 _TERM = {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}
 _FIELD = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]}

@@ -72,16 +72,18 @@ def chat(name: str = "p", gpus: int = 1, **made: Any) -> dict[str, Any]:
             away(term(mismatchLabelKeys=["no"])), PeerRules(anti_affinity=(HOST,)), id="a label that it does not have"
         ),
         pytest.param(away(term(selector=OTHERS)), PeerRules(), id="away from others, of whom nothing is known"),
-        pytest.param(away(weighed(term()), kind=PREFERRED), PeerRules(soft_spread=((HOST, 1),)), id="rather apart"),
+        pytest.param(
+            away(weighed(term()), kind=PREFERRED), PeerRules(soft_spread=((HOST, 1),)), id="preferred anti-affinity"
+        ),
         pytest.param(
             towards(weighed(term(ZONE), 1), weighed(term(), 9), kind=PREFERRED),
             PeerRules(preferred_affinity=((HOST, 9), (ZONE, 1))),
-            id="rather on one host, else in one zone",
+            id="preferred affinity to one host, else to one zone",
         ),
         pytest.param(spread(ZONE, skew=2), PeerRules(hard_spread=((ZONE, 2),)), id="spread over zones"),
-        pytest.param(spread(when="ScheduleAnyway", skew=3), PeerRules(soft_spread=((HOST, 3),)), id="rather spread"),
+        pytest.param(spread(when="ScheduleAnyway", skew=3), PeerRules(soft_spread=((HOST, 3),)), id="soft spread"),
         pytest.param(spread(selector=OTHERS), PeerRules(), id="spread of others"),
-        pytest.param(spread(selector=None), PeerRules(), id="spread of nobody"),
+        pytest.param(spread(selector=None), PeerRules(), id="spread without a selector"),
         pytest.param({"containers": PORT}, PeerRules(anti_affinity=(HOST,)), id="a port of the host"),
         pytest.param({"initContainers": PORT}, PeerRules(anti_affinity=(HOST,)), id="a port of the host, of a sidecar"),
     ],
@@ -90,27 +92,35 @@ def test_what_a_pod_states_about_its_peers(spec: dict[str, Any], peer_rules: Pee
     assert peer_rules_of(chat(**spec)) == peer_rules
 
 
-LEFT = "required affinity to other pods"
-RATHER = "preferred affinity to other pods"
+REQUIRED_OTHERS = "required affinity to other pods"
+PREFERRED_OTHERS = "preferred affinity to other pods"
 
 
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        pytest.param(towards(term(selector=OTHERS)), LEFT, id="to others"),
-        pytest.param(towards(term(), term(selector=OTHERS)), LEFT, id="to its own and to others"),
-        pytest.param(towards(term(namespaces=["team-b"])), LEFT, id="in another namespace"),
+        pytest.param(towards(term(selector=OTHERS)), REQUIRED_OTHERS, id="to others"),
+        pytest.param(towards(term(), term(selector=OTHERS)), REQUIRED_OTHERS, id="to its own and to others"),
+        pytest.param(towards(term(namespaces=["team-b"])), REQUIRED_OTHERS, id="in another namespace"),
         pytest.param(
-            towards(term(namespaceSelector={"matchLabels": {"a": "b"}})), LEFT, id="in namespaces with a label"
+            towards(term(namespaceSelector={"matchLabels": {"a": "b"}})),
+            REQUIRED_OTHERS,
+            id="in namespaces with a label",
         ),
-        pytest.param(towards(term(mismatchLabelKeys=["app"])), LEFT, id="to those with another value of a label"),
-        pytest.param(towards(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather to others"),
+        pytest.param(
+            towards(term(mismatchLabelKeys=["app"])), REQUIRED_OTHERS, id="to those with another value of a label"
+        ),
+        pytest.param(
+            towards(weighed(term(selector=OTHERS)), kind=PREFERRED), PREFERRED_OTHERS, id="preferred, to others"
+        ),
         pytest.param(
             towards(weighed(term(), 1), weighed(term(selector=OTHERS)), kind=PREFERRED),
-            RATHER,
-            id="rather to its own and to others",
+            PREFERRED_OTHERS,
+            id="preferred, to its own and to others",
         ),
-        pytest.param(away(weighed(term(selector=OTHERS)), kind=PREFERRED), RATHER, id="rather away from others"),
+        pytest.param(
+            away(weighed(term(selector=OTHERS)), kind=PREFERRED), PREFERRED_OTHERS, id="preferred, away from others"
+        ),
     ],
 )
 def test_rules_about_other_pods_are_left_to_the_scheduler(spec: dict[str, Any], why: str) -> None:

@@ -38,7 +38,7 @@ from webhook.placement.settings import PlacementSettings
 @pytest.mark.parametrize(
     ("made", "by"),
     [
-        pytest.param(pod("p"), PlacementSettings(), id="a policy without preferences, a pod without wishes"),
+        pytest.param(pod("p"), PlacementSettings(), id="neither the policy nor the pod has preferences"),
         pytest.param(pod("p"), policy(prefers(50, SPOT, classes=("inference",))), id="a preference for other classes"),
         pytest.param(pod("p"), policy(prefers(50, label("none", "x"))), id="a label that no node has"),
         pytest.param(pod("p"), policy(prefers(50, DISK)), id="a label that only nodes without GPUs have"),
@@ -88,7 +88,7 @@ def test_a_preference_requires_nothing() -> None:
     assert names(placed(pod("p"), of=of)) == [name for name in PLAIN if name not in ("a1", "h1")]
 
 
-# --- what must --------------------------------------------------------------------------------------------------------
+# --- what must change -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -96,4 +96,4 @@ def test_the_affinity_and_the_ranking_agree(
     again = Edit(edit.object)
     known = placed(made, policy(*preferences), state(nodes), strategy=strategy)._replace(nodes=(), weights=())
     NodeAffinity().inject(again, case(made, placement=known).context)
-    assert not again, "what was said is not said again"
+    assert not again, "a second call adds nothing"

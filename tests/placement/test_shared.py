@@ -30,14 +30,14 @@ def ranked(of: ClusterState, gpus: int, strategy: str, **spec: Any) -> list[str]
 @pytest.mark.parametrize(
     ("labels", "offered", "pods"),
     [
-        pytest.param({}, 8, 1, id="nothing is said"),
+        pytest.param({}, 8, 1, id="no labels about sharing"),
         pytest.param({REPLICAS: "1", STRATEGY: "none"}, 8, 1, id="GPUs of their own"),
         pytest.param({REPLICAS: "0"}, 0, 1, id="a node with slices"),
         pytest.param({REPLICAS: "many"}, 8, 1, id="what makes no sense"),
         pytest.param({REPLICAS: "4"}, 32, 4, id="so many"),
         pytest.param({STRATEGY: "mps", COUNT: "8"}, 32, 4, id="as many as are offered of each"),
         pytest.param({PRODUCT: "NVIDIA-L4-SHARED", COUNT: "2"}, 20, 10, id="by the product"),
-        pytest.param({STRATEGY: "time-slicing"}, 0, 2, id="nobody knows how many"),
+        pytest.param({STRATEGY: "time-slicing"}, 0, 2, id="an unknown number of shares"),
     ],
 )
 def test_how_many_pods_share_a_gpu(labels: dict[str, str], offered: int, pods: int) -> None:

@@ -111,7 +111,7 @@ PINNED = popular((demand(), 0.5)) + popular((demand(), 0.5), models=(2,))
             [(7, 90, 768, 0), (2, 60, 64, 0)], demand(1, 1, 40), ONES, 0, id="no GPU is left with too little memory"
         ),
         pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), PINNED, 1, id="a sought-after model is spared"),
-        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no model is spared for nobody"),
+        pytest.param([(4, 48, 300, 2), (8, 96, 768, 1)], demand(), ONES, 0, id="no demand is confined to a model"),
     ],
 )
 def test_pack_prefers(nodes: list[Node], wanted: Demand, seen: tuple[PopularDemand, ...], first: int) -> None:
@@ -225,8 +225,8 @@ def test_views_with_the_same_score_key_score_the_same(
         pytest.param(8, 8, 3, 3, id="all is measured: what is idle"),
         pytest.param(2, 8, 5, 2, id="what is idle but allocated is not to be had"),
         pytest.param(4, 4, 0, 4, id="only the busy half is measured: the other half is idle"),
-        pytest.param(4, 2, 1, 4, id="of six that nobody measures four are free"),
-        pytest.param(6, 6, 1, 3, id="the measured idle one, and the two that nobody measures"),
+        pytest.param(4, 2, 1, 4, id="six unmeasured GPUs, of which four are free"),
+        pytest.param(6, 6, 1, 3, id="one measured idle GPU and two unmeasured ones"),
         pytest.param(3, 12, 1, 1, id="more is measured than there is"),
     ],
 )

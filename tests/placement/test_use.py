@@ -38,7 +38,7 @@ def used(of: ClusterState, **uses: dict[str, Any]) -> ClusterState:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        pytest.param(BUSY, IDLE, id="all GPUs are busy, and nobody was given them"),
+        pytest.param(BUSY, IDLE, id="all GPUs are busy, but none is allocated"),
         pytest.param(IDLE | {"idle": 7, "busy": 1, "utilisation": 0.1}, IDLE, id="one GPU is busy"),
         pytest.param(IDLE | {"avoid": 1}, IDLE, id="one GPU is hot or sick"),
         pytest.param(IDLE | {"measured": 7, "idle": 7, "avoid": 1}, IDLE, id="one GPU is lost, and still offered"),

@@ -47,7 +47,7 @@ def two_nodes(*pods: dict[str, Any]) -> ClusterState:
     return state([node("a"), node("b")], [called("full", 6, on="a"), *pods])
 
 
-# --- pods that wait ---------------------------------------------------------------------------------------------------
+# --- waiting pods -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ USES = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "dat
 @pytest.mark.parametrize(
     ("claims", "disks", "pods"),
     [
-        pytest.param([], [disk("v", "a")], [], id="that nobody claims"),
-        pytest.param([], [disk("v", "a", of_class="local")], [], id="that nobody claims, though others could"),
+        pytest.param([], [disk("v", "a")], [], id="not claimed"),
+        pytest.param([], [disk("v", "a", of_class="local")], [], id="not claimed, although others could be"),
         pytest.param([claim("v")], [disk("v", "b")], [], id="of another node"),
         pytest.param([claim("v")], [disk("v", "x", ZONE)], [], id="of a zone"),
         pytest.param([claim("v")], [disk("v", "a")], [pod("u", 0, on="a", **USES)], id="that a pod uses already"),
@@ -183,7 +183,7 @@ def test_the_pod_of_the_disk_gets_the_gpu() -> None:
     assert first(with_disks([claim("v")], [disk("v", "a")]), called("p", **USES)) == "a"
 
 
-# --- pods that wait for others ----------------------------------------------------------------------------------------
+# --- waiting pods with affinity ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_two_owners_of_four_pods_share_two_empty_nodes_evenly() -> None:
     assert (on.count("a"), on.count("b")) == (4, 4)
 
 
-# --- which they are ---------------------------------------------------------------------------------------------------
+# --- which nodes are whole --------------------------------------------------------------------------------------------
 
 
 def columns(capacity: int = 8) -> Columns:
