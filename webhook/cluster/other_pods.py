@@ -1,5 +1,4 @@
-"""Constraints between pods: anti-affinity of pods on nodes, what confines waiting pods, and the PersistentVolumeClaims in
-use.
+"""Constraints between pods: anti-affinity of bound pods, what confines waiting pods, and PersistentVolumeClaims in use.
 
 Everything comes from the watch of pods. Nodes are known by name here, not by row.
 """
@@ -46,7 +45,7 @@ class _Bound(NamedTuple):
 
 
 class OtherPods:
-    """Kept up to date by one method for each event of a pod."""
+    """What is kept of the constraints between pods, with one method for each event of a pod."""
 
     def __init__(self) -> None:
         self.anti_affinity: dict[str, dict[PodTerm, Counter[str]]] = {}
@@ -58,17 +57,17 @@ class OtherPods:
         """Namespace and name of each PersistentVolumeClaim of pods on nodes, with the number of these pods."""
         self.version = 0
         """Rises when `waiting` or `volume_claims_in_use` changes."""
-        self._held: dict[int | str, _Bound] = {}
+        self._bound_pods: dict[int | str, _Bound] = {}
 
     def bound(self, uid: int | str, node: str, pod: Pod) -> None:
         """The pod is bound. What is kept of it never changes, so it is read once."""
         if self.waiting.pop(uid, None) is not None:
             self.version += 1
-        if uid in self._held:
+        if uid in self._bound_pods:
             return
         held = _Bound(node, pod_terms(pod, "podAntiAffinity"), volume_claim_names(pod)[:_MAX_CLAIMS])
         if held.anti_affinity or held.volume_claims:
-            self._held[uid] = held
+            self._bound_pods[uid] = held
             self._count(held, 1)
 
     def waits(self, uid: int | str, pod: Pod, demand: Demand) -> None:
@@ -83,7 +82,7 @@ class OtherPods:
         """The pod is deleted or finished."""
         if self.waiting.pop(uid, None) is not None:
             self.version += 1
-        held = self._held.pop(uid, None)
+        held = self._bound_pods.pop(uid, None)
         if held is not None:
             self._count(held, -1)
 

@@ -33,9 +33,9 @@ class Whole:
         return mask
 
     def broken(self, columns: Columns, rows: Rows, demand: Demand) -> NDArray[np.bool_]:
-        """Which of `rows` are whole nodes that the demand would not fill, or have shared GPUs.
+        """Which of `rows` are whole nodes that the demand would not fill.
 
-        Nodes with shared GPUs are included so that no pod is sent there to keep a node whole.
+        Nodes with shared GPUs count as well: no pod is sent to shared GPUs only to keep a node whole.
         """
         fuller: NDArray[np.bool_] = columns.free[self.gpu][rows] > demand.amount(self.gpu)
         return (self.among(columns, rows) & fuller) | (columns.sharing[rows] > 1)
