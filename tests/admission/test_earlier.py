@@ -15,11 +15,15 @@ from webhook.admission.earlier import earlier_choice, outgrown
 from webhook.admission.record import encoded, previous, record
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.node_terms import naming, withdraw
+from webhook.framework.node_terms import preferred_node, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 
-AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [naming("a1", 100), naming("a2", 35)]}}
+AFFINITY = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [preferred_node("a1", 100), preferred_node("a2", 35)]
+    }
+}
 
 
 def recorded(text: str | None) -> Placement | None:
@@ -188,7 +192,7 @@ MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
         pytest.param({}, {}, id="nothing"),
         pytest.param(AFFINITY, {"nodeAffinity": {}}, id="our preferences"),
         pytest.param(
-            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN, naming("a1", 100)]}},
+            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN, preferred_node("a1", 100)]}},
             {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN]}},
             id="not the pod's own",
         ),
@@ -222,5 +226,5 @@ MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
 )
 def test_what_was_written_for_the_nodes_is_taken_out(before: dict[str, Any], after: dict[str, Any]) -> None:
     edit = Edit(pod(affinity=before))
-    withdraw(edit, CHOSEN)
+    remove_terms(edit, CHOSEN)
     assert edit.object["spec"]["affinity"] == after

@@ -10,7 +10,7 @@ from tests.builders import Case, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
-from webhook.framework.node_terms import is_node, naming
+from webhook.framework.node_terms import has_name, preferred_node
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.pod import PREFERRED, REQUIRED
 
@@ -53,7 +53,7 @@ def placed(affinity: Any = ..., *names: str, **spec: Any) -> Case:
     ],
 )
 def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | None, reason: str | None) -> None:
-    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [is_node("x")]}]}}}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("x")]}]}}}
     outcome = unchanged(NodeAffinity(mode=mode), case(pod(affinity=affinity), placement=placement))
     assert outcome == Outcome("none", reason or (placement.reason if placement else ""))
 
@@ -63,12 +63,12 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
     [
         pytest.param(
             NodeAffinity(),
-            {"nodeAffinity": {PREFERRED: [naming("a2", 60), USERS, naming("a1", 100)]}},
+            {"nodeAffinity": {PREFERRED: [preferred_node("a2", 60), USERS, preferred_node("a1", 100)]}},
             id="all nodes are preferred already",
         ),
         pytest.param(
             PINNED,
-            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [is_node("a1")]}]}}},
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}},
             id="the node is required already",
         ),
         pytest.param(
@@ -162,7 +162,7 @@ SEEN = [
 def test_this_does_not_keep_a_pod_from_being_pinned(spec: dict[str, Any]) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
     assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {
-        "nodeSelectorTerms": [{"matchFields": [is_node("a1")]}]
+        "nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]
     }
     assert outcome == Outcome("required", "a1")
 
@@ -178,22 +178,40 @@ def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("affinity", "want"),
     [
-        pytest.param(..., {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="no affinity"),
-        pytest.param(None, {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="null"),
-        pytest.param({}, {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="an empty one"),
+        pytest.param(
+            ..., {"nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]}}, id="no affinity"
+        ),
+        pytest.param(
+            None, {"nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]}}, id="null"
+        ),
+        pytest.param(
+            {}, {"nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]}}, id="an empty one"
+        ),
         pytest.param(
             {"podAffinity": {"x": 1}, "nodeAffinity": None},
-            {"podAffinity": {"x": 1}, "nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}},
+            {
+                "podAffinity": {"x": 1},
+                "nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]},
+            },
             id="another kind of affinity stays",
         ),
         pytest.param(
             {"nodeAffinity": {PREFERRED: [USERS], "somethingNew": True}},
-            {"nodeAffinity": {PREFERRED: [USERS, naming("a1", 100), naming("a2", 60)], "somethingNew": True}},
+            {
+                "nodeAffinity": {
+                    PREFERRED: [USERS, preferred_node("a1", 100), preferred_node("a2", 60)],
+                    "somethingNew": True,
+                }
+            },
             id="the user's preferences come first",
         ),
         pytest.param(
-            {"nodeAffinity": {PREFERRED: [naming("a1", 3)]}},
-            {"nodeAffinity": {PREFERRED: [naming("a1", 3), naming("a1", 100), naming("a2", 60)]}},
+            {"nodeAffinity": {PREFERRED: [preferred_node("a1", 3)]}},
+            {
+                "nodeAffinity": {
+                    PREFERRED: [preferred_node("a1", 3), preferred_node("a1", 100), preferred_node("a2", 60)]
+                }
+            },
             id="a node that the user prefers a little has our weight too: it would come after the others",
         ),
         pytest.param(
@@ -201,7 +219,7 @@ def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
             {
                 "nodeAffinity": {
                     REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]},
-                    PREFERRED: [naming("a1", 100), naming("a2", 60)],
+                    PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)],
                 }
             },
             id="what is required stays",
@@ -217,11 +235,11 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("affinity", "terms"),
     [
-        pytest.param(..., [{"matchFields": [is_node("a1")]}], id="no affinity"),
-        pytest.param({"nodeAffinity": {REQUIRED: None}}, [{"matchFields": [is_node("a1")]}], id="null"),
+        pytest.param(..., [{"matchFields": [has_name("a1")]}], id="no affinity"),
+        pytest.param({"nodeAffinity": {REQUIRED: None}}, [{"matchFields": [has_name("a1")]}], id="null"),
         pytest.param(
             {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]}}},
-            [{"matchExpressions": [IN_ZONE], "matchFields": [is_node("a1")]}],
+            [{"matchExpressions": [IN_ZONE], "matchFields": [has_name("a1")]}],
             id="added to a term, not beside it",
         ),
         pytest.param(
@@ -231,15 +249,15 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
                         "nodeSelectorTerms": [
                             {"matchExpressions": [IN_ZONE], "matchFields": None},
                             {},
-                            {"matchFields": [is_node("b")]},
+                            {"matchFields": [has_name("b")]},
                         ]
                     }
                 }
             },
             [
-                {"matchExpressions": [IN_ZONE], "matchFields": [is_node("a1")]},
+                {"matchExpressions": [IN_ZONE], "matchFields": [has_name("a1")]},
                 {},
-                {"matchFields": [is_node("b"), is_node("a1")]},
+                {"matchFields": [has_name("b"), has_name("a1")]},
             ],
             id="added to every term that matches something",
         ),
@@ -254,14 +272,18 @@ def test_required(affinity: Any, terms: list[Any]) -> None:
 @pytest.mark.parametrize(("spec", "why"), UNSEEN)
 def test_a_pod_that_is_judged_by_what_we_do_not_see_is_not_pinned(spec: dict[str, Any], why: str) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [naming("a1", 100), naming("a2", 60)]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {
+        PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]
+    }
     assert outcome == Outcome("notPinned", [why, 2])
 
 
 def test_what_the_policy_prefers_comes_after_the_ranked_nodes() -> None:
     found = ranked("a1", "a2")._replace(preferred=(POOL,), warning="no such node")
     after, outcome = applied(NodeAffinity(), case(pod(), placement=found), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [naming("a1", 100), naming("a2", 60), OF_POOL]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {
+        PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60), OF_POOL]
+    }
     assert outcome == Outcome("preferred", 3, "no such node")
 
 
@@ -276,5 +298,5 @@ def test_a_pinned_pod_has_no_use_for_preferences() -> None:
 def test_what_is_preferred_is_said_where_no_node_was_chosen(injector: NodeAffinity) -> None:
     found = Placement((), "pack", "cluster state is stale", preferred=(POOL, BY_NAME))
     after, outcome = applied(injector, case(pod(), placement=found), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, naming("a7", 20)]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, preferred_node("a7", 20)]}
     assert outcome == Outcome("preferredPools", ["cluster state is stale", 2])

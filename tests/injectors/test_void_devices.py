@@ -83,4 +83,4 @@ def test_variable_and_value_are_settings() -> None:
     assert after["spec"]["containers"][0]["env"] == [{"name": "AMD_VISIBLE_DEVICES", "value": "none"}]
     assert injector.every_pod
     assert not VoidDevices().every_pod
-    assert VoidDevices().claims
+    assert VoidDevices().handles_claims

@@ -23,7 +23,7 @@ from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.node_terms import withdraw
+from webhook.framework.node_terms import remove_terms
 from webhook.kube import bounds
 from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
@@ -69,7 +69,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
         return refusal
     earlier, grown = earlier_choice(edit, context.strategy), None
     if earlier and (grown := outgrown(pod, earlier)):
-        withdraw(edit, earlier.placement._replace(weights=WEIGHTS))
+        remove_terms(edit, earlier.placement._replace(weights=WEIGHTS))
         earlier = None
     context.placement = earlier.placement if earlier else _placed(edit.object, context)
     outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}

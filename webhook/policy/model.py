@@ -227,7 +227,7 @@ class Policy:
         pairs, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
         if gpu:
             return pairs
-        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.claims)]
+        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]
         return tuple([(name, unit) for name, unit in pairs if unit in every])
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
