@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders import pod
 from webhook.admission.earlier import earlier_choice, outgrown
-from webhook.admission.record import encoded, previous, record
+from webhook.admission.record import encoded, record, recorded_placement
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.node_terms import preferred_node, remove_terms
@@ -70,7 +70,7 @@ def test_a_record_that_the_affinity_confirms_is_the_choice() -> None:
     before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12)
     text = encoded(record("p", "default", "c", {}, before))
     assert recorded(text) == before
-    assert previous(text, (), "spread") is None
+    assert recorded_placement(text, (), "spread") is None
 
 
 def test_the_strategy_is_that_of_the_policy_whatever_the_record_says() -> None:

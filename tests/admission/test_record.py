@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission.record import MAX_RECORD_BYTES, complaint, encoded, record, warnings
+from webhook.admission.record import MAX_RECORD_BYTES, encoded, record, refusal_message, warnings
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
 
@@ -102,13 +102,13 @@ def finding(number: int) -> tuple[str, Finding]:
 
 
 def test_one_finding_is_one_line() -> None:
-    assert complaint([finding(0)], "1f0c") == (
+    assert refusal_message([finding(0)], "1f0c") == (
         "spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit] (policy 1f0c)"
     )
 
 
 def test_several_findings_are_a_list() -> None:
-    assert complaint([finding(0), finding(1)], "1f0c") == (
+    assert refusal_message([finding(0), finding(1)], "1f0c") == (
         "2 problems (policy 1f0c):\n"
         "- spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]\n"
         "- spec.containers[1]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]"
@@ -116,7 +116,7 @@ def test_several_findings_are_a_list() -> None:
 
 
 def test_of_very_many_findings_the_first_are_told_and_the_rest_counted() -> None:
-    lines = complaint(map(finding, range(100)), "1f0c").splitlines()
+    lines = refusal_message(map(finding, range(100)), "1f0c").splitlines()
     assert lines[0] == "100 problems (policy 1f0c):"
     assert len(lines) == 22
     assert lines[-1] == "- … and 80 more"

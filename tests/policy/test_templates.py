@@ -67,7 +67,7 @@ def test_the_template_of_every_built_in_kind_is_found(
 ) -> None:
     (template,) = found(workload(kind, spec), group, kind)
     assert (template.field("spec"), template.replicas, owner(template)) == (f"{field}spec", replicas, (maker, "app"))
-    assert template.maker.startswith("system:serviceaccount:kube-system:")
+    assert template.creator.startswith("system:serviceaccount:kube-system:")
     assert template.pod["metadata"]["generateName"] == "app-"
     assert template.pod["metadata"]["labels"] == {"app": "a"}
     assert template.pod["spec"] is POD["spec"]
@@ -82,7 +82,7 @@ def test_a_custom_resource_has_a_template_for_each_entry_of_a_map_in_the_order_o
     ]
     assert [t.replicas for t in (first, second)] == [1, 4]
     assert owner(first) == ("PyTorchJob", "app")
-    assert first.maker == "", "who makes the pods of a custom resource is not known"
+    assert first.creator == "", "who creates the pods of a custom resource is not known"
 
 
 def test_a_custom_resource_has_a_template_for_each_entry_of_a_list() -> None:
