@@ -111,10 +111,10 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f'spec.volumes[0].hostPath.path: saw "/mnt\\\\..\\\\dev", {_MAY} {_FIX}'],
     ),
     **{
-        f"{path}, what the node runs from": (
+        f"{path}, which the node itself needs": (
             case(host(path)),
             [
-                f'spec.volumes[0].hostPath.path: saw "{path}", wanted another folder: in this one is what the node runs from. {_FIX}'
+                f'spec.volumes[0].hostPath.path: saw "{path}", wanted another folder: this one has files that the node itself needs. {_FIX}'
             ],
         )
         for path in _OF_NODES
@@ -161,6 +161,6 @@ def test_who_mounts_a_folder_that_holds_one_of_the_node_is_told(path: str, held:
     (finding,) = case(host(path)).findings(RULE)
     assert finding.only_warn
     assert finding.message == (
-        f'spec.volumes[0].hostPath.path: saw "{path}", wanted a folder below it: {held} in it is what the node runs from '
-        "on some clouds. Mount the folder of your data alone."
+        f'spec.volumes[0].hostPath.path: saw "{path}", wanted a folder below it: on some clouds the node itself needs '
+        f"{held}. Mount the folder of your data alone."
     )

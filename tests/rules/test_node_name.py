@@ -21,7 +21,7 @@ ALLOWED: dict[str, Case] = {
 }
 
 _END = (
-    "wanted no node name: it goes past the scheduler, and past the taints of the node. "
+    "wanted no node name: it bypasses the scheduler and the taints of the node. "
     "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname."
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {

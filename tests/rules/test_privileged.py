@@ -94,7 +94,7 @@ def test_what_takes_away_a_part_of_what_confines_a_container_is_only_warned_abou
 ) -> None:
     of_pod = {} if field == "procMount" else {"securityContext": security}
     warned = case(pod(container(securityContext=security), **of_pod))
-    end = "wanted another value: this one takes away a part of what confines a container. Remove it."
+    end = "wanted another value: this one confines a container less. Remove it."
     assert warned.messages(RULE) == [
         *([f'spec.securityContext.{field}: saw "{value}" in the pod, {end}'] if of_pod else []),
         f'spec.containers[0].securityContext.{field}: saw "{value}" in container "main", {end}',

@@ -17,7 +17,7 @@ ALLOWED: dict[str, Case] = {
     "always, without a GPU": case(pod(container(gpu=None), restartPolicy="Always")),
 }
 
-_START = "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: what is done would start again, and hold its GPUs."
+_START = "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: finished work would start again, and hold its GPUs."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "always, in a pod by itself": (
         case(pod(restartPolicy="Always")),

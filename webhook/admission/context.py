@@ -157,6 +157,10 @@ def size_findings(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
     ]
 
 
+def without_none(*warnings: str | None) -> tuple[str, ...]:
+    return tuple([warning for warning in warnings if warning])
+
+
 def denials(findings: Sequence[UnitFinding]) -> list[UnitFinding]:
     return [finding for finding in findings if finding.action == "deny"]
 

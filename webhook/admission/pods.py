@@ -15,6 +15,7 @@ from webhook.admission.context import (
     profile_of,
     refused,
     size_findings,
+    without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
@@ -136,7 +137,7 @@ def _decision(
         workload.name,
         policy.hash,
         patch=patch if result == "patched" else None,
-        warnings=_without_none(*warnings),
+        warnings=without_none(*warnings),
         record=text,
         outcomes=outcomes,
         placement=placement,
@@ -145,10 +146,6 @@ def _decision(
         outgrown=grown,
         quiet=profile.settings.shadow,
     )
-
-
-def _without_none(*warnings: str | None) -> tuple[str, ...]:
-    return tuple([warning for warning in warnings if warning])
 
 
 def _holds(edit: Edit, pod: Pod) -> bool:
@@ -170,7 +167,7 @@ def _refused_early(
         injector.inject(edit, context)
     findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
     decision = refused(request, findings, policy, profile, context.workload.name)
-    return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
+    return replace(decision, warnings=without_none(profile.warning, context.workload.warning))
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:

@@ -23,35 +23,35 @@ _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "equal": "GPU requests equal limits already",
     },
     "cpuPerGpu": {
-        "none": "CPU and memory are its own matter: it asks for no whole GPU, or the policy states no share",
+        "none": "CPU and memory were left as they are: no container with whole GPUs lacks them, or its class has no numbers",
         "skipped": "CPU and memory were left as they are: {}",
         "filled": "CPU and memory were filled in by its GPUs: {}",
-        "filledLess": "CPU and memory were filled in by its GPUs, less than their share, since no node has more: {}",
+        "filledLess": "CPU and memory were filled in by its GPUs, less than its class needs: its share of a node is smaller: {}",
     },
     "tolerations": {
         "covered": "it tolerates the taints of GPU nodes already",
-        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some need none",
+        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some nodes have no such taint",
         "added": "it got tolerations of {}",
     },
     "voidDevices": {
         "added": "{} container(s) that ask for no GPU see none",
-        "none": "no container had to be kept from GPUs that it did not ask for",
+        "none": "no container without a GPU had to be changed",
     },
     "topologySpread": {
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it says itself which pods it wants to be near",
-        "noLabels": "not spread: it has no labels to know its replicas by",
+        "noLabels": "not spread: it has no labels that select its replicas",
         "present": "it has topology spread or anti-affinity of its own",
-        "neutral": "the scheduler's own spread was kept from working against the chosen node",
+        "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
         "antiAffinity": "it prefers nodes without its replicas",
         "added": "it got topology spread over {}",
     },
     "priorityClass": {
         "none": "the policy has no priority class for its class of workload",
         "kept": "it keeps its own priority class {}",
-        "missing": "priority class {} does not exist: it was left without",
-        "unknown": "priority classes are not known yet: it was left without {}",
+        "missing": "it did not get priority class {}, which does not exist",
+        "unknown": "it did not get priority class {}: priority classes are not known yet",
         "set": "it got priority class {}",
     },
     "nodeAffinity": {
@@ -170,7 +170,9 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
 
 def source(record: Mapping[str, Any]) -> str:
     """The numbers about GPUs that the ranking used, in words; "" if the record does not have them."""
-    kind, origin, age = (*record.get("by", ()), None, None, None)[:3]
-    if kind == "metrics":
-        return f"by metrics from {origin}, {age} s old"
-    return f"by what is allocated: {origin}" if kind else ""
+    match record.get("by"):
+        case ["metrics", origin, age]:
+            return f"by metrics from {origin}, {age} s old"
+        case [_, reason]:
+            return f"by what is allocated: {reason}"
+    return ""

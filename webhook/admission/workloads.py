@@ -21,6 +21,7 @@ from webhook.admission.context import (
     profile_of,
     refused,
     size_findings,
+    without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.cluster.jobs import workload_key
@@ -153,9 +154,8 @@ def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFindin
         decision = Decision(
             "allowed", profile.name, workload, policy.hash, findings=tuple(findings), unknown_profile=profile.unknown
         )
-    warnings = (profile.warning, *(() if refusing else changes))
-    texts = tuple([warning for warning in warnings if warning])
-    return replace(decision, warnings=texts, quiet=profile.settings.shadow)
+    warnings = without_none(profile.warning, *(() if refusing else changes))
+    return replace(decision, warnings=warnings, quiet=profile.settings.shadow)
 
 
 def _changed(

@@ -20,7 +20,6 @@ pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.ka
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
@@ -28,7 +27,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, annotations_of
-from webhook.text import Patterns, bare, matches_any, quoted
+from webhook.text import bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
@@ -62,7 +61,7 @@ class DeviceAnnotations(Rule):
         for key, value in annotations_of(pod).items():
             lower_key = key.lower()
             only_warn = False
-            if self._beside_gpu.match(lower_key):
+            if matches_any(self.beside_gpu, lower_key):
                 only_warn = context.asks_for_gpu(pod)
             elif not self._asks(lower_key):
                 continue
@@ -94,17 +93,5 @@ class DeviceAnnotations(Rule):
         After the domain there may be a `/`, a `.` (CRI-O's older form) or nothing.
         """
         head = f".{key.partition('/')[0]}."
-        asks = self._keys.match(key) or any([domain in head for domain in self._dotted])
+        asks = matches_any(self.keys, key) or any([f".{domain}." in head for domain in self.domains])
         return asks and not matches_any(self.harmless, key)
-
-    @cached_property
-    def _beside_gpu(self) -> Patterns:
-        return Patterns(self.beside_gpu)
-
-    @cached_property
-    def _keys(self) -> Patterns:
-        return Patterns(self.keys)
-
-    @cached_property
-    def _dotted(self) -> tuple[str, ...]:
-        return tuple([f".{domain}." for domain in self.domains])

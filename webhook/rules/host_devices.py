@@ -73,10 +73,10 @@ class HostDevices(Rule):
                 yield Finding(f"{where}.path", quoted(seen), folders if self.allowed else "no host path", _FIX)
             elif folder.startswith(self._denied) and not folder.startswith(self._allowed_in_denied):
                 yield Finding(
-                    f"{where}.path", quoted(seen), "another folder: in this one is what the node runs from", _FIX
+                    f"{where}.path", quoted(seen), "another folder: this one has files that the node itself needs", _FIX
                 )
             elif denied := self._holding.get(folder):
-                wanted = f"a folder below it: {denied} in it is what the node runs from on some clouds"
+                wanted = f"a folder below it: on some clouds the node itself needs {denied}"
                 yield Finding(
                     f"{where}.path", quoted(seen), wanted, "Mount the folder of your data alone", only_warn=True
                 )
@@ -99,7 +99,7 @@ class HostDevices(Rule):
         yield Check("pod", bad, "no host path but the folders of data that the policy allows")
         if self._holding:
             holding = f"variables.hostFolders.exists(folder, folder in {cel.literal([*self._holding])})"
-            yield Check("pod", holding, "a folder in which nothing is that the node runs from", only_warn=True)
+            yield Check("pod", holding, "a folder without files that the node itself needs", only_warn=True)
 
     @cached_property
     def _allowed(self) -> tuple[str, ...]:

@@ -39,11 +39,11 @@ class NodeName(Rule):
         yield Finding(
             path="spec.nodeName",
             seen=quoted(name),
-            wanted="no node name: it goes past the scheduler, and past the taints of the node",
+            wanted="no node name: it bypasses the scheduler and the taints of the node",
             fix="Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname",
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         by_others = f"!request.userInfo.groups.exists(g, g in {cel.literal(self.groups)})"
         bad = f'(object.spec.?nodeName.orValue("") != "" && {by_others})'
-        yield Check("pod", bad, "no node name: it goes past the scheduler and past the taints of the node")
+        yield Check("pod", bad, "no node name: it bypasses the scheduler and the taints of the node")

@@ -58,7 +58,7 @@ class Privileged(Rule):
                 wanted = "false: such a container runs on the node itself and sees every GPU of it"
                 yield Finding(f"{path}.windowsOptions.hostProcess", f"true in {where}", wanted, _FIX)
             for name, value in self._unconfined(security):
-                wanted = "another value: this one takes away a part of what confines a container"
+                wanted = "another value: this one confines a container less"
                 yield Finding(f"{path}.{name}", f"{quoted(value)} in {where}", wanted, "Remove it", only_warn=True)
 
     def _unconfined(self, security: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -83,5 +83,5 @@ class Privileged(Rule):
             unconfined = [f'{security}.?{name}.?type.orValue("") == "Unconfined"' for name in _PROFILES]
             unconfined += [f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(self.selinux_types)})']
             unconfined += [f'{security}.?procMount.orValue("") == "Unmasked"'] if of == "c" else []
-            confined = "nothing that takes away a part of what confines a container"
+            confined = "no setting that confines a container less"
             yield Check("container" if of == "c" else "pod", cel.any_of(unconfined), confined, only_warn=True)

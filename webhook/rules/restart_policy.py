@@ -42,6 +42,6 @@ class RestartPolicy(Rule):
         yield Finding(
             path="spec.restartPolicy",
             seen=f"Always in a pod of class {context.workload.name}",
-            wanted="OnFailure or Never: what is done would start again, and hold its GPUs",
+            wanted="OnFailure or Never: finished work would start again, and hold its GPUs",
             fix=fix,
         )
