@@ -1,4 +1,4 @@
-"""Affinity terms that name one node by its name; `tests/admission/test_earlier.py` takes them out of a pod."""
+"""Affinity terms that name one node; `tests/admission/test_earlier.py` removes them from a pod."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_name(name: str) -> dict[str, Any]:
         pytest.param({}, id="an empty term"),
         pytest.param({"matchFields": []}, id="no field"),
         pytest.param({"matchFields": [has_name("a"), has_name("b")]}, id="two fields"),
-        pytest.param({"matchFields": [has_name("a")], "matchExpressions": [IN_ZONE]}, id="something else besides"),
+        pytest.param({"matchFields": [has_name("a")], "matchExpressions": [IN_ZONE]}, id="another requirement besides"),
         pytest.param({"matchFields": [has_name("a") | {"operator": "NotIn"}]}, id="all nodes but one"),
         pytest.param({"matchFields": [has_name("a") | {"values": ["a", "b"]}]}, id="two names"),
         pytest.param({"matchFields": [has_name("a") | {"values": None}]}, id="no name"),

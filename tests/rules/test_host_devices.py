@@ -106,7 +106,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         )
         for kind in ("CharDevice", "BlockDevice", "Socket")
     },
-    "what Windows takes as a way out": (
+    "a backslash, which Windows reads as a slash": (
         case(host(r"/mnt\..\dev")),
         [f'spec.volumes[0].hostPath.path: saw "/mnt\\\\..\\\\dev", {_MAY} {_FIX}'],
     ),
@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "Clone it in an init container, into an emptyDir."
         ],
     ),
-    "any, where the policy admits none": (
+    "any path, where the policy allows none": (
         case(host("/mnt"), rule=HostDevices(allowed=())),
         [f'spec.volumes[0].hostPath.path: saw "/mnt", wanted no host path. {_FIX}'],
     ),
@@ -157,7 +157,7 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
         ("//mnt/k8s-disks/0/.", "/mnt/k8s-disks/0/pods"),
     ],
 )
-def test_who_mounts_a_folder_that_holds_one_of_the_node_is_told(path: str, held: str) -> None:
+def test_a_folder_that_contains_one_of_the_node_gives_a_warning(path: str, held: str) -> None:
     (finding,) = case(host(path)).findings(RULE)
     assert finding.only_warn
     assert finding.message == (

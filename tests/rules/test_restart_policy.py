@@ -1,4 +1,4 @@
-"""Training that starts again when it is done."""
+"""Training that starts again after it has finished."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."],
     ),
     "nothing, which is always": (case(pod()), [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."]),
-    "a Deployment that trains": (
+    "training in a Deployment": (
         case(pod(restartPolicy="Always", owned_by="ReplicaSet")),
         [f"{_START} Use a Job instead of a Deployment."],
     ),
-    "a StatefulSet that trains, with a claim": (
+    "training in a StatefulSet, with a claim": (
         case(pod(container(gpu=None), resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
         [f"{_START} Use a Job instead of a StatefulSet."],
     ),

@@ -55,15 +55,15 @@ class PriorityClassAllowed(Rule):
         looked_up = (
             pod["spec"].get("priority") is not None
         )  # by the admission plugin Priority, which runs before webhooks
-        if cluster.knows_priority_classes and name not in cluster.priority_classes and not looked_up:
-            usable = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
+        exists = name in cluster.priority_classes or looked_up or not cluster.knows_priority_classes
+        entitled = self._reserved_for(name, context.namespace)
+        if exists and entitled is None:
+            return
+        usable = sorted(c for c in cluster.priority_classes if self._reserved_for(c, context.namespace) is None)
+        if not exists:
             fix = Hint(name, tuple(usable), "Write ", " if that is meant, or remove the line", _OTHERWISE)
             yield Finding(path, quoted(name), f"a PriorityClass of this cluster: {listed(usable) or 'none'}", fix)
             return
-        entitled = self._kept_for(name, context.namespace)
-        if entitled is None:
-            return
-        usable = sorted(c for c in cluster.priority_classes if self._kept_for(c, context.namespace) is None)
         restriction = f"only for namespaces {listed(entitled)}" if entitled else "for no namespace of a tenant"
         yield Finding(
             path=path,
@@ -80,7 +80,7 @@ class PriorityClassAllowed(Rule):
             bad = f"({cel.matches(name, [pattern])} ? !{entitled} : {bad})"
         yield Check("pod", bad, "a priority class that is not kept for other namespaces")
 
-    def _kept_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
+    def _reserved_for(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """The namespaces for which a PriorityClass is reserved, if `namespace` is none of them; None if it may be used."""
         for pattern, namespaces in self.reserved.items():
             if matches(pattern, name):
