@@ -139,8 +139,7 @@ class Context:
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""
-        asks = any([c.gpu_counts(self.gpus) for c in self.containers(pod)])
-        return asks or any([asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
+        return any([c.has_gpu(self.gpus) or asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
 
     def has_gpu(self, pod: Pod) -> bool:
         """Whether the pod names a GPU in any quantity, or claims devices by DRA, which may be GPUs. For advice only: a rule
