@@ -196,7 +196,7 @@ def test_the_shipped_policy_names_every_key_of_the_default_profile() -> None:
 def test_units_run_in_the_order_of_their_fields() -> None:
     names = [name for name, _ in Policy.load("{}").injectors("default")]
     assert names == ["gpuResources", "tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity"]
-    assert names[-2:] == ["topologySpread", "nodeAffinity"], "they read the choice that the others prepare"
+    assert names[-2:] == ["topologySpread", "nodeAffinity"], "injectors that need placement run last"
 
 
 def test_units_that_are_off_do_not_run() -> None:

@@ -66,9 +66,9 @@ class Finding(NamedTuple):
         The field is left out where `seen` describes it, as it does where it names a container.
         """
         bare_value = self.seen.startswith(('"', "true")) and " container " not in self.seen
-        said = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
-        whole = f"{said} Wanted {self.wanted}."
-        return whole if len(whole) <= room else said
+        short = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
+        long = f"{short} Wanted {self.wanted}."
+        return long if len(long) <= room else short
 
     @property
     def _field(self) -> str:
