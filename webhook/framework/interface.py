@@ -63,7 +63,7 @@ class Finding(NamedTuple):
     def brief(self, room: int) -> str:
         """A short message for a warning: the value, the next step and, if that fits into `room` characters, what is wanted.
 
-        The field is left out where `seen` describes it, as it does where it names a container.
+        The field is left out if `seen` names the container or is not a bare value.
         """
         bare_value = self.seen.startswith(('"', "true")) and " container " not in self.seen
         short = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
