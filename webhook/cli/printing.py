@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -46,6 +46,11 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     right = [len(column) > 1 and all(map(_is_number, column[1:])) for column in columns]
     head: list[Cell] = [Text(title, "bold") for title in titles]
     _print([_line(row, widths, right) for row in (head, *cells)])
+
+
+def totals(counts: Mapping[str, int], words: Iterable[str]) -> str:
+    """`3 refused, 1 warned`: the words in their order, each with its count; words with the count 0 are left out."""
+    return ", ".join([f"{counts[word]} {word}" for word in words if counts[word]])
 
 
 def _line(cells: Sequence[Cell], widths: Sequence[int], right: Sequence[bool]) -> list[Cell]:
