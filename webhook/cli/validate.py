@@ -1,4 +1,4 @@
-"""`gpu-admission validate`: pods against the rules."""
+"""`gpu-admission validate`: checks pods against the rules of a policy."""
 
 from __future__ import annotations
 
