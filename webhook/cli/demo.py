@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from webhook.admission import words
-from webhook.cli.printing import diff
+from webhook.cli.printing import DIFF_COLOURS, diff
 from webhook.kube.pod import DECISION
 
 _DEFAULTS = files("webhook.defaults")
@@ -102,7 +102,7 @@ def _show(before: dict[str, Any], after: dict[str, Any], response: dict[str, Any
     if before == after:
         console.print("  unchanged", style="dim")
     for line in diff(before, after, 2):
-        console.print(f"  {line}", style={"+": "green", "-": "red", "⋮": "dim"}.get(line[0], ""), markup=False)
+        console.print(f"  {line}", style=(DIFF_COLOURS | {"⋮": "dim"}).get(line[0], ""), markup=False)
     for warning in response.get("warnings", ()):
         console.print(f"  warning: {warning}", style="yellow", markup=False)
     if decision:

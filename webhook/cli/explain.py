@@ -17,7 +17,7 @@ from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
-from webhook.cli.printing import diff, document, show
+from webhook.cli.printing import DIFF_COLOURS, diff, document, show
 from webhook.cli.ranking import of_record, print_decision
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
@@ -28,8 +28,6 @@ from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
 from webhook.policy.model import Policy
 from webhook.text import bare
-
-_COLOURS = {"+": "green", "-": "red"}
 
 
 def explain(
@@ -198,5 +196,5 @@ def _print_planned(explanation: dict[str, Any]) -> None:
     if undecided := explanation.get("undecided"):
         show(Text(f"  {undecided}"))
     for line in explanation.get("diff") or ():
-        show(Text(f"  {line}", style=_COLOURS.get(line[0], "dim")))
+        show(Text(f"  {line}", style=DIFF_COLOURS.get(line[0], "dim")))
     print_decision(explanation)

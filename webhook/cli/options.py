@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig; default: its current one.")]
 Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces.")]
 Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as kubectl takes them: `a=b,c!=d,e`.")]
 Snapshot = Annotated[
     Path | None,
@@ -37,8 +37,6 @@ Snapshot = Annotated[
         metavar="FILE|-",
     ),
 ]
-
-
 Metrics = Annotated[
     str | None,
     typer.Option(

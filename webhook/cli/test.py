@@ -14,11 +14,9 @@ from rich.text import Text
 from webhook.cli import options
 from webhook.cli.cases import Result, files_in, try_cases
 from webhook.cli.options import Format
-from webhook.cli.printing import document, show, totals
+from webhook.cli.printing import DIFF_COLOURS, document, show, totals
 from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, write
 from webhook.text import plural
-
-_COLOURS = {"+": "green", "-": "red"}
 
 
 def test(
@@ -62,7 +60,7 @@ def _print(results: Sequence[Result]) -> None:
         )
         for problem in [*result.problems, *([result.error] if result.error else [])]:
             for line in problem.splitlines():
-                show(Text(f"        {line}", style=_COLOURS.get(line[:1], "")))
+                show(Text(f"        {line}", style=DIFF_COLOURS.get(line[:1], "")))
     counts = totals(Counter(map(_state, results)), ("passed", "failed", "error"))
     show(Text(f"{plural(len(results), 'case')}: {counts}", style="bold"))
 
