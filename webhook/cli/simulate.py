@@ -23,7 +23,6 @@ from webhook.cli.printing import document, show, table
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.outcome import Outcome, Side, Workload
 from webhook.cli.simulating.picture import picture
-from webhook.cli.simulating.run import readable
 from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, Trace
 from webhook.cli.terminal import REFUSED, no_such, out, say, write
@@ -91,7 +90,12 @@ def simulate(
 
 def manifests(files: list[str], policy: Policy, namespace: str | None) -> list[Planned]:
     """The pods of these files. Raises BadInput for the first document that cannot be read."""
-    return list(readable(planned(files, policy, namespace)))
+    pods = []
+    for plan in planned(files, policy, namespace):
+        if isinstance(plan, BadInput):
+            raise plan
+        pods.append(plan)
+    return pods
 
 
 def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[Planned]:
