@@ -25,14 +25,8 @@ from rich.table import Table
 
 from bench.bodies import BODIES
 from bench.output import save, stdout
-from bench.samples import cluster, state_of
-from webhook.cli.offline import load_policy
+from bench.samples import cluster, handlers_of, state_of
 from webhook.cluster.state import ClusterState
-from webhook.placement.placer import Placer
-from webhook.server.handlers import Handlers
-from webhook.server.process import Recorder
-from webhook.telemetry import logs
-from webhook.telemetry.metrics import Metrics
 
 _MAX_SECONDS, _MAX_MEMORY = 1.0, 300.0
 """The most that a body may cost: CPU seconds, MiB at the peak."""
@@ -51,10 +45,6 @@ class Cost(NamedTuple):
     """`allowed`, `refused` or an HTTP status, of each hook."""
 
 
-class _Policies:
-    current = load_policy()
-
-
 def _status(field: str) -> float:
     """The value of a field of /proc/self/status, in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -65,8 +55,7 @@ def _status(field: str) -> float:
 
 def _measured(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
     """The cost of a body in this process, without the time to receive it. `nowhere`: where the log goes."""
-    recorder = Recorder(Metrics(), logs.configure(nowhere))
-    handlers = Handlers(_Policies(), state, Placer(state), recorder, lambda: 0.0)
+    handlers = handlers_of(state, nowhere)
     body, slowest, peak, answers = BODIES[name].make(), 0.0, 0.0, []
     gc.collect()
     _trim()

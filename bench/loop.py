@@ -27,14 +27,8 @@ from rich.table import Table
 
 from bench import recorded
 from bench.output import stdout, tenths
-from bench.samples import cluster, state_of
+from bench.samples import cluster, handlers_of, state_of
 from webhook.cluster.pods import ranked_nodes
-from webhook.cluster.state import ClusterState
-from webhook.placement.placer import Placer
-from webhook.server.handlers import Handlers
-from webhook.server.process import Recorder
-from webhook.telemetry import logs
-from webhook.telemetry.metrics import Metrics
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more"
@@ -42,18 +36,12 @@ Object = dict[str, Any]
 console = Console(stderr=True)
 
 
-def program(nodes: int, gpus: int, nowhere: BinaryIO) -> tuple[ClusterState, Handlers]:
-    """Both hooks as the server has them, with the state of a cluster. `nowhere`: where the log goes."""
-    state = state_of(cluster(nodes, gpus))
-    recorder = Recorder(Metrics(), logs.configure(nowhere))
-    return state, Handlers(recorded.Silent(), state, Placer(state), recorder, lambda: 0.0)
-
-
 class Program:
     """Both hooks and `count` pods that have the environment variable `variable`."""
 
     def __init__(self, nodes: int, variable: str, count: int, nowhere: BinaryIO) -> None:
-        self.state, self._hooks = program(nodes, 128, nowhere)
+        self.state = state_of(cluster(nodes, 128))
+        self._hooks = handlers_of(self.state, nowhere)
         self._bodies, self._stored = (
             [recorded.with_variable(body, variable) for body in recorded.of_workloads(count, 500, hook)]
             for hook in ("mutate", "validate")
@@ -93,8 +81,8 @@ class Program:
 
 def burst(nodes: int, replicas: int, nowhere: BinaryIO) -> list[float]:
     """Mean microseconds of the mutating hook for a replica, for each tenth of the burst."""
-    state, hooks = program(nodes, 8, nowhere)
-    taken = []
+    state, taken = state_of(cluster(nodes, 8)), []
+    hooks = handlers_of(state, nowhere)
     gc.collect()
     gc.freeze()
     for number, body in enumerate(recorded.burst("replicaset", replicas, 1)):

@@ -81,7 +81,7 @@ POLICIES: Final[dict[str, Make]] = {
     "random": lambda fleet, trace, shapes, rng, options: AtOnce(Random(fleet, rng)),
     "best-fit": lambda fleet, trace, shapes, rng, options: AtOnce(BestFit(fleet)),
     "FGD": lambda fleet, trace, shapes, rng, options: AtOnce(Fragmentation(fleet, trace.pods)),
-    "stock": lambda fleet, trace, shapes, rng, options: Stock(_scheduler(fleet, rng, options)),
+    "stock": lambda fleet, trace, shapes, rng, options: AtOnce(Stock(_scheduler(fleet, rng, options))),
     "ours, first choice": _ours(exact=True),
     "ours, scheduler": _ours(exact=False),
 }

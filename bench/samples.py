@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
+from bench.recorded import Silent
 from webhook.cli.offline import load_state
 from webhook.cluster.state import ClusterState
+from webhook.placement.placer import Placer
+from webhook.server.handlers import Handlers
+from webhook.server.process import Recorder
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
 
 
 def state_of(objects: dict[str, Any]) -> ClusterState:
@@ -18,6 +24,11 @@ def state_of(objects: dict[str, Any]) -> ClusterState:
         file = Path(folder, "cluster.json")
         file.write_bytes(orjson.dumps(objects))
         return load_state(file)
+
+
+def handlers_of(state: ClusterState, log: BinaryIO) -> Handlers:
+    """Both hooks as the server has them, with the shipped policy, and a clock that always says 0."""
+    return Handlers(Silent(), state, Placer(state), Recorder(Metrics(), logs.configure(log)), lambda: 0.0)
 
 
 def node(number: int, gpus: int) -> dict[str, Any]:

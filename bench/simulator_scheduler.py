@@ -77,7 +77,7 @@ class Policy(Protocol):
 
 
 class AtOnce:
-    """A policy that ranks nothing at admission and chooses when the pod is bound, as the published policies do."""
+    """A policy that ranks nothing at admission: the chooser chooses when the pod is bound."""
 
     first = listed = ranked = 0
 
@@ -94,15 +94,10 @@ class AtOnce:
 class Stock:
     """The stock scheduler alone."""
 
-    first = listed = ranked = 0
-
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
 
-    def admit(self, number: int) -> Rows:
-        return NO_ROWS
-
-    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
+    def pick(self, shape: Shape, number: int) -> Pick | None:
         row = self.scheduler.bind(shape)
         return None if row is None else Pick(row, None)
 

@@ -21,11 +21,12 @@ from webhook.cli.printing import DIFF_COLOURS, diff, document, show
 from webhook.cli.ranking import of_record, print_decision
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
+from webhook.cli.verdict import without_record
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.says import said
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import DECISION, Pod
+from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 from webhook.text import bare
 
@@ -122,7 +123,7 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
         for unit, action, f in validated.findings
     ]
     return head | {
-        "diff": [] if head["refused"] else [line for line in _diff(request.object or {}, mutated.pod) if line],
+        "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
         "warnings": list(validated.warnings),
         **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot),
@@ -155,15 +156,6 @@ def _undecided(snapshot: Snapshot, pod: Pod) -> str:
 def _not_opted_in(namespace: str) -> str:
     label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
     return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
-
-
-def _diff(before: Pod, after: Pod) -> Iterator[str]:
-    """Lines of a diff that leaves out the decision record."""
-    shown = {**after, "metadata": {**after.get("metadata", {})}}
-    annotations = {k: v for k, v in (shown["metadata"].pop("annotations", None) or {}).items() if k != DECISION}
-    if annotations:
-        shown["metadata"]["annotations"] = annotations
-    return diff(before, shown, around=2)
 
 
 def _print_record(explanation: dict[str, Any]) -> None:

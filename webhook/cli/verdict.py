@@ -58,13 +58,14 @@ def verdict(request: Request, where: str, policy: Policy, state: ClusterState, p
         return Verdict("refused", pod, validated.findings, None, validated.message)
     if mutated.result == validated.result == "ignored":
         return Verdict("notAsked", pod)
-    stored = _without_record(patched)
-    outcome: Outcome = "unchanged" if stored == _without_record(pod) else "changed"
+    stored = without_record(patched)
+    outcome: Outcome = "unchanged" if stored == without_record(pod) else "changed"
     return Verdict(outcome, stored, validated.findings, mutated.placement)
 
 
-def _without_record(pod: Pod) -> Pod:
-    """The pod without its decision record, which differs between policies."""
-    annotations = {k: v for k, v in (pod["metadata"].get("annotations") or {}).items() if k != DECISION}
-    metadata = {k: v for k, v in pod["metadata"].items() if k != "annotations"}
-    return {**pod, "metadata": metadata | ({"annotations": annotations} if annotations else {})}
+def without_record(pod: Pod) -> Pod:
+    """The pod without its decision record."""
+    metadata = pod.get("metadata") or {}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != DECISION}
+    others = {k: v for k, v in metadata.items() if k != "annotations"}
+    return {**pod, "metadata": others | ({"annotations": annotations} if annotations else {})}
