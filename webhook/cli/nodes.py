@@ -32,7 +32,7 @@ _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEM
 
 
 def nodes(
-    name: Annotated[list[str] | None, typer.Argument(help="Nodes; all that have GPUs, if none is given.")] = None,
+    name: Annotated[list[str] | None, typer.Argument(help="Nodes to show. Default: all with GPUs.")] = None,
     labels: options.Selector = None,
     output: options.Output = Format.table,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 seconds, until Ctrl-C.")] = False,
@@ -62,8 +62,8 @@ def nodes(
         snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
-        for missed in [each for each in name or () if each not in snapshot.nodes]:
-            raise no_such("node", missed, list(snapshot.nodes))
+        if unknown := [each for each in name or () if each not in snapshot.nodes]:
+            raise no_such("node", unknown[0], list(snapshot.nodes))
         matches = selector(labels)
         rules = policy_of(policy, snapshot)
         measure_gpus(snapshot, rules, metrics)

@@ -35,7 +35,7 @@ _MAX_MESSAGE: Final = 1024
 
 
 def pending(
-    pod: Annotated[str | None, typer.Argument(help="One pod; all that wait, if none is given.")] = None,
+    pod: Annotated[str | None, typer.Argument(help="A pod. Default: all pods that wait.")] = None,
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
