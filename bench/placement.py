@@ -70,20 +70,20 @@ def summary(results: list[Result]) -> dict[str, Any]:
     }
 
 
-def gate(trace: str, found: dict[str, dict[str, Any]]) -> list[str]:
+def gate(trace: str, results: dict[str, dict[str, Any]]) -> list[str]:
     """A message for each figure that differs too much from the published one. Only the trace "default" is checked."""
     if trace != "default":
         return []
     pairs = zip(CHECKED, PUBLISHED[trace], strict=True)
     return [
-        f"{name}: saw {found[name]['unallocated']:.2f} % unallocated, wanted {wanted:.2f} ± {TOLERANCE} as published"
+        f"{name}: saw {results[name]['unallocated']:.2f} % unallocated, wanted {wanted:.2f} ± {TOLERANCE} as published"
         for name, wanted in pairs
-        if name in found and abs(found[name]["unallocated"] - wanted) > TOLERANCE
+        if name in results and abs(results[name]["unallocated"] - wanted) > TOLERANCE
     ]
 
 
-def table(title: str, found: dict[str, dict[str, Any]], published: dict[str, float]) -> Table:
-    sizes = sorted({int(size) for values in found.values() for size in values["refused"]} & {0, 1, 2, 4, 8})
+def table(title: str, results: dict[str, dict[str, Any]], published: dict[str, float]) -> Table:
+    sizes = sorted({int(size) for values in results.values() for size in values["refused"]} & {0, 1, 2, 4, 8})
     made = Table(
         title=title,
         caption="In percent. no 8: refused pods of 8 GPUs. first, listed: bound to the first ranked node, to any of them.",
@@ -91,7 +91,7 @@ def table(title: str, found: dict[str, dict[str, Any]], published: dict[str, flo
     made.add_column("policy", no_wrap=True)
     for head in ("unallocated", *(["published"] if published else []), *(f"no {n}" for n in sizes), "first", "listed"):
         made.add_column(head, justify="right")
-    for name, values in found.items():
+    for name, values in results.items():
         refused = (values["refused"].get(str(size)) for size in sizes)
         made.add_row(
             name,
@@ -167,10 +167,10 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in POLICIES]:
         progress.print(f"bench.placement: saw policy {unknown[0]!r}, wanted one of {', '.join(POLICIES)}", markup=False)
         return 2
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for name in names:
         seeds = track(range(given.seeds), description=name, console=progress, transient=True)
-        found[name] = summary([replay(trace, POLICIES[name], seed, options) for seed in seeds])
+        results[name] = summary([replay(trace, POLICIES[name], seed, options) for seed in seeds])
     known = given.pods.stem.removeprefix("openb_pod_list_")
     known = known if known in PUBLISHED and not given.whole_gpu and options.load is None and options.burst == 1 else ""
     published = dict(zip(CHECKED, PUBLISHED[known], strict=True)) if known else {}
@@ -181,13 +181,13 @@ def main(arguments: list[str] | None = None) -> int:
     title += f", images on {given.images:.0%} of the nodes" if given.images else ""
     title += ", a part of the nodes sampled" if given.sampled else ""
     title += ", pods without GPUs left to the scheduler" if given.gpu_pods_only else ""
-    stdout().print(table(title, found, published))
-    document = {"title": title, "options": asdict(options), "published": published, "policies": found}
+    stdout().print(table(title, results, published))
+    document = {"title": title, "options": asdict(options), "published": published, "policies": results}
     save(given.out, "placement.json", json.dumps(document, indent=1) + "\n")
-    if curves := {name: values["curve"] for name, values in found.items() if values["curve"]}:
+    if curves := {name: values["curve"] for name, values in results.items() if values["curve"]}:
         chart = lines(title, "GPUs asked for, % of all", "GPUs not allocated, % of all", curves)
         save(given.out, "placement.svg", chart)
-    wrong = gate(known, found) if given.seeds >= _GATE_SEEDS else []
+    wrong = gate(known, results) if given.seeds >= _GATE_SEEDS else []
     for line in wrong:
         progress.print(line, style="red", markup=False)
     return 1 if wrong else 0

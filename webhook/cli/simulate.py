@@ -43,7 +43,8 @@ def simulate(
         str | None,
         typer.Option(
             metavar="FILE|-",
-            help="CSV: a line is a number of equal pods, created after those before. Columns: " + listed(COLUMNS, 20),
+            help="CSV: each line is a number of equal pods; they are created line by line. Columns: "
+            + listed(COLUMNS, 20),
         ),
     ] = None,
     add_node: Annotated[

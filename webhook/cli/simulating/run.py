@@ -192,8 +192,11 @@ class _Admission:
     def with_priority(self, pod: Pod) -> Pod:
         """The pod with the priority of its class, which the API server fills in (k8s.io/kubernetes
         plugin/pkg/admission/priority)."""
-        found = self._classes.get(pod["spec"].get("priorityClassName") or "", self._default)
-        if found is None or "priority" in pod["spec"]:
+        priority_class = self._classes.get(pod["spec"].get("priorityClassName") or "", self._default)
+        if priority_class is None or "priority" in pod["spec"]:
             return pod
-        fields = {"priority": int(found.get("value") or 0), "preemptionPolicy": found.get("preemptionPolicy")}
+        fields = {
+            "priority": int(priority_class.get("value") or 0),
+            "preemptionPolicy": priority_class.get("preemptionPolicy"),
+        }
         return {**pod, "spec": {**pod["spec"], **fields}}
