@@ -121,7 +121,7 @@ class Ours:
     def __init__(self, rankings: Sequence[Ranking], scheduler: Scheduler, *, exact: bool, unseen: int) -> None:
         self.rankings, self.scheduler, self.exact, self.unseen = rankings, scheduler, exact, unseen
         self.first = self.listed = self.ranked = 0
-        self._unseen: deque[tuple[Ranking, int, int]] = deque()
+        self._unseen_choices: deque[tuple[Ranking, int, int]] = deque()
         """Choices that the other replicas do not know: the replica that chose, the row, the shape."""
 
     def admit(self, number: int) -> Rows:
@@ -131,14 +131,14 @@ class Ours:
         if len(ranked):
             here.reserve(int(ranked[0]), number)
             here.seen(number)
-            self._unseen.append((here, int(ranked[0]), number))
+            self._unseen_choices.append((here, int(ranked[0]), number))
         self._watch(self.unseen)
         return ranked
 
     def _watch(self, unseen: int) -> None:
         """The watch of all replicas has seen the pods of all choices but the last `unseen`."""
-        while len(self._unseen) > unseen:
-            chosen_by, row, number = self._unseen.popleft()
+        while len(self._unseen_choices) > unseen:
+            chosen_by, row, number = self._unseen_choices.popleft()
             for ranking in self.rankings:
                 if ranking is not chosen_by:
                     ranking.reserve(row, number)

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 _MAX_DRAWN: Final = 16
-"""Maximum number of GPUs drawn as one square each. More are shown as one square with a number."""
+"""Maximum number of GPUs drawn as one square each. If there are more, each class is one square with a number."""
 _CONTENT_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
 body{font:14px/1.4 system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}

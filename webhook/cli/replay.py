@@ -13,6 +13,7 @@ from rich.text import Text
 from webhook.admission.words import finding_line
 from webhook.cli import options
 from webhook.cli.cluster.kinds import ENGINE
+from webhook.cli.offline import load_state
 from webhook.cli.options import Format
 from webhook.cli.printing import document, table, totals
 from webhook.cli.reading import policy_of, snapshot_of
@@ -57,7 +58,7 @@ def replay(
     """
     if policy is None:
         raise BadInput("wanted --policy FILE: the policy to try")
-    state, now, old = ClusterState(max_age=float("inf")), 0.0, None
+    state, now, old = load_state(None), 0.0, None
     if cluster or kubeconfig or context:
         snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
         state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
