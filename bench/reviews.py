@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import socket
-import ssl
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,7 +29,7 @@ from rich.table import Table
 
 from bench import recorded, samples, watched
 from bench.least import command, started
-from bench.load import Outcome, cpu_seconds, request, run
+from bench.load import Outcome, client_context, cpu_seconds, request, run
 from bench.output import percentile, stdout
 from webhook.tls.files import write_certificates
 
@@ -60,9 +59,8 @@ class Server:
         """Delete all pods that the server has seen."""
         if self.watch is None:
             return
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        with socket.create_connection(("127.0.0.1", self.port)) as plain, context.wrap_socket(plain) as connection:
+        address = ("127.0.0.1", self.port)
+        with socket.create_connection(address) as plain, client_context().wrap_socket(plain) as connection:
             connection.sendall(request("/clear", b"{}"))
             assert b" 200 " in connection.recv(4096)
 

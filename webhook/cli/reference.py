@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
-from inspect import cleandoc, getfile
+from inspect import getfile
 from pathlib import Path
 from typing import Final
 
+from webhook.cli.units import documentation
 from webhook.framework.interface import Rule
 from webhook.policy.document import document
 from webhook.policy.model import PolicyFile, Rules
@@ -43,7 +43,7 @@ def page(written: str, rules: Rules) -> str:
 def _table(rules: Rules) -> Iterator[str]:
     yield from ("", "| Rule | Default | In one line |", "|---|---|---|")
     for name, rule in named(rules):
-        first = _text(rule).partition("\n")[0].rstrip(".")
+        first = documentation(rule).partition("\n")[0].rstrip(".")
         yield f"| [{name}](#{name.lower()}) | {rule.action} | {first} |"
     yield ""
 
@@ -51,7 +51,7 @@ def _table(rules: Rules) -> Iterator[str]:
 def _reference(rules: Rules) -> Iterator[str]:
     for name, rule in named(rules):
         yield from ("", f"### {name}", "")
-        yield from _markdown(_text(rule))
+        yield from _markdown(documentation(rule))
         yield from _settings(rule)
         exported = f"not exported: {rule.not_exported}" if rule.not_exported else "exported as CEL"
         yield from ("", f"[{_file(rule)}](../{_file(rule)}), action `{rule.action}`, {exported}.")
@@ -72,10 +72,6 @@ def _settings(rule: Rule) -> Iterator[str]:
     lines = [f"- `{key}`: {' '.join(text.split())}" for key, text in fields.items() if text]
     if lines:
         yield from ("", "Settings:", "", *lines)
-
-
-def _text(rule: Rule) -> str:
-    return cleandoc(sys.modules[type(rule).__module__].__doc__ or "")
 
 
 def _file(rule: Rule) -> str:

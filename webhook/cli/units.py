@@ -12,9 +12,10 @@ import typer
 from webhook.cli import options
 from webhook.cli.terminal import out, policy_named
 from webhook.errors import BadInput
-from webhook.framework.interface import Injector, Rule, Settings
+from webhook.framework.interface import Rule
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.policy.units import named
 from webhook.text import nearest, quoted
 
 
@@ -31,10 +32,10 @@ def units(
         for unit in all_units:
             out(f"{unit.name:20} {unit.state:8} {unit.summary}")
         return
-    named = [unit for unit in all_units if unit.name == name]  # priorityClass is an injector and a rule
-    for unit in named:
+    matching = [unit for unit in all_units if unit.name == name]  # priorityClass is an injector and a rule
+    for unit in matching:
         out(f"{unit.name} ({unit.kind}, {unit.state})\n\n{unit.text}\n\nSettings:\n{to_yaml(unit.settings)}")
-    if not named:
+    if not matching:
         near = nearest(name, [unit.name for unit in all_units])
         hint = f"; did you mean {near}?" if near else ""
         raise BadInput(f"saw {quoted(name)}, wanted an injector or a rule{hint}")
@@ -58,12 +59,15 @@ class Documented(NamedTuple):
 def documented(policy: Policy) -> Iterator[Documented]:
     """All units in run order, injectors first. Units that are off are included."""
     profile = policy.file.profiles[DEFAULT_PROFILE]
-    sections: tuple[tuple[str, Settings], ...] = (("injector", profile.injectors), ("rule", profile.rules))
-    for kind, section in sections:
-        for field, info in type(section).model_fields.items():
-            unit = getattr(section, field)
-            assert isinstance(unit, (Injector, Rule))
-            state = unit.action if isinstance(unit, Rule) else "on" if unit.enabled else "off"
-            text = cleandoc(sys.modules[type(unit).__module__].__doc__ or "")
-            settings = unit.model_dump(mode="json", by_alias=True)
-            yield Documented(info.alias or field, kind, str(state), text.partition("\n")[0], text, settings)
+    for name, unit in (*named(profile.injectors), *named(profile.rules)):
+        is_rule = isinstance(unit, Rule)
+        state = unit.action if is_rule else "on" if unit.enabled else "off"
+        text = documentation(unit)
+        settings = unit.model_dump(mode="json", by_alias=True)
+        kind = "rule" if is_rule else "injector"
+        yield Documented(name, kind, state, text.partition("\n")[0], text, settings)
+
+
+def documentation(unit: object) -> str:
+    """The docstring of the module of an injector or a rule."""
+    return cleandoc(sys.modules[type(unit).__module__].__doc__ or "")
