@@ -37,10 +37,10 @@ class Chooser(Protocol):
         """Choose a node and a device. None if the pod fits nowhere. `number`: the number of the shape."""
 
     def changed(self, row: int) -> None:
-        """A pod was bound to the node of this row, or ended there."""
+        """A pod was bound to the node of this row, or ended there. Does nothing unless overridden."""
 
 
-class Random:
+class Random(Chooser):
     """A random node that fits, and a random device that fits."""
 
     def __init__(self, fleet: Fleet, rng: np.random.Generator) -> None:
@@ -55,11 +55,8 @@ class Random:
             return Pick(row, None)
         return Pick(row, int(self.rng.choice(np.flatnonzero(self.fleet.devices[row] >= shape.milli))))
 
-    def changed(self, row: int) -> None:
-        pass
 
-
-class BestFit:
+class BestFit(Chooser):
     """The fullest node that fits: the one with the smallest ½ free CPU / 128 + ½ free GPUs / 8."""
 
     def __init__(self, fleet: Fleet) -> None:
@@ -75,11 +72,8 @@ class BestFit:
         best = rows[score == score.max()]
         return Pick(int(best[fleet.by_name[best].argmin()]), None)
 
-    def changed(self, row: int) -> None:
-        pass
 
-
-class Fragmentation:
+class Fragmentation(Chooser):
     """FGD: the node on which the free GPUs that frequent shapes cannot use grow least."""
 
     def __init__(self, fleet: Fleet, pods: Sequence[Shape]) -> None:

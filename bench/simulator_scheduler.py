@@ -91,7 +91,7 @@ class AtOnce:
         return self.chooser.pick(shape, number)
 
 
-class Stock:
+class Stock(Chooser):
     """The stock scheduler alone."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -100,6 +100,3 @@ class Stock:
     def pick(self, shape: Shape, number: int) -> Pick | None:
         row = self.scheduler.bind(shape)
         return None if row is None else Pick(row, None)
-
-    def changed(self, row: int) -> None:
-        pass
