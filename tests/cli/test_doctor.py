@@ -1,7 +1,7 @@
-"""`gpu-admission doctor`: every check, on a healthy installation and on one with a problem.
+"""`gpu-admission doctor`: every check, without and with the problem that it looks for.
 
 Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
-cli.checks.policy_words, cli.checks.replicas, cli.checks.result, cli.checks.sources.
+cli.checks.other_mutators, cli.checks.policy_references, cli.checks.replicas, cli.checks.result, cli.checks.sources.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def replica(name: str, **labels: str) -> Json:
     return made
 
 
-def metrics_of(name: str, certificate: Json, policy: str = HASH, **changes: float | None) -> Json:
+def replica_metrics(name: str, certificate: Json, policy: str = HASH, **changes: float | None) -> Json:
     """The metrics of a replica."""
     served = fingerprint(certificate["status"]["certificate"].encode())
     info = {
@@ -88,7 +88,7 @@ def counted(metric: str, value: float, **labels: str) -> list[Any]:
 
 
 def healthy() -> Objects:
-    """The objects of an installation and a cluster without any problem."""
+    """An installation and a cluster without problems."""
     installed = shipped("50-priority-classes.yaml", "70-guards.yaml", "80-mutating.yaml", "90-validating.yaml")
     found = [obj for obj in installed if obj["kind"] in READ]
     authority = ca()
@@ -116,8 +116,8 @@ def healthy() -> Objects:
         certificate,
         replica("one"),
         replica("two"),
-        metrics_of("one", certificate),
-        metrics_of("two", certificate),
+        replica_metrics("one", certificate),
+        replica_metrics("two", certificate),
         {"kind": "ApiServerVersion", "metadata": {"name": "v"}, "status": {"gitVersion": "v1.37.1"}},
         {
             "kind": "ApiServerMetrics",
@@ -137,14 +137,14 @@ def checked(folder: Path, objects: Objects, kinds: Iterable[str] = (*KINDS, *QUE
     return found
 
 
-def test_on_a_healthy_installation_every_check_is_ok(tmp_path: Path) -> None:
+def test_without_problems_every_check_is_ok(tmp_path: Path) -> None:
     result = call("doctor", "--cluster", write(tmp_path, *healthy(), kinds=[*KINDS, *QUESTIONS]))
     assert [line for line in result.stdout.splitlines() if not line.startswith("ok ")] == []
     assert result.exit_code == 0
 
 
 def policy(text: str) -> Callable[[Objects], Any]:
-    """Change the policy, in the ConfigMap and in the metrics of both replicas."""
+    """Replaces the policy; both replicas have loaded it."""
 
     def spoil(objects: Objects) -> None:
         of(objects, "ConfigMap")["data"] = {"policy.yaml": text}
@@ -156,31 +156,31 @@ def policy(text: str) -> Callable[[Objects], Any]:
 
 
 def sample(objects: Objects, name: str, value: Any) -> None:
-    """Change the value or the labels of one metric of the second replica."""
+    """Replaces the value or the labels of one metric of the second replica."""
     (found,) = [s for s in of(objects, "ReplicaMetrics", "two")["status"]["samples"] if s[0] == f"gpu_admission_{name}"]
     found[1 if isinstance(value, dict) else 2] = value
 
 
-def certificate_of(authority: Pair, **others: Any) -> Callable[[Objects], Any]:
-    """Change the certificate that both replicas serve."""
+def certified(authority: Pair, **others: Any) -> Callable[[Objects], Any]:
+    """Replaces the certificate; both replicas serve it."""
 
     def spoil(objects: Objects) -> None:
         made = leaf_of(authority, **others)
         of(objects, "ServingCertificate")["status"] = made["status"]
         for name in ("one", "two"):
-            of(objects, "ReplicaMetrics", name)["status"] = metrics_of(name, made)["status"]
+            of(objects, "ReplicaMetrics", name)["status"] = replica_metrics(name, made)["status"]
 
     return spoil
 
 
-def trusted_certificate(**others: Any) -> Callable[[Objects], Any]:
-    """Change the certificate, and `caBundle` to the CA that issued it."""
+def trusted_but(**others: Any) -> Callable[[Objects], Any]:
+    """Replaces the certificate and its authority, also in caBundle."""
 
     def spoil(objects: Objects) -> None:
         authority = ca(timedelta(days=100))
         _hooks(objects, "Mutating", caBundle=encoded(authority))
         _hooks(objects, "Validating", caBundle=encoded(authority))
-        certificate_of(authority, **others)(objects)
+        certified(authority, **others)(objects)
 
     return spoil
 
@@ -226,16 +226,16 @@ FINE = [
     pytest.param("networkPolicy", "--client-ca", lambda o: (o.remove(of(o, "NetworkPolicy")), [_client_ca(o, name) for name in ("one", "two")]), id="client certificates"),
     pytest.param("otherWebhooks", "before us: a; after us: z, and we are asked again", lambda o: o.extend([another_webhook("a"), another_webhook("z")]), id="others before and after"),
     pytest.param("otherWebhooks", "before us: none", lambda o: (o.append(another_webhook("a")), o[-1]["webhooks"][0].update(namespaceSelector={"matchLabels": {"x": "y"}})), id="one for other namespaces"),
-    pytest.param("mutatingPolicies", "others: theirs", lambda o: o.extend(mutating_policy("Object{metadata: …labels…}")), id="a mutating policy for labels"),
+    pytest.param("mutatingPolicies", "others: theirs", lambda o: o.extend(mutating_policy("Object{metadata: …labels…}")), id="a policy that labels"),
     pytest.param("apiServer", "newer than 1.37", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.41.0"), id="a newer API server"),
-    pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class in a namespace that has not opted in"),
-    pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="fresh GPU metrics"),
+    pytest.param("classes", "training", lambda o: (o.append({"kind": "Namespace", "metadata": {"name": "plain"}}), of(o, "Pod", "trainer")["metadata"].update(namespace="plain", labels={"workload-type": "trainig"})), id="a misspelt class where nobody looks"),
+    pytest.param("gpuMetrics", "9 s old", both(policy(PROMETHEUS), lambda o: [each["status"]["samples"][-1].__setitem__(2, 9.0) for each in o if each["kind"] == "ReplicaMetrics"]), id="metrics that come"),
     pytest.param("policyLabels", "every label", policy(LABEL.replace("NVIDIA-H100", "NVIDIA-H100, NVIDIA-A100-SXM4-80GB")), id="one label of several"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("check", "text", "change"), FINE)
-def test_differences_that_are_no_problem(tmp_path: Path, check: str, text: str, change: Spoil) -> None:
+def test_a_change_that_is_no_problem(tmp_path: Path, check: str, text: str, change: Spoil) -> None:
     objects = copy.deepcopy(healthy())
     change(objects)
     found = [each for each in checked(tmp_path, objects) if each["check"] == check]
@@ -247,68 +247,68 @@ CASES = [
     pytest.param("policy", "warn", lambda o: o.remove(of(o, "ConfigMap")), id="no policy"),
     pytest.param("policy", "broken", lambda o: of(o, "ConfigMap")["data"].update({"policy.yaml": "gpu: []"}), id="a bad policy"),
     pytest.param("webhooks", "broken", lambda o: o.remove(of(o, "MutatingWebhookConfiguration")), id="no configuration"),
-    pytest.param("webhooks", "warn", lambda o: of(o, "ValidatingWebhookConfiguration")["webhooks"].pop(), id="a missing webhook"),
+    pytest.param("webhooks", "warn", lambda o: of(o, "ValidatingWebhookConfiguration")["webhooks"].pop(), id="a webhook less"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating").update(timeoutSeconds=30), id="another timeout"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["rules"][0].update(operations=["CREATE"]), id="another rule"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating").update(objectSelector={"matchLabels": {"a": "b"}}), id="an objectSelector"),
     pytest.param("webhooks", "warn", lambda o: _hook(o, "Validating")["namespaceSelector"]["matchExpressions"].pop(), id="another namespaceSelector"),
     pytest.param("failurePolicies", "warn", lambda o: _hook(o, "Validating").update(failurePolicy="Ignore"), id="another failure policy"),
-    pytest.param("matchConditions", "warn", lambda o: _hook(o, "Validating")["matchConditions"].pop(), id="a missing condition"),
+    pytest.param("matchConditions", "warn", lambda o: _hook(o, "Validating")["matchConditions"].pop(), id="a condition less"),
     pytest.param("matchConditions", "warn", lambda o: _hook(o, "Mutating")["matchConditions"][0].update(expression="true"), id="a condition of an older version"),
-    pytest.param("matchConditions", "warn", lambda o: _hook(o, "Validating")["matchConditions"].append({"name": "x", "expression": "false"}), id="an additional condition"),
-    pytest.param("matchConditions", "warn", policy(EVERY_POD), id="everyPod in the policy without the component"),
-    pytest.param("templates", "warn", policy(TEMPLATE), id="custom templates that the webhook is not asked about"),
+    pytest.param("matchConditions", "warn", lambda o: _hook(o, "Validating")["matchConditions"].append({"name": "x", "expression": "false"}), id="a condition more"),
+    pytest.param("matchConditions", "warn", policy(EVERY_POD), id="every pod wanted, and not asked about"),
+    pytest.param("templates", "warn", policy(TEMPLATE), id="templates that nobody is asked about"),
     pytest.param("caBundle", "broken", lambda o: _hook(o, "Validating")["clientConfig"].pop("caBundle"), id="no caBundle"),
     pytest.param("caBundle", "broken", lambda o: _hooks(o, "Mutating", caBundle="AAAA"), id="a caBundle that is none"),
-    pytest.param("caBundle", "broken", lambda o: [_hooks(o, kind, caBundle=encoded(ca(timedelta(days=9999)))) for kind in ("Mutating", "Validating")], id="an expired CA"),
-    pytest.param("caBundle", "warn", lambda o: [_hooks(o, kind, caBundle=encoded(ca(timedelta(days=362)))) for kind in ("Mutating", "Validating")], id="a CA that expires soon"),
-    pytest.param("certificate", "broken", lambda o: _hooks(o, "Mutating", caBundle=encoded(ca())), id="a CA that did not issue the certificate"),
+    pytest.param("caBundle", "broken", lambda o: [_hooks(o, kind, caBundle=encoded(ca(timedelta(days=9999)))) for kind in ("Mutating", "Validating")], id="an authority that ended"),
+    pytest.param("caBundle", "warn", lambda o: [_hooks(o, kind, caBundle=encoded(ca(timedelta(days=362)))) for kind in ("Mutating", "Validating")], id="an authority that ends"),
+    pytest.param("certificate", "broken", lambda o: _hooks(o, "Mutating", caBundle=encoded(ca())), id="another authority than the served one's"),
     pytest.param("certificate", "broken", lambda o: o.remove(of(o, "ServingCertificate")), id="no certificate"),
-    pytest.param("certificate", "broken", lambda o: of(o, "ServingCertificate")["status"].update(certificate="junk"), id="not a certificate"),
-    pytest.param("certificate", "broken", certificate_of(ca()), id="a certificate of another CA"),
-    pytest.param("certificate", "broken", trusted_certificate(since=timedelta(days=40)), id="an expired certificate"),
-    pytest.param("certificate", "warn", trusted_certificate(since=timedelta(days=27)), id="a certificate that expires soon"),
-    pytest.param("certificate", "broken", trusted_certificate(names=("gpu.example",)), id="a certificate for another name"),
+    pytest.param("certificate", "broken", lambda o: of(o, "ServingCertificate")["status"].update(certificate="junk"), id="a certificate that is none"),
+    pytest.param("certificate", "broken", certified(ca()), id="a certificate of another authority"),
+    pytest.param("certificate", "broken", trusted_but(since=timedelta(days=40)), id="a certificate that ended"),
+    pytest.param("certificate", "warn", trusted_but(since=timedelta(days=27)), id="a certificate that ends"),
+    pytest.param("certificate", "broken", trusted_but(names=("gpu.example",)), id="a certificate for another name"),
     pytest.param("certificate", "warn", lambda o: sample(o, "certificate_info", {"sha256": "00"}), id="a replica with another certificate"),
     pytest.param("endpoints", "broken", lambda o: of(o, "EndpointSlice").update(endpoints=[]), id="no replica"),
     pytest.param("endpoints", "warn", lambda o: of(o, "EndpointSlice")["endpoints"].pop(), id="one replica"),
     pytest.param("versions", "warn", lambda o: of(o, "Pod", "two")["spec"]["containers"][0].update(image="gpu-admission:9"), id="two images"),
     pytest.param("versions", "warn", lambda o: sample(o, "build_info", {"version": "9"}), id="a replica of another version"),
-    pytest.param("replicas", "broken", lambda o: sample(o, "cluster_fresh", 0.0), id="a replica that hears nothing from the API server"),
+    pytest.param("replicas", "broken", lambda o: sample(o, "cluster_fresh", 0.0), id="a replica that hears nothing"),
     pytest.param("policyLoaded", "broken", lambda o: (sample(o, "policy_valid", 0.0), sample(o, "policy_info", {"hash": "old"})), id="a policy that a replica cannot use"),
     pytest.param("policyLoaded", "warn", lambda o: sample(o, "policy_info", {"hash": "old"}), id="a policy that a replica has not taken up"),
     pytest.param("gpuMetrics", "broken", policy(PROMETHEUS), id="no GPU metrics"),
     pytest.param("gpuMetrics", "broken", both(policy(PROMETHEUS), lambda o: sample(o, "gpu_metrics_age_seconds", 999.0)), id="old GPU metrics"),
     pytest.param("gpuMetrics", "broken", policy(DCGM), id="no exporter"),
-    pytest.param("gpuMetrics", "warn", both(policy(PROMETHEUS), lambda o: _unasked(o, ["allocation", "no metrics yet"])), id="a decision without GPU metrics"),
+    pytest.param("gpuMetrics", "warn", both(policy(PROMETHEUS), lambda o: _unasked(o, ["allocation", "no metrics yet"])), id="a decision without metrics"),
     pytest.param("apiServer", "warn", lambda o: of(o, "ApiServerVersion")["status"].update(gitVersion="v1.33.9"), id="an old API server"),
     pytest.param("failOpen", "warn", calls(counted("fail_open_count", 3, name="mutate.gpu-admission.io")), id="calls that failed open"),
     pytest.param("failOpen", "warn", calls(counted("rejection_count", 3, name="v", error_type="calling_webhook_error")), id="calls that failed"),
-    pytest.param("otherWebhooks", "warn", lambda o: (o.append(another_webhook("z")), _hook(o, "Mutating").update(reinvocationPolicy="Never")), id="a webhook after us without reinvocation"),
-    pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a mutating policy for tolerations"),
+    pytest.param("otherWebhooks", "warn", lambda o: (o.append(another_webhook("z")), _hook(o, "Mutating").update(reinvocationPolicy="Never")), id="one after us that we never see"),
+    pytest.param("mutatingPolicies", "warn", lambda o: o.extend(mutating_policy("Object{spec: Object.spec{tolerations: …}}")), id="a policy that tolerates"),
     pytest.param("guards", "warn", lambda o: o.remove(of(o, "ValidatingAdmissionPolicyBinding")), id="no guard"),
-    pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only audits"),
+    pytest.param("guards", "warn", lambda o: of(o, "ValidatingAdmissionPolicyBinding")["spec"].update(validationActions=["Audit"]), id="a guard that only looks"),
     pytest.param("networkPolicy", "warn", lambda o: o.remove(of(o, "NetworkPolicy")), id="no network policy"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].update({PROFILE: "defalt"}), id="a misspelt profile"),
     pytest.param("namespaces", "warn", lambda o: of(o, "Namespace")["metadata"]["labels"].clear(), id="nobody opted in"),
     pytest.param("classes", "warn", lambda o: of(o, "Pod", "trainer")["metadata"]["labels"].update({"workload-type": "trainig"}), id="a misspelt class on a pod"),
-    pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class after one that fits every pod"),
+    pytest.param("classes", "warn", policy("classes: [{class: a}, {class: training, ownerKinds: [Job]}]"), id="a class that another takes"),
     pytest.param("classes", "warn", policy("classes: [{class: a, namespaces: [teem]}, {class: b}]"), id="a class for no namespace"),
     pytest.param("priorityClasses", "broken", lambda o: o.remove(of(o, "PriorityClass")), id="a priority class that is not there"),
     pytest.param("policyTaints", "warn", policy(TAINT), id="a taint on no node"),
     pytest.param("policyLabels", "warn", policy(LABEL), id="a label on no node"),
     pytest.param("policyLabels", "warn", policy(SPREAD % "ScheduleAnyway"), id="a topology on no node"),
-    pytest.param("policyLabels", "broken", policy(SPREAD % "DoNotSchedule"), id="a required topology on no node"),
+    pytest.param("policyLabels", "broken", policy(SPREAD % "DoNotSchedule"), id="a topology that pods wait for"),
     pytest.param("nodes", "warn", lambda o: o.append(node("gpu-b", resources={"nvidia.com/gpu": "0"})), id="a node that offers nothing"),
-    pytest.param("nodes", "broken", lambda o: of(o, "Node")["status"]["conditions"][0].update(status="False"), id="no healthy node"),
-    pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a pod without GPUs on GPU nodes without a taint"),
-    pytest.param("timeSlicing", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="time-sliced GPUs beside whole ones"),
+    pytest.param("nodes", "broken", lambda o: of(o, "Node")["status"]["conditions"][0].update(status="False"), id="no node that is well"),
+    pytest.param("taints", "warn", lambda o: o.extend([node("gpu-b"), placed(pod("guest", 0), "gpu-b")]), id="a guest on GPU nodes"),
+    pytest.param("timeSlicing", "warn", lambda o: o.append(node("gpu-b", 2, "Tesla-T4", replicas=4)), id="shares beside whole GPUs"),
     pytest.param("decisions", "warn", lambda o: of(o, "Pod", "trainer")["metadata"].pop("annotations"), id="a pod without a decision"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("check", "state", "spoil"), CASES)
-def test_a_problem_is_shown_with_the_next_step(tmp_path: Path, check: str, state: str, spoil: Spoil) -> None:
+def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, state: str, spoil: Spoil) -> None:
     objects = copy.deepcopy(healthy())
     spoil(objects)
     result = call("doctor", "--cluster", write(tmp_path, *objects, kinds=(*KINDS, *QUESTIONS)), "-o", "json")
@@ -318,7 +318,7 @@ def test_a_problem_is_shown_with_the_next_step(tmp_path: Path, check: str, state
     assert result.exit_code == int(any(each["state"] == "broken" for each in found))
 
 
-def test_a_check_of_a_kind_that_was_not_read_is_unknown(tmp_path: Path) -> None:
+def test_a_check_is_unknown_if_its_kind_may_not_be_read(tmp_path: Path) -> None:
     objects = [each for each in healthy() if each["kind"] != "NetworkPolicy"]
     file = tmp_path / "plain.json"
     file.write_text(json.dumps({"kind": "List", "items": objects}))
@@ -338,7 +338,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("check", "leave_out", "text"), UNKNOWN)
-def test_an_unknown_state_has_its_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
+def test_an_unknown_result_has_the_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
     objects = healthy()
     leave_out(objects)
     found = {each["check"]: each for each in checked(tmp_path, objects, [*ENGINE, *{o["kind"] for o in objects}])}
@@ -346,7 +346,7 @@ def test_an_unknown_state_has_its_reason(tmp_path: Path, check: str, leave_out: 
     assert text in found[check]["text"]
 
 
-def test_on_an_anonymous_snapshot_only_checks_of_what_it_leaves_out_are_unknown(tmp_path: Path) -> None:
+def test_an_anonymous_snapshot_has_the_same_results_but_for_what_it_leaves_out(tmp_path: Path) -> None:
     file, hidden = write(tmp_path, *healthy(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
     assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0
     found = json.loads(call("doctor", "--cluster", hidden, "-o", "json").stdout)
@@ -362,7 +362,7 @@ def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
     assert states[1] == ("ok", "1 replica know the cluster as it is")
 
 
-def test_the_documentation_has_every_check_and_the_tested_versions() -> None:
+def test_docs_and_readme_agree_with_the_checks() -> None:
     names = {"policy", *(check.name for check in CHECKS)}
     assert names == set(re.findall(r"^\| `(\w+)` \| ", section("doctor"), re.MULTILINE))
     oldest, newest = [f"{major}.{minor}" for major, minor in TESTED]
@@ -376,7 +376,7 @@ def section(title: str) -> str:
 
 
 def _unasked(objects: Objects, by: list[str]) -> None:
-    """Remove the metrics of all replicas. `by`: the source of GPU metrics in the newest decision record."""
+    """Removes the metrics of the replicas. `by`: the GPU metrics in the record of the newest decision."""
     objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
     annotations = of(objects, "Pod", "trainer")["metadata"]["annotations"]
     annotations[DECISION] = json.dumps(json.loads(annotations[DECISION]) | ({"by": by} if by else {}))
@@ -396,6 +396,6 @@ def _hooks(objects: Objects, kind: str, **change: str) -> None:
         hook["clientConfig"].update(change)
 
 
-def test_classes_are_not_reported_as_unused_if_the_namespaces_are_not_known(tmp_path: Path) -> None:
+def test_classes_are_not_compared_with_unknown_namespaces(tmp_path: Path) -> None:
     result = call("doctor", "--cluster", write(tmp_path, *CLUSTER, kinds=["Node", "Pod"]))
     assert "fits no pod" not in result.stdout
