@@ -37,7 +37,7 @@ class Side:
 
 @dataclass
 class Workload:
-    """The equal pods of one template, or of all equal lines of a trace."""
+    """The pods of one manifest, or of all lines of a trace, that have the same GPUs."""
 
     namespace: str
     name: str
