@@ -215,7 +215,12 @@ def test_views_that_look_the_same_to_a_strategy_score_the_same(
     if strategy.sees(one) == strategy.sees(other):
         rows = slice(0, made.rows)
         assert (strategy(made, rows, wanted, one) == strategy(made, rows, wanted, other)).all()
-    assert strategy.sees(one) != strategy.sees(View(3, (), one.popular))
+
+
+@pytest.mark.parametrize("name", ["pack", "apart", "spread"])
+@given(views)
+def test_another_list_of_gpu_resources_does_not_look_the_same(name: str, view: View) -> None:
+    assert STRATEGIES[name].sees(view) != STRATEGIES[name].sees(View(3, (), view.popular))
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,8 @@ class Injector(Unit):
     nothing that the pod asks for: the node was chosen for that."""
     claims: ClassVar[bool] = False
     """It also changes pods that name no GPU, but claim devices by DRA or get GPUs by other ways."""
+    sentences: ClassVar[Mapping[str, str]] = {}
+    """What people read for each result (`Outcome.result`), in `gpu-admission explain` for example. `{}` stands for the detail."""
 
     @property
     def every_pod(self) -> bool:

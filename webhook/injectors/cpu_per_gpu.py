@@ -53,6 +53,12 @@ class CpuPerGpuRequests(Injector):
     waits for that."""
 
     not_exported: ClassVar[str] = "needs the state of the cluster"
+    sentences: ClassVar[Mapping[str, str]] = {
+        "none": "CPU and memory are its own matter: it asks for no whole GPU, or the policy states no share",
+        "skipped": "CPU and memory were left as they are: {}",
+        "filled": "CPU and memory were filled in by its GPUs: {}",
+        "filledLess": "CPU and memory were filled in by its GPUs, less than their share, since no node has more: {}",
+    }
 
     enabled: bool = False
     classes: dict[str, PerGpu] | None = None

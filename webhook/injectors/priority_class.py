@@ -12,7 +12,7 @@ Source: plugin/pkg/admission/priority/admission.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from webhook.framework.interface import Context, Injector, Outcome
@@ -28,6 +28,13 @@ class PriorityClassName(Injector):
     """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
 
     claims: ClassVar[bool] = True
+    sentences: ClassVar[Mapping[str, str]] = {
+        "none": "the policy has no priority class for its class of workload",
+        "kept": "it keeps its own priority class {}",
+        "missing": "priority class {} does not exist: it was left without",
+        "unknown": "priority classes are not known yet: it was left without {}",
+        "set": "it got priority class {}",
+    }
 
     classes: dict[str, str] = {
         "inference-critical": "gpu-inference-critical",
