@@ -1,4 +1,4 @@
-"""A policy, a cluster and what is decided there about a pod, without bytes and without nodes."""
+"""A policy, a cluster without nodes, and the decisions about a pod there."""
 
 from __future__ import annotations
 

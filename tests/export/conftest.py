@@ -1,4 +1,4 @@
-"""The exported policies on the control plane, and what the pods of these tests name."""
+"""The exported policies on the control plane, and the objects that the pods of these tests need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ collect_ignore = [] if MUTATES else ["test_changes.py"]
 
 @pytest.fixture(scope="package")
 def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The policies in force for one namespace, and its bans for all but one."""
+    """The exported policies are in force for one namespace, and the bans for all others but one."""
     text = export_yaml(Policy.load(POLICY), everywhere=True, exclude=[OPERATOR, "default"]).replace(
         PROFILE_LABEL, LABEL
     )

@@ -1,4 +1,4 @@
-"""The exported policies say of every pod what the webhook says, without the webhook."""
+"""The exported policies accept, refuse and warn about the same pods as the webhook."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def judged(body: Json) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
-async def test_what_the_webhook_takes_is_taken(server: Api, body: Json) -> None:
+async def test_a_pod_that_the_webhook_accepts_is_accepted(server: Api, body: Json) -> None:
     if body["spec"].get("serviceAccountName") != "exporter":
         assert judged(body)[0] == set()
     assert await refusal(server, body, INSIDE) == ""
 
 
 @pytest.mark.parametrize(("rule", "body"), REFUSED.values(), ids=REFUSED)
-async def test_what_the_webhook_refuses_is_refused(server: Api, rule: str, body: Json) -> None:
+async def test_a_pod_that_the_webhook_refuses_is_refused(server: Api, rule: str, body: Json) -> None:
     assert rule in judged(body)[0]
     message = await refusal(server, body, INSIDE)
     assert f"[{rule}]" in message
@@ -43,7 +43,7 @@ async def test_what_the_webhook_refuses_is_refused(server: Api, rule: str, body:
 
 
 @pytest.mark.parametrize(("rule", "body"), WARNED.values(), ids=WARNED)
-async def test_what_the_webhook_warns_about_is_warned_about(server: Api, rule: str, body: Json) -> None:
+async def test_a_pod_that_the_webhook_warns_about_gives_a_warning(server: Api, rule: str, body: Json) -> None:
     denied, warned = judged(body)
     assert (denied, rule in warned) == (set(), True)
     found = await server.create(body, INSIDE, dryRun="All")
@@ -78,7 +78,7 @@ async def test_the_bans_hold_in_namespaces_that_did_not_opt_in(server: Api) -> N
 
 
 async def test_the_api_server_finds_no_type_mistake_in_any_expression(server: Api) -> None:
-    """It accepts a policy whose expressions name fields that there are not, and says so only in its status."""
+    """The API server accepts a policy with unknown fields in its expressions, and reports them only in its status."""
 
     async def checked() -> list[Json]:
         found = await server.list("ValidatingAdmissionPolicy")

@@ -1,4 +1,4 @@
-"""What every test of an injector checks besides its own: the patch, a second time, and whose paths were touched."""
+"""Checks for every injector: the patch applies, a second application changes nothing, only its own paths are touched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.kube.pod import Pod, containers
 
 
 def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
-    """The pod after an injector, and what it says it did. `own`: a pattern of the JSON pointers that are its own."""
+    """The pod after an injector, and its outcome. `own`: a regular expression for the JSON pointers that it may change."""
     edit = Edit(copy.deepcopy(case.pod))
     outcome = injector.inject(edit, case.context)
     operations: list[dict[str, Any]] = orjson.loads(edit.patch())
@@ -36,7 +36,7 @@ def _resources(pod: Pod) -> list[Any]:
 
 
 def unchanged(injector: Injector, case: Case) -> Outcome:
-    """What an injector says that leaves a pod alone."""
+    """The outcome of an injector that must not change the pod."""
     pod, outcome = applied(injector, case, own="")
     assert pod == case.pod
     return outcome

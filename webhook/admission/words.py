@@ -1,6 +1,6 @@
-"""A decision in words: what each injector did and why not, what is wrong, where the pod was bound and why not elsewhere.
+"""Describes decisions in sentences: what each injector did, what is wrong, where the pod was bound and why.
 
-The refusal, the Event and the command line say the same, since they have it from here.
+Refusals, Events and the command line all use these sentences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.policy.units import named
 from webhook.text import amount_words, bare, listed, plural
 
 _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {name: injector.sentences for name, injector in named(Injectors())}
-"""By injector, then by result."""
+"""Sentences by injector and result; `{}` stands for the detail."""
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",
     "PEERS": "pods of its owner there",
@@ -28,20 +28,20 @@ MEANINGS: Final = {
 
 
 def units(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each injector and what it did."""
+    """The injectors in a record, each with a sentence that says what it did."""
     for name, outcome in (record.get("units") or {}).items():
         yield str(name), sentence(str(name), outcome)
 
 
 def sentence(unit: str, outcome: Any) -> str:
-    """Of what stands in the record: `[result]` or `[result, detail]`. An unknown result stands for itself."""
+    """The sentence for an entry of the record: `[result]` or `[result, detail]`. An unknown result is shown as it is."""
     result, *detail = outcome if isinstance(outcome, list) and outcome else [str(outcome)]
     text = _SENTENCES.get(unit, {}).get(result, f"{bare(result)}{' {}' if detail else ''}")
     return text.replace("{}", _detail(detail[0]) if detail else "")
 
 
 def why_none(record: Mapping[str, Any]) -> str:
-    """Why no node was chosen; "" where one was."""
+    """Why no node was chosen; "" if one was."""
     if not (why := record.get("why")):
         return ""
     reasons = listed([f"{plural(number, 'node')} {reason}" for reason, number in record.get("rejected") or ()], 8)
@@ -49,12 +49,15 @@ def why_none(record: Mapping[str, Any]) -> str:
 
 
 def finding_line(unit: str, finding: Finding) -> str:
-    """A finding, and the unit that yielded it."""
+    """A finding with the unit that yielded it, on one line."""
     return f"{finding.message} [{unit}]"
 
 
 def choice(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str, str]:
-    """Whether it is where it was meant to be: a constant word, and a sentence. `why` it is not on the first node."""
+    """Compares the node to which a pod is bound with its ranked nodes: a constant word, and a sentence.
+
+    `why`: why the pod is not on the first one.
+    """
     if not nodes:
         return "", ""
     if bound is None:
@@ -68,7 +71,7 @@ def choice(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str,
 
 
 def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
-    """Why the scheduler did not take this node, as far as `state` shows it."""
+    """Why the scheduler did not bind the pod to this node, as far as `state` shows it."""
     nodes, columns = state.nodes, state.nodes.columns
     row = nodes.row_of.get(node, -1)
     if row < 0 or not columns.alive[row]:
@@ -85,7 +88,7 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
     reserved = [kind.demand for reserved_row, kind in state.ledger.holders() if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
-        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
+        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler does not know reservations
         if free < amount:
             asked, left = amount_words(resource, amount), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
@@ -99,8 +102,10 @@ def _detail(detail: Any) -> str:
 
 
 def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None) -> str:
-    """Why a strategy puts a node after the others (`node_table.LAST`), as far as `state` shows it; "" where it does not. `node`:
-    its "name", "free" and "score" in the ranking."""
+    """Why the strategy ranked a node after the others (`node_table.LAST`), as far as `state` shows it; "" if it did not.
+
+    `node`: its "name", "free" and "score" in the ranking.
+    """
     if node["score"] >= -LAST / 2:
         return ""
     gpus = [gpu for gpu, _ in demand.requests if "/" in gpu]
@@ -120,8 +125,10 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
 
 
 def source(record: Mapping[str, Any]) -> str:
-    """Which numbers of GPUs the ranking used; "" where it says nothing."""
-    kind, origin, age = (*record.get("by", ()), None, None, None)[:3]
-    if kind == "metrics":
-        return f"by metrics from {origin}, {age} s old"
-    return f"by what is allocated: {origin}" if kind else ""
+    """The numbers about GPUs that the ranking used, in words; "" if the record does not have them."""
+    match record.get("by"):
+        case ["metrics", origin, age]:
+            return f"by metrics from {origin}, {age} s old"
+        case [_, reason]:
+            return f"by what is allocated: {reason}"
+    return ""

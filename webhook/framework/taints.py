@@ -1,6 +1,6 @@
-"""Taints of GPU nodes: as a policy writes them, and the tolerations for them.
+"""Taints of GPU nodes: how a policy writes them, and the tolerations for them.
 
-Source: pkg/util/tolerations/tolerations.go (isSuperset: what covers what).
+Source: pkg/util/tolerations/tolerations.go (isSuperset).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 def _of_gpus(pattern: Any) -> Any:
-    """`pattern`, unless it matches a taint by which Kubernetes itself keeps pods away."""
+    """`pattern`, unless it matches a taint that Kubernetes itself sets."""
     if isinstance(pattern, str):
         stem = pattern.removesuffix("*")
         if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _OF_KUBERNETES) or not stem:
@@ -40,7 +40,7 @@ def _one_key(key: Any) -> Any:
 
 
 class PolicyTaint(Settings):
-    """A taint that the policy knows without looking at nodes."""
+    """A taint that pods tolerate whether or not a node has it now."""
 
     key: Annotated[LabelKey, BeforeValidator(_one_key)]
     value: LabelValue | None = None
@@ -48,11 +48,11 @@ class PolicyTaint(Settings):
     effect: Effect = "NoSchedule"
     """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
     vendor: str | None = None
-    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
+    """only for pods that ask for GPUs of this domain; left out: for all GPU pods"""
 
 
 class AllowedTaint(Settings):
-    """A taint that may be tolerated where nodes with GPUs carry it."""
+    """A taint that pods tolerate if nodes with GPUs have it."""
 
     key: Annotated[str, BeforeValidator(_of_gpus)]
     """a name pattern"""
@@ -64,13 +64,16 @@ class AllowedTaint(Settings):
 
 
 def toleration(key: str, value: str | None, effects: tuple[str, ...]) -> dict[str, Any]:
-    """Of several effects one for all effects."""
+    """A toleration for a taint with these effects. If there are several, it tolerates every effect."""
     operator = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
     return {"key": key, **operator} | ({"effect": effects[0]} if len(effects) == 1 else {})
 
 
 def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether toleration `one` tolerates everything that `other` does (isSuperset, its quirk of a missing operator included)."""
+    """Whether toleration `one` tolerates everything that `other` does.
+
+    As isSuperset: a missing operator is not the same as Equal there.
+    """
     if one == other:
         return True
     key, operator, effect = one.get("key") or "", one.get("operator") or "", one.get("effect") or ""

@@ -1,7 +1,7 @@
 """A container with GPUs requests enough CPU and memory for them.
 
-The scheduler counts requests. A GPU container without a CPU request may run on a node whose CPUs others have taken, and its
-GPU waits for data. The injector of the same name fills in what is missing, where it is switched on.
+The scheduler counts requests. A GPU container without a CPU request may run on a node whose CPUs are used by other pods, and
+its GPU waits for data. The injector of the same name can add the missing requests; it is off by default.
 
 Fields read:   requests of CPU and memory of spec.containers[*] and sidecars with whole GPUs; spec.resources
 Allowed:       at least the lower number of `classes` per GPU
@@ -25,13 +25,13 @@ _GI = 2**30
 
 
 class CpuPerGpu(Rule):
-    """Containers with GPUs request CPU and memory for them: [the least, what is usual at most] per GPU, by class."""
+    """Containers with GPUs request CPU and memory for them: [minimum, usual maximum] per GPU, by class of workload."""
 
     not_exported: ClassVar[str] = "compares quantities by class of workload"
 
     action: Action = "warn"
     classes: dict[str, PerGpu] = CLASSES
-    """By class of workload; other classes are not judged."""
+    """By class of workload. Pods of other classes are not checked."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name
