@@ -68,7 +68,7 @@ def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts
     return validate(request(obj, namespace, **tweaks), POLICY, cluster, None)
 
 
-def told(decision: Decision) -> list[tuple[str, str, str]]:
+def reported(decision: Decision) -> list[tuple[str, str, str]]:
     return [(unit, action, finding.path) for unit, action, finding in decision.findings]
 
 

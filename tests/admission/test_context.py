@@ -38,8 +38,8 @@ def test_a_cause_that_two_rules_find_is_reported_once_by_the_rule_that_refuses()
     large = pod(container(gpu=64))
     for of, want in ((PLAIN, "gpuFits"), (AUTOSCALED, "gpuLimit")):
         _, decision = both(large, of=of)
-        told = [(each.unit, each.action) for each in decision.findings if each.finding.cause]
-        assert told == [(want, "deny")]
+        reported = [(each.unit, each.action) for each in decision.findings if each.finding.cause]
+        assert reported == [(want, "deny")]
 
 
 def test_in_shadow_the_client_gets_no_warning_and_the_findings_are_those_after_the_injectors() -> None:
@@ -47,7 +47,7 @@ def test_in_shadow_the_client_gets_no_warning_and_the_findings_are_those_after_t
     assert (first.result, warnings_of(first)) == ("shadow", [])
     assert (second.result, warnings_of(second)) == ("shadow", [])
     assert [each.unit for each in second.findings if each.action == "deny"] == ["hostNamespaces"], (
-        "its CPU would be there"
+        "the injector would have added the CPU request"
     )
 
 
@@ -59,5 +59,5 @@ def test_a_finding_names_the_field_that_the_author_wrote() -> None:
 
 def test_a_bad_quantity_is_reported_where_it_was_written_and_our_own_toleration_is_no_finding() -> None:
     first, _ = both(pod({"name": "main", "resources": {"requests": {GPU: "-1"}}}))
-    told = [(each.unit, each.finding.path) for each in first.findings]
-    assert told == [("gpuQuantity", f"spec.containers[0].resources.requests[{GPU}]")]
+    reported = [(each.unit, each.finding.path) for each in first.findings]
+    assert reported == [("gpuQuantity", f"spec.containers[0].resources.requests[{GPU}]")]

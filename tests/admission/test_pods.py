@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admission.reviews import CLUSTER, POLICY, mutated, request, told, validated
+from tests.admission.reviews import CLUSTER, POLICY, mutated, reported, request, validated
 from tests.builders import GPU, ClusterFacts, container, pod
 from tests.cluster.objects import node, state
 from tests.served import review
@@ -39,7 +39,7 @@ from webhook.placement.placer import Placer
 def test_the_request_is_ignored(obj: Pod | None, tweaks: dict[str, Any]) -> None:
     decision = mutated(obj, **tweaks)
     assert decision is IGNORED
-    assert Decision("ignored") == IGNORED, "what all share was not written to"
+    assert Decision("ignored") == IGNORED, "the shared object was not changed"
 
 
 def test_a_request_without_a_pod_is_an_error() -> None:
@@ -133,7 +133,7 @@ def test_a_refusal_has_all_findings_at_once() -> None:
     assert decision.patch is None
     assert not decision.reservation
     assert decision.message
-    assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
+    assert ("hostNamespaces", "warn", "spec.hostPID") in reported(decision), "warnings are recorded too"
     assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.reviews import GREEDY, HOSTILE, told, validated
+from tests.admission.reviews import GREEDY, HOSTILE, reported, validated
 from tests.builders import GPU, UNKNOWN, container, pod
 from webhook.admission.decision import IGNORED
 from webhook.admission.response import warnings_of
@@ -62,14 +62,14 @@ def test_other_pods_are_checked() -> None:
 
 def test_a_good_pod_is_allowed() -> None:
     decision = validated(pod())
-    assert (decision.result, decision.message, told(decision)) == ("allowed", "", [])
+    assert (decision.result, decision.message, reported(decision)) == ("allowed", "", [])
 
 
 def test_a_bad_pod_is_denied_with_all_findings_and_gets_the_warnings_too() -> None:
     both = pod(container("a", gpu=5), container("b", gpu=6), hostPID=True)
     decision = validated(both)
     assert decision.result == "denied"
-    assert told(decision) == [
+    assert reported(decision) == [
         ("gpuLimit", "deny", f"spec.containers[0].resources.limits[{GPU}]"),
         ("gpuLimit", "deny", f"spec.containers[1].resources.limits[{GPU}]"),
         ("hostNamespaces", "warn", "spec.hostPID"),
@@ -89,7 +89,7 @@ def test_shadow_finds_and_allows() -> None:
     decision = validated(GREEDY, "quiet")
     assert decision.result == "shadow"
     assert decision.message
-    assert told(decision)
+    assert reported(decision)
 
 
 def test_of_an_update_only_new_violations_count() -> None:
@@ -110,7 +110,7 @@ def test_ephemeral_containers_are_checked() -> None:
     debugged = pod(ephemeral=[container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})])
     decision = validated(debugged, operation="UPDATE", subresource="ephemeralcontainers", old=old)
     assert decision.result == "denied"
-    assert told(decision)[0][2].startswith("spec.ephemeralContainers[0]")
+    assert reported(decision)[0][2].startswith("spec.ephemeralContainers[0]")
 
 
 def test_an_update_without_the_old_object_is_checked_as_a_whole() -> None:
@@ -135,7 +135,7 @@ def test_an_old_pod_that_is_too_large_does_not_hide_new_violations() -> None:
     old = pod(*(container(f"c{i}", gpu=None) for i in range(300)))
     new = copy.deepcopy(old)
     new["metadata"]["annotations"] = {"cdi.k8s.io/gpus": "nvidia.com/gpu=all"}
-    assert told(validated(new, operation="UPDATE", old=old))[0][:2] == ("deviceAnnotations", "deny")
+    assert reported(validated(new, operation="UPDATE", old=old))[0][:2] == ("deviceAnnotations", "deny")
 
 
 def test_no_finding_depends_on_a_cluster_that_is_not_known() -> None:

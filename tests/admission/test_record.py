@@ -54,7 +54,9 @@ def test_a_record_that_is_too_large_first_loses_its_last_nodes(length: int) -> N
     assert len(text.encode()) <= MAX_RECORD_BYTES
     assert [n[0] for n in found["nodes"]] == [f"{i:0{length}}" for i in range(len(found["nodes"]))]
     assert len(found["nodes"]) > 1
-    assert found["units"]["tolerations"] == ["added", ["nvidia.com/gpu"]], "details stay where nodes are enough"
+    assert found["units"]["tolerations"] == ["added", ["nvidia.com/gpu"]], (
+        "details of units stay if it is enough to leave out nodes"
+    )
     assert found["of"] == 40
 
 

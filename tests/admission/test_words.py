@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.words import _SENTENCES, choice, sentence, why_none
+from webhook.admission.words import _SENTENCES, binding, sentence, why_none
 from webhook.text import matches_any
 
 INJECTORS = Path(__file__).resolve().parents[2] / "webhook" / "injectors"
@@ -59,7 +59,7 @@ def test_sentences(done: Any, text: str) -> None:
     ],
 )
 def test_the_node_to_which_a_pod_was_bound(bound: str | None, word: str, text: str) -> None:
-    assert choice(["a", "b"], bound, "it was full") == (word, text)
+    assert binding(["a", "b"], bound, "it was full") == (word, text)
 
 
 def test_why_no_node_was_chosen() -> None:

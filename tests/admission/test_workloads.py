@@ -84,8 +84,8 @@ def test_a_profile_in_shadow_changes_and_refuses_nothing_and_records_its_finding
 
 
 def test_a_limit_in_the_template_is_not_reported_as_a_change_of_its_pods() -> None:
-    (told,) = [text for text in warnings_of(validated(asked(deployment()), policy())) if "will get" in text]
-    assert "gpuResources" not in told
+    (warning,) = [text for text in warnings_of(validated(asked(deployment()), policy())) if "will get" in text]
+    assert "gpuResources" not in warning
 
 
 # --- What is changed --------------------------------------------------------------------------------------------------
@@ -164,9 +164,9 @@ def test_only_mode_deny_refuses_a_template_that_the_api_server_would_accept() ->
 
 
 def test_a_later_refusal_of_the_pods_is_a_warning_and_then_no_change_is_announced() -> None:
-    told = warnings_of(validated(asked(deployment(**THIEF)), policy()))
-    assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
-    assert not any("will get" in text for text in told)
+    warnings = warnings_of(validated(asked(deployment(**THIEF)), policy()))
+    assert warnings[0].startswith('privileged: its pods will be refused: true in container "main"')
+    assert not any("will get" in text for text in warnings)
 
 
 BRIEF = {
@@ -178,9 +178,9 @@ BRIEF = {
 }
 
 
-@pytest.mark.parametrize(("fields", "told"), BRIEF.values(), ids=BRIEF)
-def test_a_warning_names_the_field_or_the_container(fields: Json, told: str) -> None:
-    assert warnings_of(validated(asked(deployment(**fields)), policy()))[0].startswith(told)
+@pytest.mark.parametrize(("fields", "start"), BRIEF.values(), ids=BRIEF)
+def test_a_warning_names_the_field_or_the_container(fields: Json, start: str) -> None:
+    assert warnings_of(validated(asked(deployment(**fields)), policy()))[0].startswith(start)
 
 
 def test_the_field_in_a_warning_is_that_of_the_pod() -> None:
@@ -193,8 +193,8 @@ def test_the_field_in_a_warning_is_that_of_the_pod() -> None:
 
 def test_changes_of_the_pods_are_announced() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
-    told = warnings_of(validated(asked(labelled), policy()))
-    assert "its pods will get: tolerations, priorityClass, topologySpread" in told
+    warnings = warnings_of(validated(asked(labelled), policy()))
+    assert "its pods will get: tolerations, priorityClass, topologySpread" in warnings
 
 
 def test_there_is_a_warning_about_a_class_that_the_namespace_is_not_entitled_to() -> None:
@@ -203,13 +203,13 @@ def test_there_is_a_warning_about_a_class_that_the_namespace_is_not_entitled_to(
         {"class": "development"},
     ]
     file = PolicyFile.model_validate({"classes": classes})
-    told = warnings_of(validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)))
-    assert 'namespace "team-a" is not entitled to class training' in told
+    warnings = warnings_of(validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)))
+    assert 'namespace "team-a" is not entitled to class training' in warnings
 
 
 def test_a_rule_about_new_pods_checks_a_changed_template_too() -> None:
-    told = warnings_of(validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()))
-    assert told[0].startswith("nodeName: its pods will be refused: ")
+    warnings = warnings_of(validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()))
+    assert warnings[0].startswith("nodeName: its pods will be refused: ")
 
 
 def test_the_author_of_a_template_is_not_the_user_who_creates_its_pods() -> None:
@@ -218,7 +218,7 @@ def test_the_author_of_a_template_is_not_the_user_who_creates_its_pods() -> None
 
     thief = asked(deployment(serviceAccountName="exporter", **THIEF), groups=("admins",))
     for who in ({"users": ["jane"]}, {"groups": ["admins"]}):
-        assert validated(thief, exempting(**who)).result == "denied", "its pods come from a controller"
+        assert validated(thief, exempting(**who)).result == "denied", "a controller creates the pods"
     maker = "system:serviceaccount:kube-system:replicaset-controller"
     for who in ({"users": [maker]}, {"serviceAccounts": ["exporter"]}, {}):
         assert validated(thief, exempting(**who)).result == "allowed"

@@ -24,8 +24,8 @@ FORETOLD = (
 )
 
 
-def spread_of(told: list[str]) -> list[str]:
-    return [line for line in told if line.startswith("spreadMissing")]
+def spread_of(warnings: list[str]) -> list[str]:
+    return [line for line in warnings if line.startswith("spreadMissing")]
 
 
 def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
@@ -35,21 +35,21 @@ def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
 def test_an_autoscaler_does_not_scale_a_kind_of_another_group() -> None:
     custom = {"group": "example.com", "kind": "Deployment", "path": "spec.template", "ownerKind": "ReplicaSet"}
     under = {"default": {"templates": {"custom": [custom]}, **NO_SPREAD}}
-    told = warnings_of(
+    warnings = warnings_of(
         validated(
             asked(deployment(replicas=1), group="example.com"),
             Policy.of(PolicyFile.model_validate({"profiles": under})),
             SCALED,
         )
     )
-    assert spread_of(told) == []
+    assert spread_of(warnings) == []
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_without_added_spread_the_warning_names_the_maximum_of_the_autoscaler(kind: str) -> None:
     obj = {**deployment(replicas=1), "kind": kind}
-    (told,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
-    assert told.startswith(FORETOLD)
+    (warning,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
+    assert warning.startswith(FORETOLD)
 
 
 # --- How many pods there will be --------------------------------------------------------------------------------------

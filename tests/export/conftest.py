@@ -28,7 +28,7 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     objects: list[Json] = [found for found in yaml.safe_load_all(text) if found]
     if not MUTATES:
         objects = [found for found in objects if not found["kind"].startswith("Mutating")]
-    for found in objects:  # nobody else's pods on this control plane
+    for found in objects:  # other tests use this control plane too
         if found["kind"].endswith("Binding"):
             expression = {"key": "export.example/part", "operator": "Exists"}
             found["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"].append(expression)
@@ -37,12 +37,12 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         policy = "Never" if name == "export-low" else "PreemptLowerPriority"
         one = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         before.append({**one, "value": value, "preemptionPolicy": policy})
-    for name in RUNTIMES:  # the API server refuses other names before any policy
+    for name in RUNTIMES:  # the API server refuses an unknown RuntimeClass before any policy
         one = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
         before.append({**one, "handler": name})
     before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "exporter", "namespace": INSIDE}})
     control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
-    for name in (INSIDE, OUTSIDE, OPERATOR):  # made by a controller, in its own time; a pod needs it
+    for name in (INSIDE, OUTSIDE, OPERATOR):  # a controller creates it later, and a pod needs it
         control_plane.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
     try:
         yield control_plane

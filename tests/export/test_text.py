@@ -108,8 +108,8 @@ def test_names_of_objects_are_valid_and_unique_for_any_names_of_profiles() -> No
 def test_everywhere_means_the_bans_and_nothing_else() -> None:
     extra = [each for each in export(DEFAULT, everywhere=True, exclude=["gpu-operator"]) if each not in export(DEFAULT)]
     assert {each["kind"] for each in extra} == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    told = {rule for each in extra if each["kind"] == "ValidatingAdmissionPolicy" for rule in rules_of(each)}
-    assert told <= {name for name, rule in named(Rules()) if rule.everywhere}
+    exported = {rule for each in extra if each["kind"] == "ValidatingAdmissionPolicy" for rule in rules_of(each)}
+    assert exported <= {name for name, rule in named(Rules()) if rule.everywhere}
     for binding in (each for each in extra if each["kind"].endswith("Binding")):
         outside, system = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert outside == {"key": PROFILE_LABEL, "operator": "DoesNotExist"}

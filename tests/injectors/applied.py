@@ -22,12 +22,12 @@ def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
     operations: list[dict[str, Any]] = orjson.loads(edit.patch())
     assert {o["op"] for o in operations} <= {"add", "replace", "remove"}
     assert [o["path"] for o in operations if not re.fullmatch(own, o["path"])] == []
-    assert jsonpatch.apply_patch(case.pod, operations) == edit.object, "the patch says what was done"
+    assert jsonpatch.apply_patch(case.pod, operations) == edit.object, "the patch describes the edits"
     again = Edit(copy.deepcopy(edit.object))
     injector.inject(again, case.context)
-    assert again.patch() == b"[]", "applied twice it equals applied once"
+    assert again.patch() == b"[]", "a second application changes nothing"
     if injector.needs_placement:
-        assert _resources(edit.object) == _resources(case.pod), "the node was chosen for what the pod asked for"
+        assert _resources(edit.object) == _resources(case.pod), "the node was chosen for these requests"
     return edit.object, outcome
 
 

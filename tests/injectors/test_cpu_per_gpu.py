@@ -143,7 +143,7 @@ def test_missing_requests_are_added(starved: Case, wanted: dict[str, str], outco
     before = starved.pod["spec"]["containers"][0]["resources"].get("limits")
     after, said = applied(FILL, starved, OWN)
     assert requests(after) == wanted
-    assert after["spec"]["containers"][0]["resources"]["limits"] == before, "no limits"
+    assert after["spec"]["containers"][0]["resources"]["limits"] == before, "no limits are added"
     assert said[:3] == outcome[:3]
 
 

@@ -38,7 +38,7 @@ def test_existing_requests_stay_and_every_node_that_could_take_the_pod_still_can
         return
     for kind in ("containers", "initContainers"):
         for old, new in zip(made["spec"].get(kind) or (), after["spec"].get(kind) or (), strict=True):
-            assert {**requests_of(new), **requests_of(old)} == requests_of(new), "what was written stands"
+            assert {**requests_of(new), **requests_of(old)} == requests_of(new), "existing requests stay"
             if added := requests_of(new).keys() - requests_of(old).keys():
                 assert added <= {"cpu", "memory"}
                 assert (new["resources"].get("limits") or {}) == (old["resources"].get("limits") or {})
@@ -137,7 +137,9 @@ def test_the_added_requests_count_when_the_node_is_chosen() -> None:
     server, before = Server(made), replica()
     stored = as_stored(server.mutate(before, namespace="fed"), before)
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]
-    assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and was reserved"
+    assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, (
+        "the reservation includes the added CPU"
+    )
     assert server.validate(stored, namespace="fed")["warnings"] == [
         'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main". Request at least cpu: "8" and memory: 32Gi. '
         "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training."
@@ -158,6 +160,6 @@ def test_the_author_of_a_workload_gets_a_warning_that_its_pods_will_get_requests
     (document,) = offline.documents(orjson.dumps(made), "job.json")
     assert isinstance(document, offline.Document)
     state = objects.state([NODE], max_age=60)
-    told = warnings_of(offline.run(document, offline.decide_validate, policy, state).decision)
-    assert any(line.startswith("its pods will get:") and "cpuPerGpu" in line for line in told)
-    assert not any(line.startswith("cpuPerGpu") for line in told), "the rule sees the pod as it will be"
+    warnings = warnings_of(offline.run(document, offline.decide_validate, policy, state).decision)
+    assert any(line.startswith("its pods will get:") and "cpuPerGpu" in line for line in warnings)
+    assert not any(line.startswith("cpuPerGpu") for line in warnings), "the rule checks the pod after the injectors"

@@ -94,7 +94,7 @@ def test_another_vendors_taint_is_not_tolerated() -> None:
     after, _ = applied(Tolerations(), case(pod(container(gpu=None, limits={"amd.com/gpu": 1}))), OWN)
     assert AMD in after["spec"]["tolerations"]
     after, _ = applied(Tolerations(), case(pod(container(limits={"amd.com/gpu": 0})), cluster=UNKNOWN), OWN)
-    assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor are none"
+    assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor do not count"
 
 
 @pytest.mark.parametrize(

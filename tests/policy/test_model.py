@@ -199,7 +199,7 @@ def test_units_run_in_the_order_of_their_fields() -> None:
     names = [name for name, _ in Policy.load("{}").injectors("default")]
     assert names == [name for name, injector in named(Injectors()) if injector.enabled]
     assert names[:2] == ["gpuResources", "tolerations"], "the choice of a node reads what they write"
-    assert names[-2:] == ["topologySpread", "nodeAffinity"], "they read the choice that the others prepare"
+    assert names[-2:] == ["topologySpread", "nodeAffinity"], "injectors that need placement run last"
 
 
 def test_units_that_are_off_do_not_run() -> None:

@@ -106,9 +106,9 @@ def test_it_is_exported_or_the_export_says_why_not() -> None:
 
 
 def test_the_command_units_knows_it() -> None:
-    told = {unit.name: unit for unit in documented(POLICY)}
-    assert (told["imageTag"].state, told["imageTag"].settings["tags"]) == ("deny", ["latest"])
-    assert told["teamLabel"].summary == "Pods carry the team that pays for them."
+    units = {unit.name: unit for unit in documented(POLICY)}
+    assert (units["imageTag"].state, units["imageTag"].settings["tags"]) == ("deny", ["latest"])
+    assert units["teamLabel"].summary == "Pods carry the team that pays for them."
 
 
 def test_the_contract_tests_cover_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from webhook.admission.context import denials
 from webhook.admission.decision import Decision
-from webhook.admission.words import choice, finding_line, why_elsewhere
+from webhook.admission.words import binding, finding_line, why_elsewhere
 from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
@@ -83,7 +83,7 @@ def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:
     involved = _involved(metadata.get("namespace", ""), {"apiVersion": "v1", "kind": "Pod", **metadata})
     if involved is None:
         return None
-    _, message = choice(ranked, bound, why_elsewhere(pod, ranked[0], state))
+    _, message = binding(ranked, bound, why_elsewhere(pod, ranked[0], state))
     return Event(involved, "Normal", BOUND_ELSEWHERE, _bounded(message))
 
 

@@ -53,7 +53,7 @@ def finding_line(unit: str, finding: Finding) -> str:
     return f"{finding.message} [{unit}]"
 
 
-def choice(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str, str]:
+def binding(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str, str]:
     """Compares the node to which a pod is bound with its ranked nodes: a constant word, and a sentence.
 
     `why`: why the pod is not on the first one.

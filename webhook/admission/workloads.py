@@ -79,7 +79,7 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     if is_workload(request.group, request.kind):
         early = [finding for template in changed for finding in _early(review, template)]
         if early:
-            return _judged(review, changed, early, deny=True)
+            return _decide(review, changed, early, deny=True)
     if not operations:
         return IGNORED
     return Decision("patched", profile.name, policy=policy.hash, patch=orjson.dumps(operations))
@@ -118,7 +118,7 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     if excesses and changed and all(review.exempts(template) for template in changed):
         return Decision("allowed", profile.name, policy=policy.hash)
     deny = profile.settings.templates.mode == "deny"
-    decision = _judged(review, [] if excesses else changed, size_findings(excesses), deny=deny)
+    decision = _decide(review, [] if excesses else changed, size_findings(excesses), deny=deny)
     return decision if excesses else replace(decision, gang=_gang(request, changed, policy))
 
 
@@ -130,7 +130,7 @@ def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[st
     return workload_key(request.namespace, request.kind, request.name), sum(filter(None, counts))
 
 
-def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:
+def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:
     """The decision by the findings in `early` and those of all rules on the templates."""
     policy, profile, workload = review.policy, review.profile, ""
     findings = [*early]

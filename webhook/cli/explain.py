@@ -137,7 +137,7 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
 
 def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:
     """Why it is not on the first node: what the webhook's Event says, which saw the cluster then; else as the cluster is now."""
-    _, head = words.choice(ranked, bound)
+    _, head = words.binding(ranked, bound)
     for event in snapshot.of("Event"):
         about, said = event.get("involvedObject") or {}, str(event.get("message") or "")
         ours = event.get("reason") == BOUND_ELSEWHERE and about.get("uid") == pod["metadata"].get("uid")

@@ -14,7 +14,7 @@ _BEFORE, _AFTER = "'\"(", "'\");&|"
 
 
 class Option(NamedTuple):
-    """One option of a command line. `number` is None where the value is unknown or is not a whole number above 0."""
+    """One option of a command line. `number` is None if the value is unknown or is not a whole number above 0."""
 
     written: str
     """The option with its value, shortened: `--tp 8`."""

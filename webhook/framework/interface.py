@@ -63,12 +63,12 @@ class Finding(NamedTuple):
     def brief(self, room: int) -> str:
         """A short message for a warning: the value, the next step and, if that fits into `room` characters, what is wanted.
 
-        The field is left out where `seen` describes it, as it does where it names a container.
+        The field is left out if `seen` names the container or is not a bare value.
         """
         bare_value = self.seen.startswith(('"', "true")) and " container " not in self.seen
-        said = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
-        whole = f"{said} Wanted {self.wanted}."
-        return whole if len(whole) <= room else said
+        short = f"{self._field if bare_value else ''}{self.seen}. {self.fix}."
+        long = f"{short} Wanted {self.wanted}."
+        return long if len(long) <= room else short
 
     @property
     def _field(self) -> str:
@@ -139,8 +139,7 @@ class Context:
 
     def asks_for_gpu(self, pod: Pod) -> bool:
         """Whether a container asks for at least one GPU. Then the pod may have what only GPU pods may have."""
-        asks = any([c.gpu_counts(self.gpus) for c in self.containers(pod)])
-        return asks or any([asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
+        return any([c.has_gpu(self.gpus) or asks_for_gpu(c.spec, self.gpus) for c in self.containers(pod)])
 
     def has_gpu(self, pod: Pod) -> bool:
         """Whether the pod names a GPU in any quantity, or claims devices by DRA, which may be GPUs. For advice only: a rule

@@ -69,10 +69,12 @@ def _for_one_container(parallelism: Mapping[str, Option], gpus: int, alone: bool
     known = meanings[0] in parallelism or bool(factors and factors[0].written.startswith(_WITHOUT_TENSOR))
     if not known or 0 in sizes or nodes is None:
         return _UNKNOWN
-    needed = {prod(sizes)}
-    if meanings[0] in parallelism:
-        needed |= {sizes[0] * other for other in (1, *sizes[1:])}
-    starts_the_others = meanings == ("processes",) and sizes == [1]
-    if starts_the_others or needed & {gpus, gpus * nodes} or (prod(sizes) >= gpus and (nodes > 1 or not alone)):
+    total = prod(sizes)
+    possible = {total}
+    if meanings[0] in parallelism:  # pipeline and data parallelism may use the same GPUs
+        possible |= {sizes[0] * other for other in (1, *sizes[1:])}
+    in_several_pods = total >= gpus and (nodes > 1 or not alone)
+    one_process = meanings == ("processes",) and sizes == [1]  # it may start a process for each GPU itself
+    if possible & {gpus, gpus * nodes} or in_several_pods or one_process:
         return _UNKNOWN
-    return Option(" ".join([option.written for option in factors]), -(-prod(sizes) // nodes))
+    return Option(" ".join([option.written for option in factors]), -(-total // nodes))

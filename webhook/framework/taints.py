@@ -15,7 +15,7 @@ from webhook.framework.interface import LabelKey, LabelValue, Settings
 from webhook.kube import cel
 from webhook.text import matches
 
-_OF_KUBERNETES = (
+_KUBERNETES_TAINTS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "node-role.kubernetes.io/control-plane",
@@ -24,25 +24,25 @@ _OF_KUBERNETES = (
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-def _of_gpus(pattern: Any) -> Any:
+def _gpu_taint(pattern: Any) -> Any:
     """`pattern`, unless it matches a taint that Kubernetes itself sets."""
     if isinstance(pattern, str):
         stem = pattern.removesuffix("*")
-        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _OF_KUBERNETES) or not stem:
+        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _KUBERNETES_TAINTS) or not stem:
             raise ValueError("this would tolerate nodes that are not ready, or control planes: name GPU taints only")
     return pattern
 
 
-def _one_key(key: Any) -> Any:
+def _single_key(key: Any) -> Any:
     if key == "" or (isinstance(key, str) and "*" in key):
         raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
-    return _of_gpus(key)
+    return _gpu_taint(key)
 
 
 class PolicyTaint(Settings):
     """A taint that pods tolerate whether or not a node has it now."""
 
-    key: Annotated[LabelKey, BeforeValidator(_one_key)]
+    key: Annotated[LabelKey, BeforeValidator(_single_key)]
     value: LabelValue | None = None
     """tolerate this value only; left out: any"""
     effect: Effect = "NoSchedule"
@@ -54,7 +54,7 @@ class PolicyTaint(Settings):
 class AllowedTaint(Settings):
     """A taint that pods tolerate if nodes with GPUs have it."""
 
-    key: Annotated[str, BeforeValidator(_of_gpus)]
+    key: Annotated[str, BeforeValidator(_gpu_taint)]
     """a name pattern"""
     value: str | None = None
     """only this value; left out: any"""

@@ -6,8 +6,8 @@ fresh, for each taint in `allowed` that GPU nodes have now. It never gets a wild
 the policy names two values), or one that a toleration of the pod covers.
 
 A spread constraint with DoNotSchedule and `nodeTaintsPolicy: Honor` counts the domains of all nodes whose taints the pod
-tolerates. There a full node with a tolerated taint could keep the pod off all other nodes. So such a pod gets no toleration
-while there are nodes that it can use without one.
+tolerates. A full node with such a taint could then keep the pod off all other nodes. So such a pod gets no toleration while
+there are nodes that it can use without one.
 
 Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset),
 plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact form of taint).

@@ -69,7 +69,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """The value as it is written in YAML. In an entry of a list or map, fields that are not set are left out."""
+    """The value as plain data. In an entry of a list or map, empty fields are left out if that is their default."""
     if isinstance(value, Settings):
         fields = {info.alias or name: (getattr(value, name), info) for name, info in type(value).model_fields.items()}
         return {
@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
         }
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, float):  # every number with a fraction is a time
+    if isinstance(value, float):  # every float in a policy is a duration in seconds
         return f"{value / 60:g}m" if value >= 60 and value % 60 == 0 else f"{value:g}s"
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 

@@ -60,8 +60,8 @@ class DeviceEnv(Rule):
         for container in context.containers(pod):
             with_gpu, hidden = container.has_gpu(context.gpus), hides_devices(container.spec)
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") in named and (judged := self._judged(entry, with_gpu, hidden)):
-                    besides, wanted, fix, only_warn = judged
+                if entry.get("name") in named and (violation := self._violation(entry, with_gpu, hidden)):
+                    besides, wanted, fix, only_warn = violation
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{besides}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
@@ -75,7 +75,7 @@ class DeviceEnv(Rule):
     def _patterns(self) -> Patterns:
         return Patterns(self.names)
 
-    def _judged(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
+    def _violation(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
         """What is seen besides the variable, what is wanted, the next step, and whether it is only a warning; None: allowed."""
         name, alone = entry["name"], "" if with_gpu else ", which asks for no GPU"
         if name == _LEGACY:

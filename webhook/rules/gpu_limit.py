@@ -54,14 +54,14 @@ class GpuLimit(Rule):
                     yield Finding(path, seen, f"at most {self.per_container} in a container", _FEWER, cause="gpus")
                 else:
                     sizes = sorted(self.sizes)
-                    near = _either([*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]])
-                    fix = f"Ask for {near}: other sizes leave GPUs on a node that nobody can use"
+                    smaller, larger = [s for s in sizes if s < count], [s for s in sizes if s > count]
+                    nearest = _either([*smaller[-1:], *larger[:1]])
+                    fix = f"Ask for {nearest}: other sizes leave GPUs on a node that nobody can use"
                     yield Finding(path, seen, f"{_either(sizes)} GPUs", fix)
         if not context.gpu_names or too_many or self.per_pod is None:
             return
-        if every > self.per_pod or pod["spec"].get(
-            "overhead"
-        ):  # without overhead the scheduler's sum is at most `every`
+        # Without overhead the scheduler's sum is at most `every`, and need not be computed.
+        if every > self.per_pod or pod["spec"].get("overhead"):
             yield from self._whole_pod(pod, context, self.per_pod)
 
     def _whole_pod(self, pod: Pod, context: Context, limit: int) -> Iterable[Finding]:

@@ -53,7 +53,7 @@ class GpuNames(Rule):
                     )
 
     def _nearest_gpu(self, name: str, gpus: Gpus) -> str | None:
-        """The GPU name that a misspelt one stands for; None where nothing is misspelt."""
+        """The correct name of a misspelt GPU resource; None if nothing is misspelt."""
         if "/" not in name or len(name) > _MAX_LENGTH or gpus.kind(name) is not None or matches_any(self.others, name):
             return None
         domain, _, resource = name.lower().partition("/")

@@ -30,7 +30,7 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, clean_path
 from webhook.text import listed, quoted
 
-_SPECIAL = frozenset(("CharDevice", "BlockDevice", "Socket"))
+_SPECIAL = ("CharDevice", "BlockDevice", "Socket")
 _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for"
 
 
@@ -89,7 +89,7 @@ class HostDevices(Rule):
 
         denied = cel.all_of([below(self._denied), f"!{below(self._allowed_in_denied)}"])
         backslash = f"folder.contains({cel.literal(chr(92))})"
-        special = 'v.?hostPath.?type.orValue("") in ["CharDevice", "BlockDevice", "Socket"]'
+        special = f'v.?hostPath.?type.orValue("") in {cel.literal(_SPECIAL)}'
         bad = cel.any_of(
             [
                 f"variables.hostFolders.exists(folder, !{below(self._allowed)} || {backslash} || {denied})",
