@@ -13,7 +13,7 @@ _DATA = Path(__file__).resolve().parent.parent / "tests" / "bench" / "data"
 _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
     "reviews": ("what one review costs, beside handlers that decide nothing", []),
     "loop": ("what the program does for one pod, without a server", []),
-    "hostile": ("what bodies cost that were made to cost much; Linux, some minutes", []),
+    "hostile": ("what bodies cost that were made to cost much; Linux, three minutes", []),
     "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
     "burst": ("what a choice costs while replicas of one owner come in a burst", []),
     "placement": (
