@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -121,11 +121,11 @@ def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
 
 
 def _requests(claim: Object) -> Iterator[tuple[str, int]]:
-    """The device class and count of each request; of alternatives, the first."""
+    """The device class of each request, and how many free devices it needs; of alternatives, the first."""
     for request in (claim["spec"].get("devices") or {}).get("requests") or ():
         exact = request.get("exactly") or next(iter(request.get("firstAvailable") or ()), None) or request
         if name := exact.get("deviceClassName"):
-            yield name, int(exact.get("count") or 1)
+            yield name, 0 if exact.get("adminAccess") else int(exact.get("count") or 1)
 
 
 def _driver(s: Situation, class_name: str) -> str:
@@ -138,15 +138,31 @@ def _driver(s: Situation, class_name: str) -> str:
 
 
 def _free(s: Situation) -> dict[str, Counter[str]]:
-    """How many devices no claim has, by driver and node."""
+    """How many devices a claim could get, by driver and node: those that no claim has, and those that claims share.
+
+    What a claim has with adminAccess stays free for others (allocatedState in k8s.io/dynamic-resource-allocation).
+    """
     taken = {
         (result["driver"], result["pool"], result["device"])
         for claim in s.snapshot.of("ResourceClaim")
         for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
+        if not result.get("adminAccess")
     }
     by_driver: dict[str, Counter[str]] = {}
     for spec in newest(s.snapshot.of("ResourceSlice")):
-        nodes = [spec["nodeName"]] if spec.get("nodeName") else s.names if spec.get("allNodes") else []
-        free = [d for d in spec.get("devices") or () if (spec["driver"], spec["pool"]["name"], d["name"]) not in taken]
-        by_driver.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})
+        for device in spec.get("devices") or ():
+            if (
+                device.get("allowMultipleAllocations")
+                or (spec["driver"], spec["pool"]["name"], device["name"]) not in taken
+            ):
+                offered_to = device if spec.get("perDeviceNodeSelection") else spec
+                by_driver.setdefault(spec["driver"], Counter()).update(_nodes(s, offered_to))
     return by_driver
+
+
+def _nodes(s: Situation, offered_to: Mapping[str, Any]) -> Iterable[str]:
+    """The nodes to which a slice, or one device of it, belongs."""
+    if name := offered_to.get("nodeName"):
+        return [name]
+    mask = s.alive if offered_to.get("allNodes") else s.alive & selected(s, offered_to.get("nodeSelector") or {})
+    return [s.names[row] for row in np.flatnonzero(mask)]
