@@ -15,7 +15,7 @@ from rich.text import Text
 from webhook.cli.options import Format
 from webhook.cli.terminal import out
 from webhook.kube.yaml import to_yaml
-from webhook.text import lines_of, printable
+from webhook.text import printable, printable_lines
 
 _GAP = "   "
 """Between two columns."""
@@ -68,7 +68,7 @@ def _is_number(text: str) -> bool:
 def show(*lines: Text) -> None:
     """On stdout, not wrapped. What cannot be printed becomes a space: tenants wrote much of it."""
     for each in lines:
-        each.plain = lines_of(each.plain)
+        each.plain = printable_lines(each.plain)
     _print([[each] for each in lines])
 
 
