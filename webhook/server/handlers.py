@@ -86,9 +86,9 @@ class Handlers:
         except Exception as error:
             if "recursion" in str(error).lower():  # RecursionError, or the TypeError of orjson
                 raise BadReview("request.object: nested too deeply: wanted what a Kubernetes type can hold") from None
-            if request.resource == "pods" and not bounds.of_size(request.size):
+            if request.resource == "pods" and not bounds.exceeded_by_size(request.size):
                 for obj in (request.object, request.old):
-                    if obj and not bounds.of_pod(obj):
+                    if obj and not bounds.exceeded_by_pod(obj):
                         check(obj)  # BadPod, if this is why
             raise
 
