@@ -1,4 +1,4 @@
-"""A small real HTTP server that behaves as the API server does towards list and watch, and fails on demand."""
+"""A small HTTP server that lists and watches as the API server does, and fails on demand."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Json = dict[str, Any]
 
 
 class FakeApi:
-    """Objects by path and name, every change with a version. `path` is that of a list: `/api/v1/nodes`."""
+    """Objects by path and name. Each change gets a version. `path`: the path of a list, `/api/v1/nodes`."""
 
     def __init__(self) -> None:
         self.url = ""
         self.objects: dict[str, dict[str, Json]] = defaultdict(dict)
         self.history: dict[str, list[tuple[int, str, Json]]] = defaultdict(list)
         self.oldest = 0
-        """Versions up to this one are forgotten: a watch from there gets 410."""
+        """A watch from a version before this one gets 410."""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.tokens: list[str | None] = []
         self.refuse: dict[tuple[str, str], tuple[int, str]] = {}
-        """Status and message for a verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path, until it is taken away."""
+        """The status and message of a refusal, by verb (`list`, `watch`, `get`, `put`, `post`, `patch`) and path."""
         self.texts: dict[str, str] = {}
-        """What is no object, by path: metrics, a version. Refused as `get`."""
+        """Answers that are no objects, by path: metrics, a version. Their verb is `get`."""
         self.silent = False
-        """Watches are accepted, and then nothing ever comes."""
+        """Watches are accepted, but no event is sent."""
         self.watch_ends_at_once = False
         self._versions = itertools.count(1)
         self.version = 0
@@ -73,11 +73,11 @@ class FakeApi:
         self._wake()
 
     def forget(self) -> None:
-        """Etcd was compacted: whoever did not see everything has to list again."""
+        """Etcd was compacted. A client that has not seen all events must list again."""
         self.oldest = self.version
 
     def cut(self) -> None:
-        """Every open watch is reset."""
+        """Reset every open watch."""
         for response in list(self._watches):
             transport = response._req.transport  # type: ignore[union-attr]
             if transport is not None:

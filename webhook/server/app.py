@@ -104,11 +104,11 @@ def _start_cluster(process: Process, tasks: Tasks, api: Api | None) -> None:
     if process.settings.cluster is not None:
         fill(process.state, process.settings.cluster, time.monotonic())
     elif api is not None:
-        events, bound = process.events, None
+        events, on_bound = process.events, None
         if events is not None:
             tasks.start("events", lambda: events.run(api))
-            bound = events.bound
-        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic, bound)
+            on_bound = events.bound
+        cluster.start(tasks, api, process.state, process.metrics, process.log, time.monotonic, on_bound)
 
 
 def _start_gpu_metrics(process: Process, tasks: Tasks, api: Api | None) -> None:
