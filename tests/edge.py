@@ -88,12 +88,6 @@ def https() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=TRUST))
 
 
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.01)
-
-
 def post(path: str = "/mutate", headers: str = "Content-Type: application/json", length: int = 2) -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{headers}\r\n\r\n".encode()
 

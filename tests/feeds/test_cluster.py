@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +12,7 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.waiting import until
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.feeds import cluster, watch
 from webhook.feeds.cluster import KINDS
@@ -36,12 +36,6 @@ async def fed(fake: FakeApi, lines: io.BytesIO | None = None) -> AsyncIterator[t
     async with client_of(fake) as api, Tasks(metrics, log) as tasks:
         cluster.start(tasks, api, state, metrics, log, time.monotonic)
         yield state, metrics
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.005)
 
 
 def node(fake: FakeApi, name: str, gpus: int = 8) -> None:

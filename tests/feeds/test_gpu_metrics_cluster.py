@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from aiohttp import web
 from tests.controlplane.api import Api as Administrator
 from tests.controlplane.objects import pod
 from tests.controlplane.plane import ControlPlane
+from tests.waiting import until
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import UNKNOWN, NodeUse, Utilisation
 from webhook.feeds.access import Access, from_kubeconfig
@@ -39,12 +39,6 @@ async def running(api: Administrator, name: str, namespace: str, node: str, **la
     await api.create(pod(name, 0, labels=labels, nodeName=node), namespace)
     status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
     await api.patch("Pod", name, {"status": status}, namespace, subresource="status")
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not true():  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.02)
 
 
 async def test_exporters_are_found_by_their_label_and_polled_as_the_policy_says(

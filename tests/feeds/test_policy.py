@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.waiting import until
 from webhook.feeds import policy
 from webhook.feeds.policy import ConfigMapSink, CurrentPolicy, shipped_policy
 from webhook.feeds.tasks import Backoff, Tasks
@@ -36,11 +36,6 @@ class Scene:
 
     def apply(self, text: str, key: str = "policy.yaml") -> None:
         self.api.put(MAPS, NAME, metadata=META, data={key: text})
-
-    async def until(self, true: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
-            while not true():  # noqa: ASYNC110  what is waited for has no event
-                await asyncio.sleep(0.005)
 
     @property
     def shadow(self) -> bool | None:
@@ -75,9 +70,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_good_policy_takes_effect_and_its_hash_is_logged() -> None:
     async with started() as scene:
-        await scene.until(lambda: scene.shadow is False)
+        await until(lambda: scene.shadow is False)
         scene.apply(OTHER)
-        await scene.until(lambda: scene.shadow is True)
+        await until(lambda: scene.shadow is True)
         assert scene.holder.current is not None
         assert [line["hash"] for line in scene.lines("policy")][-1] == scene.holder.current.hash
         assert f'gpu_admission_policy_info{{hash="{scene.holder.current.hash}"}} 1.0'.encode() in scene.metrics.text()
@@ -98,9 +93,9 @@ async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect
     spoil: Callable[[Scene], None], why: str
 ) -> None:
     async with started() as scene:
-        await scene.until(lambda: scene.shadow is False)
+        await until(lambda: scene.shadow is False)
         spoil(scene)
-        await scene.until(lambda: scene.holder.error)
+        await until(lambda: scene.holder.error)
         assert why in str(scene.holder.error)
         assert scene.shadow is False
         assert b"gpu_admission_policy_valid 0.0" in scene.metrics.text()
@@ -108,7 +103,7 @@ async def test_a_bad_policy_changes_nothing_and_a_good_one_after_it_takes_effect
         (line,) = scene.lines("policy refused")
         assert line["stays"] == scene.holder.current.hash  # type: ignore[union-attr]
         scene.apply(OTHER)
-        await scene.until(lambda: scene.shadow is True)
+        await until(lambda: scene.shadow is True)
         assert scene.holder.error is None
 
 
@@ -119,7 +114,7 @@ async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and
     first: str | None, why: str
 ) -> None:
     async with started(first) as scene:
-        await scene.until(lambda: scene.api.objects[EVENTS])
+        await until(lambda: scene.api.objects[EVENTS])
         assert scene.holder.current is not None
         assert scene.holder.current.hash == Policy.load(shipped_policy()).hash
         assert "the shipped one is in force until it can: " in scene.holder.remark
@@ -130,7 +125,7 @@ async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and
         (event,) = scene.api.objects[EVENTS].values()
         assert (event["reason"], event["message"]) == ("PolicyRefused", scene.holder.remark)
         scene.apply(GOOD)
-        await scene.until(lambda: not scene.holder.shipped)
+        await until(lambda: not scene.holder.shipped)
         assert scene.shadow is False
         assert scene.holder.remark == ""
         assert b"gpu_admission_policy_shipped 0.0" in scene.metrics.text()
@@ -138,21 +133,21 @@ async def test_at_a_start_without_a_valid_policy_the_shipped_one_is_in_force_and
 
 async def test_the_shipped_policy_does_not_replace_a_valid_one() -> None:
     async with started(OTHER) as scene:
-        await scene.until(lambda: scene.shadow is True)
+        await until(lambda: scene.shadow is True)
         scene.api.delete(MAPS, NAME)
-        await scene.until(lambda: scene.api.objects[EVENTS])
+        await until(lambda: scene.api.objects[EVENTS])
         assert (scene.shadow, scene.holder.shipped) == (True, False)
         assert scene.holder.remark.startswith("the policy does not take effect; the last good one stays: ConfigMap ")
 
 
 async def test_a_bad_policy_is_reported_by_one_event_on_the_config_map() -> None:
     async with started() as scene:
-        await scene.until(lambda: scene.shadow is False)
+        await until(lambda: scene.shadow is False)
         scene.apply("profiles: {default: {shadwo: true}}")
-        await scene.until(lambda: scene.api.objects[EVENTS])
+        await until(lambda: scene.api.objects[EVENTS])
         scene.api.forget()
         scene.api.cut()
-        await scene.until(lambda: len(scene.api.asked("watch", MAPS)) == 3)
+        await until(lambda: len(scene.api.asked("watch", MAPS)) == 3)
         assert len(scene.lines("policy refused")) == 1, "the same policy is not refused again after a new list"
         (event,) = scene.api.objects[EVENTS].values()
         assert event["involvedObject"]["name"] == NAME
@@ -166,10 +161,10 @@ async def test_if_the_policy_changes_faster_than_events_are_written_the_newest_i
 ) -> None:
     monkeypatch.setattr(policy, "EVENT_SECONDS", 0.1)
     async with started() as scene:
-        await scene.until(lambda: scene.shadow is False)
+        await until(lambda: scene.shadow is False)
         for number in range(100):
             scene.apply(f"profiles: {{default: {{key{number}: true}}}}")
-        await scene.until(lambda: any("key99" in event["message"] for event in scene.api.objects[EVENTS].values()))
+        await until(lambda: any("key99" in event["message"] for event in scene.api.objects[EVENTS].values()))
         assert len(scene.api.objects[EVENTS]) < 15
 
 
@@ -177,16 +172,16 @@ async def test_an_event_that_cannot_be_written_does_no_harm() -> None:
     async with started() as scene:
         scene.api.refuse["post", EVENTS] = (403, "events is forbidden")
         scene.apply("a: [")
-        await scene.until(lambda: scene.lines("event not written"))
+        await until(lambda: scene.lines("event not written"))
         scene.apply(OTHER)
-        await scene.until(lambda: scene.shadow is True)
+        await until(lambda: scene.shadow is True)
 
 
 async def test_other_config_maps_are_not_read() -> None:
     async with started() as scene:
-        await scene.until(lambda: scene.shadow is False)
+        await until(lambda: scene.shadow is False)
         scene.api.put(MAPS, "another", metadata=META, data={"policy.yaml": OTHER})
         scene.apply(GOOD + "\n")
-        await scene.until(lambda: len(scene.api.asked("watch", MAPS)))
+        await until(lambda: len(scene.api.asked("watch", MAPS)))
         assert scene.shadow is False
         assert scene.lines("policy refused") == []

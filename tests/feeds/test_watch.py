@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from tests.feeds.fake_api import FakeApi, client_of, fake_api
+from tests.waiting import until
 from webhook.feeds import tasks as tasks_module
 from webhook.feeds import watch
 from webhook.feeds.tasks import Backoff, Tasks
@@ -64,16 +65,11 @@ class Scene:
     metrics: Metrics
     log: io.BytesIO = field(default_factory=io.BytesIO)
 
-    async def until(self, true: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
-            while not true():  # noqa: ASYNC110  what is waited for has no event
-                await asyncio.sleep(0.005)
-
     async def agreed(self) -> None:
-        await self.until(lambda: self.mirror.lists and self.mirror.names == set(self.api.objects[NODES]))
+        await until(lambda: self.mirror.lists and self.mirror.names == set(self.api.objects[NODES]))
 
     async def watching(self, times: int = 1) -> None:
-        await self.until(lambda: len(self.api.asked("watch", NODES)) >= times)
+        await until(lambda: len(self.api.asked("watch", NODES)) >= times)
 
     def events(self) -> list[str]:
         return [orjson.loads(line)["event"] for line in self.log.getvalue().splitlines()]
@@ -161,7 +157,7 @@ async def test_a_bookmark_advances_the_version_of_a_quiet_watch() -> None:
     async with started() as scene:
         await scene.watching()
         scene.api.bookmark(NODES)
-        await scene.until(lambda: scene.mirror.heard_times >= 2)
+        await until(lambda: scene.mirror.heard_times >= 2)
         scene.api.forget()
         scene.api.cut()
         await scene.watching(2)
@@ -197,7 +193,7 @@ async def test_a_missing_permission_is_logged() -> None:
         fake.refuse["list", NODES] = (403, "nodes is forbidden: User cannot list")
         async with Tasks(scene.metrics, logs.configure(scene.log)) as tasks:
             tasks.start("feed", Feed(api, "nodes", NODES, scene.mirror, scene.metrics, logs.configure(scene.log)).run)
-            await scene.until(lambda: len(fake.asked("list", NODES)) > 2)
+            await until(lambda: len(fake.asked("list", NODES)) > 2)
         (line,) = scene.log.getvalue().splitlines()
         assert orjson.loads(line)["why"] == 'GET /api/v1/nodes: 403: "nodes is forbidden: User cannot list"'
 
@@ -209,7 +205,7 @@ async def test_a_server_that_was_restored_from_a_backup_is_listed_again(status: 
         await scene.watching()
         scene.api.refuse["watch", NODES] = (status, "Too large resource version")
         scene.api.cut()
-        await scene.until(lambda: scene.mirror.lists >= 2)
+        await until(lambda: scene.mirror.lists >= 2)
 
 
 async def test_a_malformed_object_does_not_stop_the_others_and_its_text_is_not_logged() -> None:
@@ -217,7 +213,7 @@ async def test_a_malformed_object_does_not_stop_the_others_and_its_text_is_not_l
         await scene.watching()
         scene.api.put(NODES, "poison")
         scene.api.put(NODES, "n9")
-        await scene.until(lambda: "n9" in scene.mirror.names)
+        await until(lambda: "n9" in scene.mirror.names)
         assert scene.mirror.lists == 1
         (line,) = scene.log.getvalue().splitlines()
         assert b"uid-poison" in line
@@ -245,6 +241,6 @@ async def test_an_event_larger_than_the_buffers_arrives() -> None:
 async def test_a_bookmark_shows_that_the_api_server_is_alive() -> None:
     async with started() as scene:
         await scene.watching()
-        await scene.until(lambda: scene.mirror.heard_times == 1)
+        await until(lambda: scene.mirror.heard_times == 1)
         scene.api.bookmark(NODES)
-        await scene.until(lambda: scene.mirror.heard_times == 2)
+        await until(lambda: scene.mirror.heard_times == 2)

@@ -18,7 +18,8 @@ import aiohttp
 import orjson
 import pytest
 
-from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running, until
+from tests.edge import ANSWER, NOW, OTHER, SECRET, Running, https, post, running
+from tests.waiting import until
 from webhook.server import http, http_response
 from webhook.server import listener as listen
 

@@ -26,8 +26,8 @@ from tests.edge import (
     post,
     running,
     streams,
-    until,
 )
+from tests.waiting import until
 from webhook.server import handshakes, http, http_response, protocol
 from webhook.server.load import MAX_BYTES, Queue
 from webhook.tls.serve import LiveContext

@@ -51,25 +51,23 @@ class GpuMetrics:
         *,
         ca_file: Path | None = None,
         token_file: Path | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._current = current
         self._sink, self._report_use = sink, report_use
         self._api, self._metrics, self._log = api, metrics, log
         self._ca_file, self._token_file = ca_file, token_file
-        self._clock = clock
         self._polls = {"succeeded": 0, "failed": 0}
         self._add_gauges()
 
     def _add_gauges(self) -> None:
         metrics, sink = self._metrics, self._sink
         metrics.gauge("gpu_metrics_age_seconds", "Seconds since the newest sample of a GPU; NaN: none.", self._age)
-        metrics.gauge("gpu_metrics_gpus", "GPUs and MIG instances that are known.", lambda: sink.gpus)
+        metrics.gauge("gpu_metrics_gpus", "Known GPUs and MIG instances.", lambda: sink.gpus)
         metrics.counters("gpu_metrics_polls", "Polls of the source.", "result", lambda: self._polls)
-        metrics.counters("gpu_metrics_ignored", "Numbers that were not used.", "reason", lambda: sink.ignored)
+        metrics.counters("gpu_metrics_ignored", "Samples that were not used.", "reason", lambda: sink.ignored)
 
     def _age(self) -> float:
-        age = self._sink.status(self._clock()).age
+        age = self._sink.status(time.monotonic()).age
         return float("nan") if age is None else age
 
     async def run(self) -> None:
@@ -96,9 +94,7 @@ class GpuMetrics:
         file, exporters = self._token_file, Exporters(settings.dcgm)
         token = (lambda: file.read_text().strip()) if file else None
         source = source_of(Wiring(settings, http, exporters, token))
-        feed = GpuMetricsFeed(
-            settings, source, self._sink, self._report_use, self._polls, log=self._log, clock=self._clock
-        )
+        feed = GpuMetricsFeed(settings, source, self._sink, self._report_use, self._polls, log=self._log)
         watch = Feed(
             self._api, "exporters", exporters.path, exporters, self._metrics, self._log, labels=exporters.labels
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from webhook.errors import ApiError, PolicyError
 from webhook.feeds.api import Api, Object
@@ -36,7 +36,8 @@ class CurrentPolicy:
         """Whether the shipped policy is in force because no valid one was found."""
         self._metrics = metrics
         self._log = log
-        metrics.gauges("policy_info", "The policy in force.", "hash", self._info)
+        in_force = "The policy in force."
+        metrics.gauges("policy_info", in_force, "hash", lambda: {self.current.hash: 1} if self.current else {})
         metrics.gauge("policy_valid", "1 if the newest policy is in force.", lambda: float(self.error is None))
         shipped = "1 if the shipped policy is in force because no other can be used."
         metrics.gauge("policy_shipped", shipped, lambda: float(self.shipped))
@@ -71,9 +72,6 @@ class CurrentPolicy:
         else:
             in_force = "the policy does not take effect; the last good one stays"
         return f"{in_force}: {'; '.join(self.error.splitlines())}"[:1000]
-
-    def _info(self) -> dict[str, Any]:
-        return {self.current.hash: 1} if self.current else {}
 
 
 def shipped_policy() -> bytes:

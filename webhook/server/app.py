@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +23,7 @@ from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.cluster.utilisation import Utilisation
 from webhook.errors import PolicyError
 from webhook.feeds import certificates, cluster
-from webhook.feeds.access import Access, from_kubeconfig, in_cluster
+from webhook.feeds.access import from_kubeconfig, in_cluster
 from webhook.feeds.api import Api
 from webhook.feeds.certificates import FilePair, keep, read
 from webhook.feeds.file import fill
@@ -57,7 +56,8 @@ async def run(settings: ServeSettings) -> None:
     for number, drain in ((signal.SIGTERM, 0.0 if settings.cluster else settings.drain_seconds), (signal.SIGINT, 0.0)):
         asyncio.get_running_loop().add_signal_handler(number, _end, end, drain)
     async with AsyncExitStack() as stack:
-        api = None if settings.cluster else await stack.enter_async_context(Api(_access(settings)))
+        access = in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
+        api = None if settings.cluster else await stack.enter_async_context(Api(access))
         tasks = await stack.enter_async_context(Tasks(process.metrics, process.log))
         _start_policy(process, tasks, api)
         _start_cluster(process, tasks, api)
@@ -77,10 +77,6 @@ async def run(settings: ServeSettings) -> None:
 def _end(end: asyncio.Future[float], drain: float) -> None:
     if not end.done():
         end.set_result(drain)
-
-
-def _access(settings: ServeSettings) -> Callable[[], Awaitable[Access]]:
-    return in_cluster if settings.kubeconfig is None else partial(from_kubeconfig, settings.kubeconfig)
 
 
 def _start_policy(process: Process, tasks: Tasks, api: Api | None) -> None:

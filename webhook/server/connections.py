@@ -30,9 +30,9 @@ class Connection:
 
     __slots__ = ("cut", "peer", "since", "stage")
 
-    def __init__(self, peer: str, cut: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, peer: str) -> None:
         self.peer = peer
-        self.cut = cut
+        self.cut: Callable[[], object] = lambda: None
         self.stage = Stage.SILENT
         self.since = 0.0
 

@@ -27,7 +27,7 @@ TRUSTED_SECONDS: Final = 60.0
 STARTS: Final = 2
 """Handshakes that begin in one turn of the event loop. One takes about a millisecond."""
 MAX_PEERS: Final = 4096
-"""Maximum number of peers with an entry. A new peer replaces the one that was seen longest ago, which then has BURST again."""
+"""Maximum number of peers that are tracked. A new peer replaces the one with the oldest entry, which then has BURST again."""
 
 
 class Rate:

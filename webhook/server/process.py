@@ -105,11 +105,9 @@ class Process:
         )
         metrics.gauge("cluster_fresh", "1 if nodes may be chosen.", lambda: float(state.fresh(time.monotonic())))
         metrics.gauges(
-            "reservations", "Pods that GPUs are held for.", "state", lambda: dict(state.ledger.counts._asdict())
+            "reservations", "Pods with reserved resources.", "state", lambda: dict(state.ledger.counts._asdict())
         )
-        metrics.counters(
-            "choices", "Where pods with a reservation were bound.", "outcome", lambda: state.ledger.honoured
-        )
+        metrics.counters("choices", "Bound pods with a reservation, by node.", "outcome", lambda: state.ledger.honoured)
         declined = "Reservations not made: too many of the same owner, or of owners without pods, are open."
         metrics.counters("reservations_declined", declined, "reason", lambda: {"unseen": state.ledger.limit.declined})
         metrics.counters("reservations_ended", "How reservations ended.", "end", lambda: state.ledger.ended)

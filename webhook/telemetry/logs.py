@@ -51,19 +51,19 @@ _MAX_MESSAGE = 500
 """Maximum length of a message from another library. It may contain text of a stranger."""
 
 
-def configure(stream: BinaryIO | None = None, level: int = logging.INFO) -> Logger:
+def configure(stream: BinaryIO | None = None) -> Logger:
     """Set up logging. Returns the logger of the program. From now on, other libraries log the same JSON lines."""
     out = stream or sys.stderr.buffer
     structlog.configure(
         processors=[_render],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.BytesLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
     logger: Logger = structlog.get_logger().bind()
     root = logging.getLogger()
     root.handlers = [_LibraryLogs(logger)]
-    root.setLevel(max(level, logging.WARNING))
+    root.setLevel(logging.WARNING)
     return logger
 
 

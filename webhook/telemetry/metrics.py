@@ -62,20 +62,20 @@ class Metrics:
         )
         self._reviews_of: dict[tuple[str, str], Histogram] = {}
         # Plain counts and no `Counter`: a decision adds to about ten of them, and each would take a microsecond or two.
-        self._injections = self._counts("injections", "What injectors did.", "injector", "result")
+        self._injections = self._counts("injections", "Results of injectors.", "injector", "result")
         self._findings = self._counts("findings", "Violations found, by rule and action.", "rule", "action")
         self._placements = self._counts("placements", "Choices of a node, or why there is none.", "strategy", "result")
         self.unknown_profiles = self._counter(
             "unknown_profile", "Reviews from namespaces whose profile does not exist."
         )
         self.refused = self._counter("http_refused", "Requests that were answered with an error.", "code")
-        self.shed = self._counter("shed", "Requests sent away because there was too much to do.", "reason")
+        self.shed = self._counter("shed", "Requests refused because there was too much to do.", "reason")
         self.cut = self._counter("connections_cut", "Connections closed to make room, or without a request.", "stage")
         self.policy_errors = self._counter("policy_errors", "Policies that did not parse: the last good one stayed.")
         self.certificate_errors = self._counter("certificate_errors", "Certificates that could not be served or kept.")
         self.relists = self._counter("feed_relists", "Full lists taken from the API server.", "feed")
         self.feed_errors = self._counter("feed_errors", "Lists and watches that failed.", "feed")
-        self.events = self._counter("events", "Events for users, by what became of them.", "result")
+        self.events = self._counter("events", "Events for users, by result.", "result")
         self.restarts = self._counter("task_restarts", "Background tasks that crashed and were started again.", "task")
 
     def decided(self, hook: str, decision: Decision, seconds: float) -> None:

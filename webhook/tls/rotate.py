@@ -175,7 +175,7 @@ def _bundles(configuration: Mapping[str, Any]) -> set[str]:
 def _changed(stored: Material | None, last: Material | None, desired: Material) -> str:
     """The part of the Secret that was written, for the log."""
     if last is not None and desired == last:
-        return "what stood there before,"
+        return "the former content"
     if stored is None or stored.ca.key != desired.ca.key:
         return "a CA and a leaf made and"
     if stored.leaf != desired.leaf:
