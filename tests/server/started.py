@@ -69,19 +69,8 @@ class Server:
 
 
 async def start(*arguments: str, **environment: str) -> Process:
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-W",
-        "ignore::ResourceWarning",
-        "-m",
-        "webhook",
-        "serve",
-        "--host",
-        "127.0.0.1",
-        *arguments,
-    ]
+    command = [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-m", "webhook", "serve"]
+    command += ["--host", "127.0.0.1", *arguments]
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, env={**os.environ, **environment})
 
 

@@ -30,14 +30,13 @@ without the other side, even if its node is lost or a NAT has forgotten it. Linu
 _MAX_LINE = 16 << 20
 """Maximum size of one watch event in bytes: ten times the largest object in etcd."""
 _HEADERS = {hdrs.ACCEPT: "application/json", hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: "gpu-admission"}
-"""`identity`: within a cluster, to compress and decompress a list takes longer than to send it."""
+"""`identity`: within a cluster, compressing and decompressing a list takes longer than sending it."""
 
 
 class Api:
     """A client with a pool of connections, to be used as an async context.
 
-    Every failure raises ApiError; its `status` is 0 if there was no answer. Entering the context raises BadInput if `access`
-    does.
+    Every failure raises ApiError, with status 0 if there was no answer. Entering the context raises BadInput if `access` does.
     """
 
     def __init__(self, access: Callable[[], Awaitable[Access]]) -> None:

@@ -25,8 +25,8 @@ from webhook.tls.serve import LiveContext
 FILE_SECONDS: Final = 10.0
 """Time between two checks of the files of a certificate."""
 BURST, BURST_SECONDS = 5, 1.0
-"""Early rounds allowed at once, and then the seconds for each. So an object that somebody edits all the time, or another writer
-of caBundle, costs the API server no more than that."""
+"""Number of early rounds that may start at once; after that, one in BURST_SECONDS. This limits the load on the API server if
+somebody edits a configuration all the time, or another program writes caBundle."""
 
 
 class FilePair:

@@ -30,9 +30,9 @@ GATHER_SECONDS: Final = 1.0
 """Time that an Event waits for its repetitions. A controller tries several times in the first second."""
 TURN_SECONDS: Final = 0.1
 BURST, EVERY_SECONDS = 50, 0.5
-"""Events written at once, and then the seconds for each."""
+"""Number of Events that may be written at once; after that, one in EVERY_SECONDS."""
 NAMESPACE_BURST, NAMESPACE_EVERY_SECONDS = 20, 10.0
-"""The same in one namespace. An API server keeps an Event for an hour, so a namespace has at most 380 of them, of 6 kB each."""
+"""The same for one namespace. An API server keeps an Event for an hour, so a namespace has at most 380, of up to 6 kB each."""
 _TRIES: Final = 3
 """Attempts to raise a count that another replica raises at the same time."""
 _MAX_NAME_LENGTH: Final = 200
@@ -74,7 +74,7 @@ class Events:
         self._add(lambda: refused(request, decision))
 
     def bound(self, pod: Object) -> None:
-        """Queue the Event for a pod that was bound to another node than the first choice, if it was."""
+        """Queue the Event for a bound pod, if its node is not the first choice."""
         self._add(lambda: bound_elsewhere(pod, self._state))
 
     def _add(self, make: Callable[[], Event | None]) -> None:

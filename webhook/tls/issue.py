@@ -178,7 +178,8 @@ def _issued(
 
 _CA_USAGES, _LEAF_USAGES = ("key_cert_sign", "crl_sign"), ("digital_signature",)
 _USAGES = (
-    *(*_CA_USAGES, *_LEAF_USAGES),
+    *_CA_USAGES,
+    *_LEAF_USAGES,
     *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only"),
 )
 """All key usages. `x509.KeyUsage` requires a value for each."""

@@ -16,6 +16,9 @@ OVERLAP = timedelta(hours=1)
 however often somebody empties the Secret."""
 
 
+_KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+
+
 class Material(NamedTuple):
     """The content of the Secret. The certificate of the CA may be a bundle, with the current CA first."""
 
@@ -78,19 +81,14 @@ def read(secret: Mapping[str, Any]) -> Material | None:
     """The content of a Secret; None if a part is missing or is not base64."""
     data = secret.get("data") or {}
     try:
-        parts = [b64decode(data[key], validate=True) for key in (_CA, _CA_KEY, _LEAF, _LEAF_KEY)]
+        ca, ca_key, leaf, leaf_key = (b64decode(data[key], validate=True) for key in _KEYS)
     except (KeyError, TypeError, ValueError):
         return None
-    return Material(Pair(parts[0], parts[1]), Pair(parts[2], parts[3]))
+    return Material(Pair(ca, ca_key), Pair(leaf, leaf_key))
 
 
 def secret_data(material: Material) -> dict[str, str]:
     """The field `data` of the Secret."""
-    (ca, ca_key), (leaf, leaf_key) = ((pair.certificate, pair.key) for pair in material)
-    return {
-        key: b64encode(part).decode()
-        for key, part in ((_CA, ca), (_CA_KEY, ca_key), (_LEAF, leaf), (_LEAF_KEY, leaf_key))
-    }
-
-
-_CA, _CA_KEY, _LEAF, _LEAF_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
+    ca, leaf = material
+    parts = (ca.certificate, ca.key, leaf.certificate, leaf.key)
+    return {key: b64encode(part).decode() for key, part in zip(_KEYS, parts, strict=True)}
