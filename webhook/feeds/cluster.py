@@ -53,9 +53,7 @@ def start(
     `on_bound` is called once for each pod that becomes bound during a watch.
     """
     for name, kind in KINDS.items():
-        sink = (
-            ClusterSink(state, name, clock) if name != "pods" or on_bound is None else PodSink(state, clock, on_bound)
-        )
+        sink = PodSink(state, clock, on_bound) if name == "pods" and on_bound else ClusterSink(state, name, clock)
         feed = Feed(api, name, kind.path, sink, metrics, log, page=kind.page, optional=name not in REQUIRED)
         tasks.start(f"feed {name}", feed.run)
 

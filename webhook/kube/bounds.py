@@ -50,8 +50,8 @@ LIMITS: Final[Mapping[str, int]] = {
     "bytes of the selector": 1 << 16,
     "templates": 64,
 }
-"""Maximum of each in a whole pod. "templates": in one object (a template path of the policy may contain `*`). "bytes of the
-selector": of a workload."""
+"""Maximum number of each in a whole pod; "bytes of the selector" in a workload, and "templates" in one object, which has several
+if a template path of the policy contains `*`."""
 _ALL_TEMPLATES: Final = 4
 """The templates of one object together may have this many times the bound of one pod."""
 _Fields = tuple[tuple[str, str], ...]

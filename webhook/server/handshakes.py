@@ -1,8 +1,7 @@
 """Decides when the TLS handshakes of new connections begin. A handshake costs more than a review, and anybody can start one.
 
 A connection costs almost nothing until its first byte arrives. Then it waits for its handshake. In each turn of the event loop
-only a few handshakes begin, and the peers take turns. So reviews continue in between, and no peer waits for all connections of
-another.
+only a few handshakes begin, and the peers take turns. So reviews continue in between, and no peer must wait for another.
 
 A peer without an answered review in the last TRUSTED_SECONDS may begin BURST handshakes, and then PER_SECOND. Its other
 connections wait, so it gains nothing by connecting again. An API server has no limit after its first review.

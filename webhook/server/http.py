@@ -28,7 +28,7 @@ BodyHandler = Callable[[bytes], tuple[int, bytes]]
 
 MAX_BODY_BYTES: Final = 8 << 20
 """Maximum size of a body. The API server accepts requests of up to 3 MiB (MaxRequestBodyBytes), and the review of an UPDATE has
-the object twice: 6 MiB. The other fields, and JSON in place of protobuf, take the rest (controller-runtime accepts 7 MiB)."""
+the object twice, which is 6 MiB. The rest is for other fields and for JSON in place of protobuf (controller-runtime: 7 MiB)."""
 BODY_SECONDS: Final = 5.0
 """Maximum time for a body to arrive after its headers. The API server waits 3 s (mutate) or 5 s (validate) for the whole call."""
 LARGE_SECONDS: Final = 10.0

@@ -21,8 +21,7 @@ STEADY: Final = 4 << 20
 """Bytes per second of a healthy transfer. The transfer that is furthest behind this rate is the slowest."""
 MAX_WORK: Final = 0.25
 """Maximum expected work of all waiting requests, in seconds: 500 small ones. On a machine half as fast, with the same time
-again for TLS and refused requests, the last of them is answered after 1.2 s. The API server waits 3 s for /mutate and 5 s for
-/validate."""
+again for TLS and refusals, the last one is answered after 1.2 s. The API server waits 3 s (mutate) or 5 s (validate)."""
 REQUEST_SECONDS: Final = 0.0005
 """Expected work of a small review: 0.4 ms if no two pods are alike, plus its part of TLS and HTTP."""
 BYTE_SECONDS: Final = 0.5 / (8 << 20)
@@ -138,8 +137,7 @@ class Queue:
         self._spent = 0.0
         self._peers: dict[str, _Peer] = {}
         self._served = 0.0
-        """Work done for the peer that was served last. A new peer starts with as much, so it cannot overtake all others for
-        long."""
+        """Work done for the peer that was served last. A new peer starts with as much, so it does not stay first for long."""
         self._next_turn: asyncio.Handle | None = None
 
     def check_room(self, peer: str, seconds: float) -> None:

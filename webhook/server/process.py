@@ -31,8 +31,7 @@ STOP_SECONDS: Final = 2.0
 MAX_OPS_CONNECTIONS: Final = 64
 """Maximum number of connections to the port of probes and metrics."""
 MAX_DECISION_LINES: Final = 2000
-"""Maximum number of log lines per second: twice the reviews that an API server on two cores can send. A stranger may send
-more."""
+"""Maximum number of decisions logged per second: twice what an API server on two cores can ask for."""
 MAX_BAD_REVIEW_LINES: Final = 10
 """Maximum number of log lines per second about bad reviews. No API server sends one."""
 

@@ -23,7 +23,7 @@ MAX_CONNECTIONS, all buffers of one kind hold 64 MiB, of 1 GiB in the container.
 MAX_HEADERS, MAX_HEADER_SIZE = 32, 2048
 """An API server sends seven short headers. With the limits of aiohttp each connection could hold 1 MiB."""
 MAX_PIPELINED: Final = 2
-"""A connection with this many unanswered requests is cut. An API server waits for each answer."""
+"""A connection with this many requests in its queue is cut. An API server waits for each answer before it sends more."""
 
 
 class Handler(web.RequestHandler):

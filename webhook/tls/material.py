@@ -1,5 +1,4 @@
-"""The content of the Secret, which is a CA (with older ones, where needed) and a leaf: reads it, and decides what it should
-be."""
+"""Reads the content of the Secret, a CA bundle and a leaf, and decides what it should be."""
 
 from __future__ import annotations
 
@@ -14,8 +13,6 @@ from webhook.tls.issue import Pair, authorities, bundled, check_ca, check_issued
 OVERLAP = timedelta(hours=1)
 """Time that an older CA stays trusted, so that every replica can change to the new one. At most one new CA is made in this time,
 however often somebody empties the Secret."""
-
-
 _KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 
 

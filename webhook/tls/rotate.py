@@ -5,9 +5,8 @@ A round checks everything and repairs what is wrong, whatever has happened since
     1. Read the Secret. If its CA or leaf is missing or ends soon, make a new one and write it back. A conflict means that another
        replica has written first: read the Secret again.
     2. Write the bundle of the Secret into `caBundle` of every webhook in both configurations where it differs.
-    3. Serve the leaf. The leaf of a new CA is served only after its bundle has been in place for PROPAGATION: API servers learn
-    of
-       it by a watch, and one that does not know the CA yet would refuse the connection.
+    3. Serve the leaf. The leaf of a new CA is served only after its bundle has been in place for PROPAGATION: API servers
+       learn of it by a watch, and one that does not know the CA yet would refuse the connection.
 
 No call fails while a CA is replaced, whatever was done to the Secret, because the bundle keeps every CA whose leaf may still be
 served: each replica adds the CA of the leaf that it serves, and a replica that makes a new CA without serving any adds those in
