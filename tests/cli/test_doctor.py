@@ -1,7 +1,7 @@
-"""`gpu-admission doctor`: every check, as it should be and as it should not.
+"""`gpu-admission doctor`: every check, without and with the problem that it looks for.
 
 Covers cli.checks, cli.checks.certificate, cli.checks.configurations, cli.checks.guards, cli.checks.nodes,
-cli.checks.policy_words, cli.checks.replicas, cli.checks.result, cli.checks.sources.
+cli.checks.other_mutators, cli.checks.policy_references, cli.checks.replicas, cli.checks.result, cli.checks.sources.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def replica(name: str, **labels: str) -> Json:
     return made
 
 
-def says(name: str, certificate: Json, policy: str = HASH, **changes: float | None) -> Json:
+def replica_metrics(name: str, certificate: Json, policy: str = HASH, **changes: float | None) -> Json:
     """The metrics of a replica."""
     served = fingerprint(certificate["status"]["certificate"].encode())
     info = {
@@ -87,8 +87,8 @@ def counted(metric: str, value: float, **labels: str) -> list[Any]:
     return [f"apiserver_admission_webhook_{metric}", labels, value]
 
 
-def sound() -> Objects:
-    """An installation and a cluster with which all is well."""
+def healthy() -> Objects:
+    """An installation and a cluster without problems."""
     installed = shipped("50-priority-classes.yaml", "70-guards.yaml", "80-mutating.yaml", "90-validating.yaml")
     found = [obj for obj in installed if obj["kind"] in READ]
     authority = ca()
@@ -116,8 +116,8 @@ def sound() -> Objects:
         certificate,
         replica("one"),
         replica("two"),
-        says("one", certificate),
-        says("two", certificate),
+        replica_metrics("one", certificate),
+        replica_metrics("two", certificate),
         {"kind": "ApiServerVersion", "metadata": {"name": "v"}, "status": {"gitVersion": "v1.37.1"}},
         {
             "kind": "ApiServerMetrics",
@@ -137,14 +137,14 @@ def checked(folder: Path, objects: Objects, kinds: Iterable[str] = (*KINDS, *QUE
     return found
 
 
-def test_all_is_well(tmp_path: Path) -> None:
-    result = call("doctor", "--cluster", write(tmp_path, *sound(), kinds=[*KINDS, *QUESTIONS]))
+def test_without_problems_every_check_is_ok(tmp_path: Path) -> None:
+    result = call("doctor", "--cluster", write(tmp_path, *healthy(), kinds=[*KINDS, *QUESTIONS]))
     assert [line for line in result.stdout.splitlines() if not line.startswith("ok ")] == []
     assert result.exit_code == 0
 
 
 def policy(text: str) -> Callable[[Objects], Any]:
-    """Another policy, which both replicas have in force."""
+    """Replaces the policy; both replicas have loaded it."""
 
     def spoil(objects: Objects) -> None:
         of(objects, "ConfigMap")["data"] = {"policy.yaml": text}
@@ -156,25 +156,25 @@ def policy(text: str) -> Callable[[Objects], Any]:
 
 
 def sample(objects: Objects, name: str, value: Any) -> None:
-    """Another value or other labels of one metric of the second replica."""
+    """Replaces the value or the labels of one metric of the second replica."""
     (found,) = [s for s in of(objects, "ReplicaMetrics", "two")["status"]["samples"] if s[0] == f"gpu_admission_{name}"]
     found[1 if isinstance(value, dict) else 2] = value
 
 
 def certified(authority: Pair, **others: Any) -> Callable[[Objects], Any]:
-    """Another certificate, which both replicas serve."""
+    """Replaces the certificate; both replicas serve it."""
 
     def spoil(objects: Objects) -> None:
         made = leaf_of(authority, **others)
         of(objects, "ServingCertificate")["status"] = made["status"]
         for name in ("one", "two"):
-            of(objects, "ReplicaMetrics", name)["status"] = says(name, made)["status"]
+            of(objects, "ReplicaMetrics", name)["status"] = replica_metrics(name, made)["status"]
 
     return spoil
 
 
 def trusted_but(**others: Any) -> Callable[[Objects], Any]:
-    """Another certificate, of an authority that caBundle has."""
+    """Replaces the certificate and its authority, also in caBundle."""
 
     def spoil(objects: Objects) -> None:
         authority = ca(timedelta(days=100))
@@ -235,8 +235,8 @@ FINE = [
 
 
 @pytest.mark.parametrize(("check", "text", "change"), FINE)
-def test_what_is_well_all_the_same(tmp_path: Path, check: str, text: str, change: Spoil) -> None:
-    objects = copy.deepcopy(sound())
+def test_a_change_that_is_no_problem(tmp_path: Path, check: str, text: str, change: Spoil) -> None:
+    objects = copy.deepcopy(healthy())
     change(objects)
     found = [each for each in checked(tmp_path, objects) if each["check"] == check]
     assert [each["state"] for each in found] == ["ok"], found
@@ -308,8 +308,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("check", "state", "spoil"), CASES)
-def test_what_is_wrong_is_said_with_the_next_step(tmp_path: Path, check: str, state: str, spoil: Spoil) -> None:
-    objects = copy.deepcopy(sound())
+def test_a_problem_is_reported_with_the_next_step(tmp_path: Path, check: str, state: str, spoil: Spoil) -> None:
+    objects = copy.deepcopy(healthy())
     spoil(objects)
     result = call("doctor", "--cluster", write(tmp_path, *objects, kinds=(*KINDS, *QUESTIONS)), "-o", "json")
     found = [each for each in json.loads(result.stdout) if each["state"] != "ok"]
@@ -318,8 +318,8 @@ def test_what_is_wrong_is_said_with_the_next_step(tmp_path: Path, check: str, st
     assert result.exit_code == int(any(each["state"] == "broken" for each in found))
 
 
-def test_what_may_not_be_read_is_unknown(tmp_path: Path) -> None:
-    objects = [each for each in sound() if each["kind"] != "NetworkPolicy"]
+def test_a_check_is_unknown_if_its_kind_may_not_be_read(tmp_path: Path) -> None:
+    objects = [each for each in healthy() if each["kind"] != "NetworkPolicy"]
     file = tmp_path / "plain.json"
     file.write_text(json.dumps({"kind": "List", "items": objects}))
     found = {each["check"]: each for each in json.loads(call("doctor", "--cluster", file, "-o", "json").stdout)}
@@ -338,16 +338,16 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("check", "leave_out", "text"), UNKNOWN)
-def test_what_is_not_known_is_said_with_the_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
-    objects = sound()
+def test_an_unknown_result_has_the_reason(tmp_path: Path, check: str, leave_out: Spoil, text: str) -> None:
+    objects = healthy()
     leave_out(objects)
     found = {each["check"]: each for each in checked(tmp_path, objects, [*ENGINE, *{o["kind"] for o in objects}])}
     assert found[check]["state"] == "unknown"
     assert text in found[check]["text"]
 
 
-def test_of_an_anonymous_snapshot_what_it_leaves_out_is_unknown_and_all_else_is_as_it_was(tmp_path: Path) -> None:
-    file, hidden = write(tmp_path, *sound(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
+def test_an_anonymous_snapshot_has_the_same_results_but_for_what_it_leaves_out(tmp_path: Path) -> None:
+    file, hidden = write(tmp_path, *healthy(), kinds=(*KINDS, *QUESTIONS)), tmp_path / "hidden.json"
     assert call("snapshot", "--anonymous", hidden, "--cluster", file).exit_code == 0
     found = json.loads(call("doctor", "--cluster", hidden, "-o", "json").stdout)
     states = {each["check"]: each["state"] for each in found if each["state"] != "ok"}
@@ -355,14 +355,14 @@ def test_of_an_anonymous_snapshot_what_it_leaves_out_is_unknown_and_all_else_is_
 
 
 def test_a_replica_that_does_not_answer_is_named(tmp_path: Path) -> None:
-    objects = sound()
+    objects = healthy()
     of(objects, "ReplicaMetrics", "two")["status"] = {"error": "504: no answer in time"}
     states = [(each["state"], each["text"]) for each in checked(tmp_path, objects) if each["check"] == "replicas"]
     assert states[0] == ("unknown", "two gave no metrics through the API server: 504: no answer in time")
     assert states[1] == ("ok", "1 replica know the cluster as it is")
 
 
-def test_the_shipped_policy_and_the_page_agree_with_the_checks() -> None:
+def test_docs_and_readme_agree_with_the_checks() -> None:
     names = {"policy", *(check.name for check in CHECKS)}
     assert names == set(re.findall(r"^\| `(\w+)` \| ", section("doctor"), re.MULTILINE))
     oldest, newest = [f"{major}.{minor}" for major, minor in TESTED]
@@ -371,12 +371,12 @@ def test_the_shipped_policy_and_the_page_agree_with_the_checks() -> None:
 
 
 def section(title: str) -> str:
-    """Of the page of commands."""
+    """A section of docs/cli.md."""
     return (MANIFESTS.parent / "docs" / "cli.md").read_text().partition(f"### {title}\n")[2].partition("\n### ")[0]
 
 
 def _unasked(objects: Objects, by: list[str]) -> None:
-    """No replica may be asked. `by`: what the newest decision says of GPU metrics."""
+    """Removes the metrics of the replicas. `by`: the GPU metrics in the record of the newest decision."""
     objects[:] = [each for each in objects if each["kind"] != "ReplicaMetrics"]
     annotations = of(objects, "Pod", "trainer")["metadata"]["annotations"]
     annotations[DECISION] = json.dumps(json.loads(annotations[DECISION]) | ({"by": by} if by else {}))
@@ -396,6 +396,6 @@ def _hooks(objects: Objects, kind: str, **change: str) -> None:
         hook["clientConfig"].update(change)
 
 
-def test_classes_fit_pods_where_it_is_not_known_which_namespaces_there_are(tmp_path: Path) -> None:
+def test_classes_are_not_compared_with_unknown_namespaces(tmp_path: Path) -> None:
     result = call("doctor", "--cluster", write(tmp_path, *CLUSTER, kinds=["Node", "Pod"]))
     assert "fits no pod" not in result.stdout

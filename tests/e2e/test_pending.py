@@ -16,7 +16,7 @@ from tests.e2e.pending_more_cases import MORE
 from webhook.cli.cluster.load import load
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import KINDS, Answer, answers
-from webhook.cli.waiting.says import reasons, unexplained
+from webhook.cli.waiting.scheduler_message import reasons, unexplained
 
 pytestmark = pytest.mark.controlplane
 
@@ -51,7 +51,7 @@ async def test_it_agrees_with_the_scheduler_and_its_fix_helps(
         )
         assert first.fix
         for reason in reasons(answer.says):
-            ours = {name for cause in answer.causes if cause.cause in reason.means for name in cause.nodes}
+            ours = {name for cause in answer.causes if cause.cause in reason.causes for name in cause.nodes}
             assert reason.nodes in (len(ours), 0) or not ours, (reason, answer.causes)
         assert unexplained(answer.says, answer.causes) == []
         await case.fix(Kit(api, namespace, case.pod))

@@ -19,7 +19,7 @@ from webhook.cli.printing import document, table
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.selecting import selector
 from webhook.cli.terminal import REFUSED, say
-from webhook.cli.waiting.situation import holder
+from webhook.cli.waiting.situation import workload_name
 from webhook.errors import BadInput
 from webhook.kube.pod import Pod, labels_of, owner
 from webhook.placement.placer import Placer
@@ -91,7 +91,7 @@ def audited(
             and pod["status"].get("phase") not in FINISHED
         )
         if asked and gpus_of(pod, policy) and not record_of(pod) and (matches is None or matches(labels_of(pod))):
-            key = (here, holder(pod), _shape(pod))
+            key = (here, workload_name(pod), _shape(pod))
             if key in groups:
                 groups[key]["pods"] += 1
             else:

@@ -21,7 +21,7 @@ from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_
 from webhook.cli.simulating.outcome import free_gpus, whole_nodes
 from webhook.cli.simulating.run import simulate
 from webhook.cli.terminal import no_such, say
-from webhook.cli.waiting.situation import Situation, holder
+from webhook.cli.waiting.situation import Situation, workload_name
 from webhook.errors import BadInput
 from webhook.framework.node_terms import named_node
 from webhook.kube.pod import DECISION, PREFERRED, Pod
@@ -69,7 +69,7 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[
         for pod in pods:
             here, count = pod["metadata"]["namespace"], sum(gpus_of(pod, policy).values())
             if count and namespace in (None, here):
-                key = here, holder(pod)
+                key = here, workload_name(pod)
                 nodes.setdefault(key, Counter())[node] += 1
                 gpus.setdefault(key, Counter())[node] += count
     workloads = [
@@ -115,7 +115,7 @@ def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> 
         pod
         for on in snapshot.pods_on.values()
         for pod in on
-        if holder(pod) == name and pod["metadata"]["namespace"] == namespace
+        if workload_name(pod) == name and pod["metadata"]["namespace"] == namespace
     ]
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
     outcome = simulate(snapshot.without(pods), policy, [[Planned(_document(pod), name, 1) for pod in pods]])

@@ -9,9 +9,8 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.checks import checked
-from webhook.cli.checks.result import Result
-from webhook.cli.cluster.answers import QUESTIONS
+from webhook.cli.checks import CHECKS, run_checks
+from webhook.cli.checks.result import APPLY, EDIT_POLICY, Result
 from webhook.cli.cluster.kinds import ENGINE, OUR_NAMESPACE
 from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
 from webhook.cli.offline import load_policy
@@ -22,12 +21,7 @@ from webhook.cli.terminal import REFUSED
 from webhook.errors import PolicyError
 from webhook.text import listed, plural
 
-READ: Final = (
-    *ENGINE,
-    *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"),
-    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "EndpointSlice", "NetworkPolicy"),
-    *QUESTIONS,
-)
+READ: Final = tuple(dict.fromkeys((*ENGINE, *(kind for check in CHECKS for kind in check.reads))))
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 
 
@@ -57,7 +51,6 @@ def doctor(
 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
     """Every check, in the order of the page."""
-    edit = f"kubectl -n {OUR_NAMESPACE} edit configmap {OUR_POLICY}"
     try:
         policy = policy_of(named, snapshot)
         if named or (OUR_NAMESPACE, OUR_POLICY) in snapshot.named("ConfigMap"):
@@ -66,9 +59,9 @@ def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
             yield Result("policy", "unknown", f"{snapshot.missing['ConfigMap']}; checked is the shipped one")
         else:
             text = "there is no ConfigMap: the shipped policy is in force"
-            yield Result("policy", "warn", text, "kubectl apply -k manifests/")
+            yield Result("policy", "warn", text, APPLY)
     except PolicyError as error:
         text = f"{plural(len(error.problems), 'problem')}: {listed(error.problems, 2)}; the last good one is in force"
-        yield Result("policy", "broken", text, f"{edit}, then gpu-admission lint")
+        yield Result("policy", "broken", text, f"{EDIT_POLICY}, then gpu-admission lint")
         policy = load_policy()
-    yield from checked(snapshot, policy)
+    yield from run_checks(snapshot, policy)

@@ -22,7 +22,7 @@ from webhook.cli.ranking import of_record, print_decision
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
 from webhook.cli.waiting.cause import Cause
-from webhook.cli.waiting.says import said
+from webhook.cli.waiting.scheduler_message import scheduler_message
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
 from webhook.kube.pod import DECISION, Pod
@@ -89,7 +89,7 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
 def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
     """Why it waits; without the right to list nodes only what the scheduler says."""
     if "Node" in snapshot.missing:
-        text = said(Situation(snapshot, policy), pod) or "nothing yet"
+        text = scheduler_message(Situation(snapshot, policy), pod) or "nothing yet"
         fix = f"{snapshot.missing['Node']}: ask for it, and each cause is named with what would change it"
         return [Cause("schedulerOther", f"the scheduler says: {bare(text)}", fix)]
     return answers(snapshot, policy, pod["metadata"]["namespace"], pod["metadata"]["name"])[0].causes

@@ -69,7 +69,7 @@ def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> Non
     if address == "off":
         snapshot.measured = None
     elif address is not None:
-        _ask(snapshot, metrics.at(address, settings))
+        _ask(snapshot, metrics.with_url(address, settings))
     elif snapshot.access is not None and settings.source != "off":
         _ask(snapshot, settings)
     if snapshot.measured and settings.source != "off":

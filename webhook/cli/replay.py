@@ -19,7 +19,7 @@ from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.recorded import Recorded
 from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, say
 from webhook.cli.verdict import Verdict, verdict
-from webhook.cli.waiting.situation import holder
+from webhook.cli.waiting.situation import workload_name
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput
 from webhook.kube.review import Request
@@ -131,7 +131,7 @@ def _entry(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
     named = {"metadata": {"name": request.name or request.generated, **(request.object or {}).get("metadata", {})}}
     return {
         "namespace": request.namespace,
-        "of": holder({**(request.object or {}), **named}),
+        "of": workload_name({**(request.object or {}), **named}),
         "change": change,
         "text": text,
         "fields": own,

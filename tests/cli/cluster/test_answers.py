@@ -1,4 +1,4 @@
-"""What the API server and replicas say of themselves: asked through the API server, and what may not be asked is named."""
+"""Asking the API server and the replicas about themselves: what is kept, and which right is missing."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ async def test_a_replica_that_gives_no_answer_has_an_error(tmp_path: Path) -> No
     assert replica["status"] == {"error": '503: "dial tcp: connection refused"'}
 
 
-async def test_a_secret_that_is_not_there_is_no_certificate(tmp_path: Path) -> None:
+async def test_without_the_secret_there_is_no_certificate(tmp_path: Path) -> None:
     found = await asked(tmp_path, {f"{OURS}/secrets/gpu-admission-tls": (404, "not found")})
     assert (found.of("ServingCertificate"), found.missing) == ([], {})
 
 
-async def test_what_else_goes_wrong_is_said(tmp_path: Path) -> None:
+async def test_any_other_error_is_reported(tmp_path: Path) -> None:
     found = await asked(tmp_path, {"/version": (500, "oops")})
     assert found.missing == {"ApiServerVersion": 'no version of the API server: GET /version: 500: "oops"'}
 

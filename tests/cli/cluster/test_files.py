@@ -1,6 +1,6 @@
-"""Snapshots: what is written is read again, and the same is decided by it; without names too.
+"""Snapshots as files: what is written is read again, and answers by it are the same, also without names.
 
-Covers cli.cluster.anonymous, cli.cluster.shapes, cli.cluster.snapshot, cli.snapshot.
+Covers cli.cluster.anonymous, cli.cluster.schemas, cli.cluster.snapshot, cli.snapshot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert (tmp_path / "again.json").stat().st_mode & 0o077 == 0, "for its owner alone"
 
 
-def test_it_is_a_cluster_for_the_other_commands(tmp_path: Path) -> None:
+def test_other_commands_read_a_snapshot(tmp_path: Path) -> None:
     file = write(
         tmp_path, *CLUSTER, {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "team"}}
     )
@@ -43,7 +43,7 @@ def test_it_is_a_cluster_for_the_other_commands(tmp_path: Path) -> None:
     assert record["nodes"][0][0] in ("gpu-a", "gpu-b")
 
 
-def test_without_names_nothing_tells_whose_it_is_and_the_answers_are_the_same(tmp_path: Path) -> None:
+def test_an_anonymous_snapshot_has_no_names_and_the_same_answers(tmp_path: Path) -> None:
     labels = {"project": "acme", "nvidia.com/gpu.product": "NVIDIA-L4"}
     env = {"name": "main", "image": "acme/app", "env": [{"name": "KEY", "value": "s3cr3t"}], "command": ["s3cr3t"]}
     owned = placed(pod("trainer", 6, labels={"project": "acme"}, container=env), "gpu-a")

@@ -1,4 +1,4 @@
-"""A cluster read with a kubeconfig: pages, rights that are missing, servers that are not there.
+"""Reading a cluster with a kubeconfig: pages, missing rights, unreachable servers.
 
 Covers cli.cluster.kinds, cli.reading.
 """
@@ -45,7 +45,7 @@ def fill(fake: FakeApi) -> None:
         fake.put(PODS, f"p-{number}", metadata={"namespace": "team"}, spec={}, status={})
 
 
-async def test_it_is_read_in_pages_and_objects_have_their_kind(tmp_path: Path) -> None:
+async def test_lists_are_read_in_pages_and_objects_have_their_kind(tmp_path: Path) -> None:
     async with fake_api() as fake:
         fill(fake)
         found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"))
@@ -76,8 +76,8 @@ async def test_a_right_that_is_missing_is_named_and_the_rest_is_read(tmp_path: P
     assert found.of("PodGroup") == [], "what is not served is not there"
 
 
-@pytest.mark.parametrize("asked", ["team", None], ids=["it is asked about", "it is that of the context"])
-async def test_with_rights_in_one_namespace_that_one_is_read(tmp_path: Path, asked: str | None) -> None:
+@pytest.mark.parametrize("asked", ["team", None], ids=["the namespace of the question", "the namespace of the context"])
+async def test_with_rights_in_one_namespace_only_that_namespace_is_read(tmp_path: Path, asked: str | None) -> None:
     async with fake_api() as fake:
         fill(fake)
         fake.refuse["list", PODS] = (403, "no")
@@ -87,21 +87,21 @@ async def test_with_rights_in_one_namespace_that_one_is_read(tmp_path: Path, ask
     assert found.missing == {"Pod": "no right to list pods of other namespaces than team"}
 
 
-async def test_what_is_asked_about_everywhere_needs_the_right_everywhere(tmp_path: Path) -> None:
+async def test_a_question_about_all_namespaces_needs_the_right_in_all(tmp_path: Path) -> None:
     async with fake_api() as fake:
         fake.refuse["list", PODS] = (403, "no")
         with pytest.raises(BadInput, match=r"^no right to list pods, and nothing can be said without"):
             await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node", "Pod"))
 
 
-async def test_a_user_who_is_not_known_is_told_so(tmp_path: Path) -> None:
+async def test_an_unknown_user_is_told_to_log_in_again(tmp_path: Path) -> None:
     async with fake_api() as fake:
         fake.refuse["list", NODES] = (401, "Unauthorized")
         with pytest.raises(BadInput, match=r"^the API server refuses the kubeconfig: .* wrong, or has expired \(401\)"):
             await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
 
 
-async def test_without_what_is_needed_it_says_which_right_to_ask_for(tmp_path: Path) -> None:
+async def test_without_a_needed_kind_the_error_names_the_right_to_ask_for(tmp_path: Path) -> None:
     async with fake_api() as fake:
         fake.refuse["list", NODES] = (403, "no")
         with pytest.raises(
@@ -110,14 +110,14 @@ async def test_without_what_is_needed_it_says_which_right_to_ask_for(tmp_path: P
             await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
 
 
-def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_an_error_of_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"^the API server cannot be asked: .*Is it the right --context") as caught:
         load(kubeconfig(tmp_path, "http://127.0.0.1:9"), None, ("Node",))
     assert "\n" not in str(caught.value)
     assert "ssl" not in str(caught.value)
 
 
-def test_contexts_and_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_contexts_and_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = kubeconfig(tmp_path, "http://127.0.0.1:9")
     with pytest.raises(BadInput, match=r"^--context three: .* has no such context: it has one, two$"):
         load(config, "three", ("Node",))
@@ -133,7 +133,7 @@ def test_a_file_and_a_cluster_are_not_given_together(tmp_path: Path) -> None:
         snapshot_of(tmp_path, tmp_path, None, ())
 
 
-async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Path) -> None:
+async def test_the_default_namespace_is_that_of_the_context(tmp_path: Path) -> None:
     async with fake_api() as fake:
         found = await asyncio.to_thread(load, kubeconfig(tmp_path, fake.url), None, ("Node",))
     assert [namespace_of(None, False, found), namespace_of("a", False, found), namespace_of(None, True, found)] == [
@@ -145,7 +145,7 @@ async def test_the_namespace_is_that_of_the_context_as_kubectls_is(tmp_path: Pat
         namespace_of("a", True, found)
 
 
-def test_a_namespace_that_is_not_there_is_said_where_all_are_known(tmp_path: Path) -> None:
+def test_an_unknown_namespace_is_an_error_if_all_are_known(tmp_path: Path) -> None:
     found = snapshot(tmp_path, {"kind": "Namespace", "metadata": {"name": "team-a"}})
     with pytest.raises(BadInput, match=r'no namespace "team-b"; did you mean team-a\?'):
         namespace_of("team-b", False, found)

@@ -1,4 +1,4 @@
-"""What one poll says of a node: units, GPUs that are split or shared, numbers that are not there."""
+"""The GPU metrics of a node in one poll: units, split and shared GPUs, unknown numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UTIL, ENGINE, USED, FREE, HEAT, SICK = Reading
 
 
 def gpu(name: str, *readings: float, instance: str = "") -> list[Sample]:
-    """Of node `n`: utilisation, engine, memory used and free, temperature, sick; -1 leaves one out."""
+    """Samples of node `n`: utilisation, engine, memory used and free, temperature, sick; -1 leaves one out."""
     pairs = zip(Reading, readings, strict=False)
     return [Sample("n", name, reading, value, instance) for reading, value in pairs if value != -1]
 
@@ -91,18 +91,18 @@ def test_the_keys_that_are_known(
         pytest.param(idle(8), gpus(0, 0), 1, 0, id="its device plugin offers none"),
     ],
 )
-def test_idle_are_gpus_that_a_pod_has_and_that_do_nothing(
+def test_allocated_gpus_without_work_are_idle(
     samples: list[Sample], amounts: list[dict[str, int]], sharing: float, count: int
 ) -> None:
     assert Figures(Measured("dcgm", samples), SETTINGS).of("n", amounts, sharing)["idle"] == count
 
 
-def test_the_limits_of_idle_are_those_of_the_policy() -> None:
+def test_the_policy_has_the_limits_of_idle() -> None:
     strict = GpuMetricsSettings.model_validate({"source": "dcgm", "idle": {"utilisation": 1}})
     assert Figures(Measured("dcgm", idle(1)), strict).of("n", gpus(1, 1), 1)["idle"] == 0
 
 
-def test_a_snapshot_keeps_them_and_without_names_too(tmp_path: Path) -> None:
+def test_a_snapshot_keeps_the_samples_also_without_names(tmp_path: Path) -> None:
     found = snapshot(tmp_path, *CLUSTER)
     samples = [sample._replace(node="gpu-a", gpu="GPU-3b5f0c1e") for sample in gpu("", 40, -1, 1024, 3072, 71)]
     found.measured = Measured("prometheus", samples)
@@ -124,7 +124,7 @@ def test_numbers_of_another_form_are_refused(measured: Any) -> None:
         Measured.read(measured, "f")
 
 
-def test_a_time_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_malformed_time_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, *CLUSTER, taken="yesterday")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r'snapshot\.taken: saw "yesterday", wanted seconds since 1970'):
         read_snapshot(file)

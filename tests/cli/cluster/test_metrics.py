@@ -1,4 +1,4 @@
-"""GPU metrics from where a command runs: which way is taken, and what is said where none leads there.
+"""Polling GPU metrics from where the command runs: which way is taken, and the error if none works.
 
 Covers cli.cluster.heatmap, cli.page.
 """
@@ -26,7 +26,7 @@ from tests.controlplane.objects import pod
 from tests.feeds import prometheus_server
 from tests.feeds.prometheus_server import Exporter
 from tests.feeds.test_prometheus import program, until  # noqa: F401  a fixture
-from webhook.cli.cluster.metrics import at, ways
+from webhook.cli.cluster.metrics import ways, with_url
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
 from webhook.errors import BadInput
 from webhook.feeds.access import Access
@@ -75,7 +75,7 @@ def test_a_service_is_asked_through_the_api_server_first(url: str, first: str) -
     assert found[-1].settings.url == url, "its own address is tried last"
 
 
-def test_in_a_pod_the_address_itself_comes_first_and_of_a_file_there_is_nothing_else() -> None:
+def test_in_a_pod_or_with_a_file_the_address_itself_comes_first() -> None:
     url = "http://prometheus.monitoring:9090"
     assert ways(prometheus(url), API, in_pod=True)[0].settings.url == url
     assert [way.settings.url for way in ways(prometheus(url), None, in_pod=False)] == [url]
@@ -83,9 +83,9 @@ def test_in_a_pod_the_address_itself_comes_first_and_of_a_file_there_is_nothing_
 
 
 @pytest.mark.parametrize("url", ["", "localhost:9090", "ftp://x", "http://me:secret@x", "http://x?query=1"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_a_malformed_address_is_refused(url: str) -> None:
     with pytest.raises(BadInput, match=r"^--metrics: saw .*, wanted the base of a Prometheus"):
-        at(url, GpuMetricsSettings())
+        with_url(url, GpuMetricsSettings())
 
 
 # --- over HTTP --------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Api:
 
 
 async def shown(api: Api, folder: Path, *arguments: Any) -> tuple[Any, str]:
-    """The document and what stands on stderr."""
+    """The document of the node, and stderr."""
     async with api.served() as url:
         given = ["nodes", "--kubeconfig", kubeconfig(folder, url), "-o", "json", *arguments]
         result = await asyncio.to_thread(call, *given)
@@ -202,7 +202,7 @@ FORBIDDEN = orjson.dumps({"kind": "Status", "message": 'services "http:p:9090" i
         ),
     ],
 )
-async def test_where_they_cannot_be_read_one_line_says_why_and_the_rest_is_shown(
+async def test_if_metrics_cannot_be_read_one_line_says_why_and_the_rest_is_shown(
     tmp_path: Path, settings: dict[str, Any], answer: tuple[int, str], said: str
 ) -> None:
     api = Api(**settings)
@@ -293,7 +293,7 @@ def test_the_page_escapes_what_others_wrote(tmp_path: Path) -> None:
     assert {"script", "b", "u", "s", "img", "link", "svg"}.isdisjoint(page.tags)
 
 
-def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     result = call("nodes", "--cluster", cluster(tmp_path), "--html", tmp_path / "no" / "p.html")
     assert result.exit_code == 2
     assert "p.html: cannot be written: No such file or directory" in result.stderr

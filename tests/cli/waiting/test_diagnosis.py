@@ -1,7 +1,7 @@
-"""Why pods wait: the causes that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are told.
+"""The causes of waiting that tests/e2e/test_pending.py does not make on a real scheduler, and how causes are printed.
 
-Covers cli.pending, cli.waiting.before, cli.waiting.cause, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
-cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
+Covers cli.pending, cli.waiting.cause, cli.waiting.claims, cli.waiting.nodes, cli.waiting.peers,
+cli.waiting.prerequisites, cli.waiting.resources, cli.waiting.situation, cli.waiting.volumes, cli.waiting.workloads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tests.controlplane.objects import pod
 from webhook.cli.offline import load_policy
 from webhook.cli.pending import answers
 from webhook.cli.waiting.cause import CAUSES, Cause, ordered
-from webhook.cli.waiting.situation import amount_text, nearest
+from webhook.cli.waiting.nodes import nearest_label
+from webhook.cli.waiting.resources import amount_text
 
 GROUP = {"schedulingGroup": {"podGroupName": "ring"}}
 GANG = {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}
@@ -188,7 +189,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("word", "text", "objects"), CASES)
-def test_a_cause(tmp_path: Path, word: str, text: str, objects: list[Json]) -> None:
+def test_the_cause_of_waiting(tmp_path: Path, word: str, text: str, objects: list[Json]) -> None:
     found = answers(snapshot(tmp_path, *objects), load_policy(), None)
     said = {cause.cause: cause for answer in found for cause in answer.causes if answer.name != "first"}
     assert word in said, said
@@ -213,13 +214,13 @@ def affine(operator: str, *values: str, key: str = "size") -> Json:
         pytest.param(affine("In", "full", key="kubernetes.io/hostname"), "remove the node's name from spec.affinity.nodeAffinity, or free that node", id="a node that is full"),
     ],
 )  # fmt: skip
-def test_what_mends_an_affinity_is_what_its_operator_means(tmp_path: Path, made: Json, fix: str) -> None:
+def test_the_fix_for_an_affinity_depends_on_its_operator(tmp_path: Path, made: Json, fix: str) -> None:
     nodes = [node("n", labels={"size": "40"}), node("full", labels={"size": "40"}), placed(pod("other", 8), "full")]
     (found,) = answers(snapshot(tmp_path, *nodes, made), load_policy(), None)
     assert fix in [cause.fix for cause in found.causes]
 
 
-def test_while_it_preempts_what_the_scheduler_said_before_is_no_other_cause(tmp_path: Path) -> None:
+def test_while_a_pod_preempts_the_message_of_the_scheduler_is_no_cause(tmp_path: Path) -> None:
     status = {"nominatedNodeName": "n", **unschedulable("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")}
     (found,) = answers(snapshot(tmp_path, node("n"), leaving("victim", "n"), waiting(8, status)), load_policy(), None)
     assert [cause.cause for cause in found.causes] == ["preempting"]
@@ -234,17 +235,17 @@ def test_while_it_preempts_what_the_scheduler_said_before_is_no_other_cause(tmp_
         pytest.param([obj("StatefulSet", "db", {"replicas": 1})], id="a workload that nothing was said of"),
     ],
 )  # fmt: skip
-def test_nothing_is_said_of_what_does_not_wait(tmp_path: Path, objects: list[Json]) -> None:
+def test_what_does_not_wait_has_no_causes(tmp_path: Path, objects: list[Json]) -> None:
     assert answers(snapshot(tmp_path, *objects), load_policy(), None) == []
 
 
-def test_what_is_not_known_is_not_said_to_be_missing(tmp_path: Path) -> None:
+def test_an_object_of_a_kind_that_could_not_be_read_is_not_missing(tmp_path: Path) -> None:
     found = snapshot(tmp_path, node("n"), mounting("d"), obj("PersistentVolumeClaim", "other"))
     found.missing["PersistentVolumeClaim"] = "no right"
     assert [cause.cause for cause in answers(found, load_policy(), None)[0].causes] == ["fitsNow"]
 
 
-def test_a_node_counts_for_the_first_reason_that_the_scheduler_finds(tmp_path: Path) -> None:
+def test_a_node_counts_for_the_first_check_that_excludes_it(tmp_path: Path) -> None:
     nodes = [node("a", taints=["x=y:NoSchedule"], cordoned=True), node("b", taints=["x=y:NoSchedule"]), node("c", 4)]
     (found,) = answers(snapshot(tmp_path, *nodes, waiting(8)), load_policy(), None)
     assert {cause.cause: cause.nodes for cause in found.causes} == {
@@ -259,7 +260,7 @@ def test_a_node_counts_for_the_first_reason_that_the_scheduler_finds(tmp_path: P
     }
 
 
-def test_what_helps_alone_comes_first() -> None:
+def test_a_cause_whose_fix_alone_helps_comes_first() -> None:
     causes = [
         Cause("noGpus", "", "", ("a",)),
         Cause("cordoned", "", "", ("b",), 1),
@@ -277,9 +278,9 @@ def test_amounts_are_written_as_in_a_manifest(resource: str, amount: int, text: 
     assert amount_text(resource, amount) == text
 
 
-def test_the_nearest_of_labels_begins_alike_or_holds_the_word() -> None:
+def test_the_nearest_label_begins_alike_or_contains_the_word() -> None:
     products = ["NVIDIA-L4", "NVIDIA-A100-SXM4-80GB"]
-    assert [nearest(word, products) for word in ("NVIDIA-A100", "a100", "NVIDIA-L44", "zzz")] == [
+    assert [nearest_label(word, products) for word in ("NVIDIA-A100", "a100", "NVIDIA-L44", "zzz")] == [
         products[1],
         products[1],
         products[0],
@@ -301,7 +302,7 @@ team/waits
 """
 
 
-def test_it_is_told_in_order(tmp_path: Path) -> None:
+def test_causes_are_printed_in_order(tmp_path: Path) -> None:
     lines = call("pending", "--cluster", write(tmp_path, *CLUSTER)).stdout.splitlines()
     assert sorted(lines) == sorted(GOLDEN.splitlines())
     assert lines[0] == "team/waits"
@@ -323,17 +324,17 @@ def test_the_document(tmp_path: Path) -> None:
         pytest.param(["-n", "team", "-A"], "error: saw -n and -A, wanted one of them\n", id="a namespace, and all"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_wrong_arguments_exit_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
     result = call("pending", *arguments, "--cluster", write(tmp_path, *CLUSTER))
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
 
 
-def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:
+def test_without_waiting_pods_it_says_so(tmp_path: Path) -> None:
     result = call("pending", "-n", "quiet", "--cluster", write(tmp_path, *CLUSTER))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no pod waits in quiet\n")
 
 
-def test_a_pod_that_has_its_node_is_the_kubelets(tmp_path: Path) -> None:
+def test_a_pod_that_has_its_node_waits_for_the_kubelet(tmp_path: Path) -> None:
     pulling = placed(
         pod("pulls"),
         "gpu-a",
@@ -347,6 +348,6 @@ def test_a_pod_that_has_its_node_is_the_kubelets(tmp_path: Path) -> None:
     assert "ImagePullBackOff" in found["causes"][0]["text"]
 
 
-def test_every_word_is_documented() -> None:
+def test_every_cause_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
     assert [word for word in CAUSES if not re.search(rf"^\| `{word}` \|", page, re.MULTILINE)] == []

@@ -1,11 +1,20 @@
-"""The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. One is a function, and a line here."""
+"""The checks of `gpu-admission doctor`: of the installation, the policy and the cluster. Each is a function and a line here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.cli.checks import certificate, configurations, guards, nodes, policy_words, replicas, sources
+from webhook.cli.checks import (
+    certificate,
+    configurations,
+    guards,
+    nodes,
+    other_mutators,
+    policy_references,
+    replicas,
+    sources,
+)
 from webhook.cli.checks.result import Check, Result
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.policy.model import Policy
@@ -24,30 +33,26 @@ CHECKS: Final = (
     Check("gpuMetrics", (), sources.gpu_metrics),
     Check("apiServer", ("ApiServerVersion",), sources.api_server),
     Check("failOpen", ("ApiServerMetrics",), sources.fail_open),
-    Check("otherWebhooks", configurations.KINDS[:1], configurations.other_webhooks),
-    Check(
-        "mutatingPolicies",
-        ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
-        configurations.mutating_policies,
-    ),
+    Check("otherWebhooks", (configurations.MUTATING,), other_mutators.webhooks),
+    Check("mutatingPolicies", ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"), other_mutators.policies),
     Check("guards", ("ValidatingAdmissionPolicyBinding",), guards.guards),
     Check("networkPolicy", ("NetworkPolicy",), guards.network_policy),
-    Check("namespaces", ("Namespace",), policy_words.namespaces),
-    Check("classes", ("Namespace",), policy_words.classes),
-    Check("priorityClasses", ("PriorityClass",), policy_words.priorities),
-    Check("policyTaints", (), policy_words.taints),
-    Check("policyLabels", (), policy_words.labels),
+    Check("namespaces", ("Namespace",), policy_references.namespaces),
+    Check("classes", ("Namespace",), policy_references.classes),
+    Check("priorityClasses", ("PriorityClass",), policy_references.priority_classes),
+    Check("policyTaints", (), policy_references.taints),
+    Check("policyLabels", (), policy_references.labels),
     Check("nodes", (), nodes.health),
-    Check("taints", (), nodes.guests),
+    Check("taints", (), nodes.pods_without_gpus),
     Check("timeSlicing", (), nodes.time_slicing),
     Check("decisions", ("Namespace",), nodes.decisions),
 )
-"""In the order of the page."""
+"""In the order in which results are printed."""
 _GRANT: Final = "ask for it; docs/cli.md has a ClusterRole with all that doctor reads"
 
 
-def checked(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """What all checks find; one that may not read what it needs is unknown."""
+def run_checks(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """The results of all checks; unknown for a check whose kinds could not be read."""
     for check in CHECKS:
         if missing := next((kind for kind in check.reads if kind in snapshot.missing), None):
             why = snapshot.missing[missing]

@@ -1,4 +1,4 @@
-"""The certificate that replicas serve, and the authorities that the API server trusts."""
+"""Checks the serving certificate, and the CA certificates in caBundle by which the API server trusts it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
-from webhook.cli.checks.configurations import KINDS, hooks_of
-from webhook.cli.checks.replicas import metric
-from webhook.cli.checks.result import NAME, RESTART, Result
+from webhook.cli.checks.configurations import our_hooks
+from webhook.cli.checks.replicas import samples_of
+from webhook.cli.checks.result import LOGS, RESTART, Result
 from webhook.cli.cluster.answers import OUR_SECRET
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import CertificateError
 from webhook.policy.model import Policy
 from webhook.text import listed, plural
 from webhook.tls.read import certificates, fingerprint, is_trusted, names_in
 
-_SOON: Final = timedelta(days=7)
-_LATE: Final = 6
-"""A short-lived certificate should be renewed before a sixth of its life is left."""
-_LOGS: Final = f"kubectl -n {OUR_NAMESPACE} logs deployment/{NAME}"
-_ISSUE: Final = f"see certs/README.md, and {_LOGS}"
+_MIN_LEFT: Final = timedelta(days=7)
+"""A certificate that expires sooner should have been renewed."""
+_MIN_LEFT_PART: Final = 6
+"""If a certificate is valid for a short time: it should have been renewed before a sixth of that time is left."""
+_ISSUE: Final = f"see certs/README.md, and {LOGS}"
 
 
 def ca_bundles(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Every webhook has a caBundle, of authorities that are valid."""
-    hooks = [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values()]
+    """Every webhook has a caBundle with a CA certificate that has not expired."""
+    hooks = our_hooks(snapshot)
     empty = [hook["name"] for hook in hooks if not _bundle(hook)]
-    ends: list[x509.Certificate] = []
+    authorities: list[x509.Certificate] = []
     for hook in hooks:
         try:
-            ends += certificates(_bundle(hook)) if _bundle(hook) else []
+            authorities += certificates(_bundle(hook)) if _bundle(hook) else []
         except CertificateError:
             text = f"{hook['name']}: caBundle is no certificate: the API server cannot call it"
             yield Result("caBundle", "broken", text, "remove it: the webhook writes it again")
@@ -43,21 +42,21 @@ def ca_bundles(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     if empty:
         text = f"none in {listed(empty)}: the API server trusts nobody there"
         yield Result("caBundle", "broken", text, _ISSUE)
-    elif ends:
-        yield _life("caBundle", "its authority", max(ends, key=lambda each: each.not_valid_after_utc))
+    elif authorities:
+        yield _validity("caBundle", "its authority", max(authorities, key=lambda each: each.not_valid_after_utc))
 
 
 def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """What the Secret holds, which replicas serve: trusted by caBundle, for the name that is called, and valid."""
+    """The certificate in the Secret is served, trusted by caBundle, for the name that is called, and has not expired."""
     stored = next(iter(snapshot.of("ServingCertificate")), None)
     pem = (stored or {"status": {}})["status"].get("certificate", "").encode()
     try:
-        prints, leaf = fingerprint(pem), certificates(pem)[0]
+        sha256, leaf = fingerprint(pem), certificates(pem)[0]
     except CertificateError as error:
         problem = f"Secret {OUR_SECRET}: tls.crt: {error}" if stored else f"there is no Secret {OUR_SECRET}"
         yield Result("certificate", "broken", problem, _ISSUE)
         return
-    hooks = [hook for kind in KINDS for hook in hooks_of(snapshot, kind).values() if _bundle(hook)]
+    hooks = [hook for hook in our_hooks(snapshot) if _bundle(hook)]
     distrusted = [hook["name"] for hook in hooks if not is_trusted(pem, _bundle(hook))]
     if distrusted:
         text = f"the one in Secret {OUR_SECRET} is of an authority that caBundle lacks in {listed(distrusted)}"
@@ -66,27 +65,29 @@ def served(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
     if lacking := sorted(name for name in called if name not in names_in(leaf)):
         text = f"not for {listed(lacking)}, by which the API server calls, only for {listed(names_in(leaf))}"
         yield Result("certificate", "broken", text, _ISSUE)
-    other = [pod for pod, labels in metric(snapshot, "certificate_info") if labels.get("sha256") != prints]
+    other = [pod for pod, labels, _ in samples_of(snapshot, "certificate_info") if labels.get("sha256") != sha256]
     if other:
         text = f"{listed(other)} serve another than the one in Secret {OUR_SECRET}"
         yield Result("certificate", "warn", text, f"it should pass in a minute; else {RESTART}")
     if not distrusted and not lacking and not other:
         which = "the one that is served" if snapshot.of("ReplicaMetrics") else f"the one in Secret {OUR_SECRET}"
-        yield _life("certificate", f"caBundle trusts it; {which}", leaf)
+        yield _validity("certificate", f"caBundle trusts it; {which}", leaf)
 
 
-def _life(check: str, subject: str, certificate: x509.Certificate) -> Result:
+def _validity(check: str, subject: str, certificate: x509.Certificate) -> Result:
+    """Whether a certificate has expired, or should have been renewed."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     left = ends - datetime.now(UTC)
     if left < timedelta():
         return Result(check, "broken", f"{subject} ended at {ends:%Y-%m-%d %H:%M} UTC", _ISSUE)
-    soon = left < min(_SOON, (ends - begins) / _LATE)
+    soon = left < min(_MIN_LEFT, (ends - begins) / _MIN_LEFT_PART)
     span = plural(left.days, "day") if left.days else plural(left.seconds // 3600, "hour")
     text = f"{subject} is valid for {span}{', and should have been renewed' if soon else ''}"
     return Result(check, "warn" if soon else "ok", text, _ISSUE if soon else "")
 
 
 def _bundle(hook: Mapping[str, Any]) -> bytes:
+    """The CA certificates of a webhook as PEM; no PEM if caBundle is not base64."""
     try:
         return b64decode((hook.get("clientConfig") or {}).get("caBundle") or "", validate=True)
     except ValueError:
@@ -94,7 +95,7 @@ def _bundle(hook: Mapping[str, Any]) -> bytes:
 
 
 def _host(client: Mapping[str, Any]) -> str:
-    """The name that the API server asks for (k8s.io/apiserver pkg/util/webhook/client.go)."""
+    """The name for which the API server wants a certificate (k8s.io/apiserver pkg/util/webhook/client.go)."""
     if service := client.get("service"):
         return f"{service['name']}.{service['namespace']}.svc"
     return urlsplit(client.get("url") or "").hostname or ""

@@ -1,8 +1,9 @@
-"""What keeps the webhook from being turned off, taken over, or reached by strangers."""
+"""Checks what protects the webhook: admission policies that guard its configuration, and network policies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from webhook.cli.checks.result import NAME, Result
 from webhook.cli.cluster.answers import replica_pods
@@ -11,14 +12,14 @@ from webhook.cli.cluster.snapshot import Snapshot
 from webhook.policy.model import Policy
 from webhook.text import listed
 
-_GUARDS = {
+_GUARDS: Final = {
     "gpu-admission-own-configuration": "whoever takes over a replica may widen its webhooks",
     "gpu-admission-profile-label": "whoever may label a namespace opts it out, or chooses its profile",
 }
 
 
 def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """The two policies of manifests/70-guards.yaml are bound."""
+    """Both ValidatingAdmissionPolicies of manifests/70-guards.yaml are bound and deny."""
     bound = {
         binding["spec"].get("policyName")
         for binding in snapshot.of("ValidatingAdmissionPolicyBinding")
@@ -32,14 +33,9 @@ def guards(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def network_policy(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Something keeps pods from the webhook's port."""
-    ours = [
-        obj["metadata"]["name"]
-        for obj in snapshot.of("NetworkPolicy")
-        if obj["metadata"].get("namespace") == OUR_NAMESPACE
-    ]
-    clients = _wants_client_certificates(snapshot)
-    if ours or clients:
+    """A NetworkPolicy, or the check of client certificates, keeps pods away from the webhook."""
+    ours = [name for namespace, name in snapshot.named("NetworkPolicy") if namespace == OUR_NAMESPACE]
+    if ours or _wants_client_certificates(snapshot):
         yield Result("networkPolicy", "ok", listed(ours) or "none; clients show a certificate (--client-ca)")
     else:
         step = "install manifests/components/client-certificate, or manifests/optional/network-policy.yaml"
@@ -47,10 +43,11 @@ def network_policy(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _wants_client_certificates(snapshot: Snapshot) -> bool:
-    arguments = [
-        [str(argument) for argument in container.get("args") or ()]
+    """Whether all replicas run with --client-ca."""
+    with_option = [
+        any(str(argument).startswith("--client-ca") for argument in container.get("args") or ())
         for pod in replica_pods(snapshot)
         for container in pod["spec"].get("containers") or ()
         if container.get("name") == NAME
     ]
-    return bool(arguments) and all(any(argument.startswith("--client-ca") for argument in args) for args in arguments)
+    return bool(with_option) and all(with_option)

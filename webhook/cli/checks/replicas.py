@@ -1,31 +1,22 @@
-"""The replicas: how many are ready, what they run, which policy they have in force, and whether their watches are current."""
+"""Checks the replicas: how many are ready, their version, their policy, and whether they know the state of the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
 
-from webhook.cli.checks.result import NAME, RESTART, Result
+from webhook.cli.checks.configurations import MUTATING, hooks_of
+from webhook.cli.checks.result import KUBECTL, NAME, RESTART, Result, newest_decision
 from webhook.cli.cluster.answers import replica_pods
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
-from webhook.cli.cluster.report import record_of
-from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot, created
-from webhook.kube.pod import Pod
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
+from webhook.kube.pod import Pod, labels_of
 from webhook.policy.model import Policy
 from webhook.telemetry.metrics import program_version
 from webhook.text import bare, listed, plural
 
-_LOGS: Final = f"kubectl -n {OUR_NAMESPACE} logs"
 
-
-def metric(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Pod and labels of each sample of this metric of ours."""
-    for pod, labels, _ in values(snapshot, name):
-        yield pod, labels
-
-
-def values(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """Pod, labels and value of each sample of this metric of ours; None is NaN."""
+def samples_of(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str], float | None]]:
+    """The samples of the metric `gpu_admission_<name>` of all replicas: pod, labels, and value (None for NaN)."""
     for replica in snapshot.of("ReplicaMetrics"):
         for sample, labels, value in replica["status"].get("samples") or ():
             if sample == f"gpu_admission_{name}":
@@ -33,19 +24,18 @@ def values(snapshot: Snapshot, name: str) -> Iterator[tuple[str, dict[str, str],
 
 
 def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """The Service has replicas behind it."""
-    hooks = snapshot.named("MutatingWebhookConfiguration").get(("", NAME), {}).get("webhooks") or ()
-    if any("url" in (hook.get("clientConfig") or {}) for hook in hooks):
+    """At least two replicas are ready."""
+    if any("url" in (hook.get("clientConfig") or {}) for hook in hooks_of(snapshot, MUTATING).values()):
         yield Result("endpoints", "unknown", "the webhook is called by URL, not by a Service")
         return
     ready = sum(
         (endpoint.get("conditions") or {}).get("ready", True)
         for endpoint_slice in snapshot.of("EndpointSlice")
-        if (endpoint_slice["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == NAME
+        if labels_of(endpoint_slice).get("kubernetes.io/service-name") == NAME
         for endpoint in endpoint_slice.get("endpoints") or ()
     )
-    step = f"kubectl -n {OUR_NAMESPACE} get pods"
-    if not ready and (why := snapshot.missing.get("MutatingWebhookConfiguration")):
+    step = f"{KUBECTL} get pods"
+    if not ready and (why := snapshot.missing.get(MUTATING)):
         yield Result("endpoints", "unknown", f"the Service has none, and whether it is called is not known: {why}")
     elif not ready:
         yield Result("endpoints", "broken", "no replica is ready: namespaces that opted in start no pods", step)
@@ -57,15 +47,15 @@ def endpoints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def versions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """All replicas run one image, and the version that this command compares them with."""
+    """All replicas run the same image, and the version of this command."""
     images: dict[str, list[str]] = {}
     for pod in replica_pods(snapshot):
         images.setdefault(_image(pod), []).append(pod["metadata"]["name"])
-    running = {pod: labels.get("version", "") for pod, labels in metric(snapshot, "build_info")}
+    running = {pod: labels.get("version", "") for pod, labels, _ in samples_of(snapshot, "build_info")}
     other = {pod: version for pod, version in running.items() if version != program_version()}
     if len(images) > 1:
         lines = [f"{image} on {listed(pods)}" for image, pods in sorted(images.items())]
-        step = f"kubectl -n {OUR_NAMESPACE} rollout status deployment/{NAME}"
+        step = f"{KUBECTL} rollout status deployment/{NAME}"
         yield Result("versions", "warn", f"replicas run different images: {listed(lines)}", step)
     if other:
         lines = [f"{pod} runs {bare(version)}" for pod, version in other.items()]
@@ -79,39 +69,39 @@ def versions(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _image(pod: Pod) -> str:
-    """What runs; before it runs, what is to."""
+    """The image that runs in the pod; before it runs, the image in its spec."""
     of_status = [each.get("imageID") or each.get("image") for each in pod["status"].get("containerStatuses") or ()]
     of_spec = [each.get("image") for each in pod["spec"].get("containers") or ()]
     return bare(next((str(image) for image in (*of_status, *of_spec) if image), "?"))
 
 
 def answering(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Each replica answers through the API server, and has heard from its watches."""
+    """Each replica answers through the API server, and knows the current state of the cluster."""
     asked = snapshot.of("ReplicaMetrics")
     for replica in asked:
         if error := replica["status"].get("error"):
             text = f"{replica['metadata']['name']} gave no metrics through the API server: {bare(error)}"
             step = "a NetworkPolicy may keep the API server from port 8080; then ask Prometheus in its place"
             yield Result("replicas", "unknown", text, step)
-    stale = [pod for pod, _, value in values(snapshot, "cluster_fresh") if not value]
+    stale = [pod for pod, _, value in samples_of(snapshot, "cluster_fresh") if not value]
     if stale:
         text = f"{listed(stale)} have not heard from the API server for a minute, and choose no nodes"
-        yield Result("replicas", "broken", text, f"{_LOGS} {stale[0]}")
+        yield Result("replicas", "broken", text, f"{KUBECTL} logs {stale[0]}")
     if not asked:
         yield Result("replicas", "unknown", f"no pod of the webhook in namespace {OUR_NAMESPACE}")
-    elif not stale and (heard := list(values(snapshot, "cluster_fresh"))):
-        yield Result("replicas", "ok", f"{plural(len(heard), 'replica')} know the cluster as it is")
+    elif not stale and (fresh := list(samples_of(snapshot, "cluster_fresh"))):
+        yield Result("replicas", "ok", f"{plural(len(fresh), 'replica')} know the cluster as it is")
 
 
 def policy_loaded(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Every replica decides by the policy of the ConfigMap."""
-    loaded = {pod: labels.get("hash", "") for pod, labels in metric(snapshot, "policy_info")}
-    refused = {pod for pod, _, value in values(snapshot, "policy_valid") if not value}
+    """Every replica decides by the policy in the ConfigMap."""
+    loaded = {pod: labels.get("hash", "") for pod, labels, _ in samples_of(snapshot, "policy_info")}
+    refused = {pod for pod, _, value in samples_of(snapshot, "policy_valid") if not value}
     for pod, policy_hash in loaded.items():
         if pod in refused or policy_hash != policy.hash:
             why = "it cannot use the newest" if pod in refused else f"it has not taken up {policy.hash}"
             text = f"{pod} decides by policy {bare(policy_hash)}: {why}"
-            step = f"kubectl -n {OUR_NAMESPACE} describe configmap {OUR_POLICY}" if pod in refused else RESTART
+            step = f"{KUBECTL} describe configmap {OUR_POLICY}" if pod in refused else RESTART
             yield Result("policyLoaded", "broken" if pod in refused else "warn", text, step)
     if loaded and not refused and set(loaded.values()) == {policy.hash}:
         yield Result("policyLoaded", "ok", f"{plural(len(loaded), 'replica')} decide by {policy.hash}")
@@ -120,20 +110,12 @@ def policy_loaded(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def _by_decision(snapshot: Snapshot, policy: Policy) -> Result:
-    """What the newest decision says, where no replica can be asked: of one replica, at one moment."""
+    """If no replica answers: the policy of the newest decision, which is that of one replica at one moment."""
     why = snapshot.missing.get("ReplicaMetrics", "no replica answered")
     pod, record = newest_decision(snapshot)
-    if pod is None:
+    if not pod:
         return Result("policyLoaded", "unknown", f"{why}; and no pod has a decision")
-    name, policy_hash = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", bare(record.get("policy"))
+    policy_hash = bare(record.get("policy"))
     same = "that of the ConfigMap" if policy_hash == policy.hash else f"the ConfigMap has {policy.hash} now"
-    return Result(
-        "policyLoaded", "unknown", f"{why}; the newest decision, on {name}, is by policy {policy_hash}: {same}"
-    )
-
-
-def newest_decision(snapshot: Snapshot) -> tuple[Pod | None, dict[str, Any]]:
-    """The pod that was created last of those with a decision."""
-    decided = [(created(pod), pod) for pod in snapshot.of("Pod") if record_of(pod).get("policy")]
-    pod = max(decided, key=lambda each: each[0], default=(0.0, None))[1]
-    return pod, record_of(pod) if pod else {}
+    text = f"{why}; the newest decision, on {pod}, is by policy {policy_hash}: {same}"
+    return Result("policyLoaded", "unknown", text)

@@ -1,22 +1,28 @@
-"""What a check of `gpu-admission doctor` is, and what it finds."""
+"""A check of `gpu-admission doctor`, its results, and what several checks use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
+from webhook.admission.context import PROFILE_LABEL
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
-from webhook.cli.cluster.snapshot import Snapshot
+from webhook.cli.cluster.report import record_of
+from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot, created, full_name
+from webhook.kube.pod import labels_of
 from webhook.policy.model import Policy
 
 NAME: Final = "gpu-admission"
-"""Of both webhook configurations, the Service and the Deployment."""
+"""The name of both webhook configurations, of the Service and of the Deployment."""
 APPLY: Final = "kubectl apply -k manifests/"
-RESTART: Final = f"kubectl -n {OUR_NAMESPACE} rollout restart deployment/{NAME}"
+KUBECTL: Final = f"kubectl -n {OUR_NAMESPACE}"
+LOGS: Final = f"{KUBECTL} logs deployment/{NAME}"
+RESTART: Final = f"{KUBECTL} rollout restart deployment/{NAME}"
+EDIT_POLICY: Final = f"{KUBECTL} edit configmap {OUR_POLICY}"
 
 
 class Result(NamedTuple):
-    """`state`: ok, warn, broken, or unknown, where a right or an answer is missing. `next`: what to do."""
+    """`state` is ok, warn, broken, or unknown if a right or an answer is missing. `next` is what to do, if anything."""
 
     check: str
     state: str
@@ -25,8 +31,23 @@ class Result(NamedTuple):
 
 
 class Check(NamedTuple):
-    """`reads`: the kinds that it cannot do without. `find` yields results under this name."""
+    """`reads` are the kinds that it needs; without them its result is unknown. `find` yields results of this name."""
 
     name: str
     reads: tuple[str, ...]
     find: Callable[[Snapshot, Policy], Iterator[Result]]
+
+
+def opted_in(snapshot: Snapshot) -> dict[str, Mapping[str, str]]:
+    """The labels of each namespace that has opted in, by its name."""
+    labels = {name: labels_of(namespace) for (_, name), namespace in snapshot.named("Namespace").items()}
+    return {name: each for name, each in labels.items() if PROFILE_LABEL in each}
+
+
+def newest_decision(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
+    """Of the pods with a decision, the one that was created last: its namespace/name and record; "" and {} if none has."""
+    decided = [pod for pod in snapshot.of("Pod") if record_of(pod).get("policy")]
+    if not decided:
+        return "", {}
+    newest = max(decided, key=created)
+    return full_name(newest), record_of(newest)

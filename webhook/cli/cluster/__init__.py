@@ -1,1 +1,1 @@
-"""The cluster as the commands see it: read from an API server or a file, and written to one."""
+"""Reads a cluster for the commands, from an API server or from a file, and writes snapshots of it."""

@@ -1,7 +1,7 @@
-"""What the API server and the webhook's replicas say of themselves. A snapshot keeps it as objects.
+"""Asks the API server and the webhook's replicas for their versions, metrics and certificate.
 
-Everything comes through the API server, with the rights of the kubeconfig. Of the Secret with the certificate only what every
-client of the webhook sees is kept.
+A snapshot keeps each answer as an object. All requests go to the API server, with the rights of the kubeconfig. Of the Secret
+with the serving certificate only the certificate is kept, which every client of the webhook sees; never a key.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from webhook.feeds.api import Api
 from webhook.kube.pod import Pod, labels_of
 
 OUR_SECRET: Final = "gpu-admission-tls"  # noqa: S105  its name
-_HOOKS, _OURS = "gpu-admission.io", "gpu_admission_"
+_OUR_WEBHOOKS: Final = "gpu-admission.io"
+"""Part of the metrics of the API server that are about our webhooks."""
+_OUR_METRICS: Final = "gpu_admission_"
 _OPS_PORT: Final = 8080
-_SECONDS: Final = 5.0
-"""For the answer of one replica."""
-_NO_ANSWER: Final = (401, 403)
+_REPLICA_TIMEOUT: Final = 5.0
+"""Seconds that one replica has to answer."""
+_REFUSED: Final = (401, 403)
 
 
 class Question(NamedTuple):
-    """`subject`: what is asked for, as messages say it. `right`: the right that it needs, as RBAC names it."""
+    """`subject` is what is asked for, in messages. `right` is the right that it needs, as RBAC names it."""
 
     subject: str
     right: str
@@ -37,7 +39,7 @@ class Question(NamedTuple):
 
 
 def replica_pods(snapshot: Snapshot) -> list[Pod]:
-    """The pods that the replicas run in, by name."""
+    """The pods of the webhook, sorted by name."""
     pods = [
         pod
         for pod in snapshot.of("Pod")
@@ -49,7 +51,7 @@ def replica_pods(snapshot: Snapshot) -> list[Pod]:
 
 
 async def ask_all(api: Api, into: Snapshot, names: Iterable[str]) -> None:
-    """Answers become objects under the name of the question; `missing` says why one has none."""
+    """Ask these questions. An answer becomes objects of that kind; without one, `missing` says why."""
     await asyncio.gather(*[_ask(api, into, name) for name in names])
 
 
@@ -58,15 +60,10 @@ async def _ask(api: Api, into: Snapshot, name: str) -> None:
     try:
         answers = await question.ask(api, into)
     except ApiError as error:
-        into.missing[name] = _why(error, question)
+        refused = error.status in _REFUSED
+        into.missing[name] = f"no right to get {question.right}" if refused else f"no {question.subject}: {error}"
     else:
         into.objects[name] = [{"kind": name, "spec": {}, **answer} for answer in answers]
-
-
-def _why(error: ApiError, question: Question) -> str:
-    if error.status in _NO_ANSWER:
-        return f"no right to get {question.right}"
-    return f"no {question.subject}: {error}"
 
 
 async def _version(api: Api, _: Snapshot) -> list[Object]:
@@ -74,7 +71,7 @@ async def _version(api: Api, _: Snapshot) -> list[Object]:
 
 
 async def _api_server(api: Api, _: Snapshot) -> list[Object]:
-    lines = await api.lines("/metrics", _HOOKS)
+    lines = await api.lines("/metrics", _OUR_WEBHOOKS)
     return [{"metadata": {"name": "kube-apiserver"}, "status": {"samples": list(samples(lines))}}]
 
 
@@ -93,7 +90,7 @@ async def _certificate(api: Api, _: Snapshot) -> list[Object]:
 
 
 async def _replicas(api: Api, snapshot: Snapshot) -> list[Object]:
-    """Raises ApiError where none may be asked; one that gives no answer has an `error`."""
+    """The metrics of each replica, or the `error` that it gave. Raises ApiError if the right to ask them is missing."""
     return list(await asyncio.gather(*[_replica(api, pod) for pod in replica_pods(snapshot)]))
 
 
@@ -102,27 +99,28 @@ async def _replica(api: Api, pod: Pod) -> Object:
     path = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods/{name}:{_ops_port(pod)}/proxy/metrics"
     status: dict[str, Any] = {}
     try:
-        status["samples"] = list(samples(await api.lines(path, _OURS, _SECONDS)))
+        status["samples"] = list(samples(await api.lines(path, _OUR_METRICS, _REPLICA_TIMEOUT)))
     except ApiError as error:
-        if error.status in _NO_ANSWER and "is forbidden: User" in str(error):  # not what the pod itself says
+        if error.status in _REFUSED and "is forbidden: User" in str(error):  # said by the API server, not by the pod
             raise
         status["error"] = str(error).partition("/proxy/metrics: ")[2] or str(error)
     return {"metadata": {"name": name, "namespace": OUR_NAMESPACE}, "status": status}
 
 
 def _ops_port(pod: Pod) -> int:
+    """The port of the replica's metrics."""
     ports = [port for container in pod["spec"].get("containers") or () for port in container.get("ports") or ()]
     return next((int(port["containerPort"]) for port in ports if port.get("name") == "ops"), _OPS_PORT)
 
 
 def samples(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """Name, labels and value of lines in the Prometheus text format; None is NaN. Of histograms nothing."""
+    """Name, labels and value (None for NaN) of each sample in the Prometheus text format, without histogram buckets."""
     kept = [line for line in lines if not line.startswith("#") and "_bucket{" not in line]
     try:
         for family in text_string_to_metric_families("\n".join(kept) + "\n"):
             for sample in family.samples:
                 yield sample.name, dict(sample.labels), None if sample.value != sample.value else sample.value
-    except (ValueError, IndexError):  # not in the format: what came before it counts
+    except (ValueError, IndexError):  # not in the format: the samples before it count
         return
 
 
@@ -132,4 +130,4 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "ServingCertificate": Question("serving certificate", f"secrets/{OUR_SECRET} of {OUR_NAMESPACE}", _certificate),
     "ReplicaMetrics": Question("metrics of the replicas", f"pods/proxy of {OUR_NAMESPACE}", _replicas),
 }
-"""By the kind that an answer has in a snapshot."""
+"""By the kind of object that a snapshot keeps the answer as."""

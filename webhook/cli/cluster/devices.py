@@ -1,8 +1,8 @@
-"""GPUs that come by DRA: what ResourceSlices offer on each node, and what is allocated to ResourceClaims.
+"""Counts the GPUs that DRA offers: in the ResourceSlices of each node, and allocated to ResourceClaims.
 
-resource.k8s.io/v1. Only the slices of the newest generation of a pool count. Devices that draw on one counter set are parts of
-one GPU (a GPU and its MIG instances): they count as one, which is allocated as soon as a part of it is. A claim with adminAccess
-takes nothing. Devices that belong to no one node (`allNodes`, `nodeSelector`) are not counted.
+resource.k8s.io/v1. Only slices of the newest generation of a pool count. Devices that consume the same counter set are parts of
+one GPU (a GPU and its MIG instances). They count as one GPU, which is allocated as soon as one part is. A request with
+adminAccess allocates nothing. Devices that do not belong to a single node (`allNodes`, `nodeSelector`) are not counted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ class _Gpu(NamedTuple):
     driver: str
     pool: str
     name: str
-    """Of the counter set that it draws on, else its own."""
+    """The name of the counter set that the device consumes, else of the device."""
 
 
 class Devices:
-    """The GPUs of one snapshot. Empty where its ResourceClaims are not known: nobody can say what is free."""
+    """The GPUs of one snapshot. None are counted if its ResourceClaims are missing: it is not known which are free."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._offered: dict[str, set[_Gpu]] = {}
-        self._taken: set[_Gpu] = set()
-        self._held: dict[str, set[_Gpu]] = {}
-        """By the uid of a pod."""
+        """By node."""
+        self._allocated: set[_Gpu] = set()
+        self._claimed: dict[str, set[_Gpu]] = {}
+        """By the uid of the pod for which the claim is reserved."""
         if "ResourceClaim" in snapshot.missing:
             return
         gpus: dict[tuple[str, str, str], _Gpu] = {}
@@ -44,38 +45,42 @@ class Devices:
                     self._offered.setdefault(node, set()).add(gpu)
         for claim in snapshot.of("ResourceClaim") if gpus else ():
             keys = [(result["driver"], result["pool"], result["device"]) for result in _results(claim)]
-            held = {gpus[key] for key in keys if key in gpus}
-            self._taken |= held
+            allocated = {gpus[key] for key in keys if key in gpus}
+            self._allocated |= allocated
             for user in claim["status"].get("reservedFor") or ():
-                self._held.setdefault(str(user.get("uid")), set()).update(held)
+                self._claimed.setdefault(str(user.get("uid")), set()).update(allocated)
 
     def on(self, node: str) -> dict[str, dict[str, int]]:
-        """By driver: how many it has, and how many of them claims have."""
+        """How many GPUs of each driver the node has, in all, allocated and free."""
         offered = self._offered.get(node, set())
         total = Counter([gpu.driver for gpu in offered])
-        taken = Counter([gpu.driver for gpu in offered & self._taken])
+        allocated = Counter([gpu.driver for gpu in offered & self._allocated])
         return {
-            driver: {"total": count, "allocated": taken[driver], "promised": 0, "free": count - taken[driver]}
+            driver: {"total": count, "allocated": allocated[driver], "promised": 0, "free": count - allocated[driver]}
             for driver, count in sorted(total.items())
         }
 
     def of(self, pod: Pod) -> dict[str, int]:
-        """How many the claims of a pod have, by driver. One that pods share counts for each of them."""
-        held = self._held.get(str(pod["metadata"].get("uid")), ()) if self._held else ()
-        return dict(sorted(Counter([gpu.driver for gpu in held]).items()))
+        """How many GPUs of each driver are allocated to the claims of a pod. A claim that pods share counts for each."""
+        gpus = self._claimed.get(str(pod["metadata"].get("uid")), ())
+        return dict(sorted(Counter([gpu.driver for gpu in gpus]).items()))
 
 
 def newest(slices: list[Object]) -> Iterator[Mapping[str, Any]]:
-    """The specs of the newest generation of each pool: a driver writes a new one before it deletes the old."""
-    last: dict[tuple[str, str], int] = {}
+    """The specs of the newest generation of each pool: a driver writes new slices before it deletes the old ones."""
+    newest_of: dict[tuple[str, str], int] = {}
     for obj in slices:
-        pool = obj["spec"].get("pool") or {}
-        key = str(obj["spec"].get("driver")), str(pool.get("name"))
-        last[key] = max(int(pool.get("generation") or 0), last.get(key, 0))
+        pool, generation = _pool_and_generation(obj["spec"])
+        newest_of[pool] = max(generation, newest_of.get(pool, 0))
     for obj in slices:
-        pool = obj["spec"].get("pool") or {}
-        if int(pool.get("generation") or 0) == last[str(obj["spec"].get("driver")), str(pool.get("name"))]:
+        pool, generation = _pool_and_generation(obj["spec"])
+        if generation == newest_of[pool]:
             yield obj["spec"]
+
+
+def _pool_and_generation(spec: Mapping[str, Any]) -> tuple[tuple[str, str], int]:
+    pool = spec.get("pool") or {}
+    return (str(spec.get("driver")), str(pool.get("name"))), int(pool.get("generation") or 0)
 
 
 def _gpu(spec: Mapping[str, Any], device: Mapping[str, Any]) -> _Gpu:

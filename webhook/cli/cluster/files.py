@@ -1,4 +1,4 @@
-"""Snapshots as files: a List, as `kubectl get -o json` prints one, with the time and what could not be read."""
+"""Reads and writes snapshots as files: a List as `kubectl get -o json` prints it, with the time and what is missing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import orjson
 from webhook.cli.cluster.answers import QUESTIONS
 from webhook.cli.cluster.kinds import ENGINE, KINDS
 from webhook.cli.cluster.measured import Measured
-from webhook.cli.cluster.shapes import check
+from webhook.cli.cluster.schemas import check
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.errors import BadInput, BadPod
 from webhook.feeds.file import documents_in, objects_in
 from webhook.text import quoted
 
 _MARK: Final = "snapshot"
+"""Key in the List for what a snapshot has besides its objects."""
 _STDIN: Final = Path("/dev/stdin")
 _DROPPED: Final = ("managedFields", "selfLink")
+"""Metadata that no command reads."""
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """A snapshot, or anything that `kubectl get -o json` or `-o yaml` prints; `-`: from stdin. Raises BadInput."""
+    """Read a snapshot, or what `kubectl get -o json` or `-o yaml` prints; `-` is stdin. Raises BadInput."""
     snapshot = Snapshot({})
     for document in documents_in(_STDIN if str(path) == "-" else path):
         mark = document.get(_MARK) if isinstance(document, dict) else None
@@ -55,7 +57,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def write_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """Whoever can read the file can read what is in it: it is made readable for its owner alone. Raises BadInput."""
+    """Write a file that only its owner can read: it tells much about the cluster. Raises BadInput."""
     items = [obj for objects in snapshot.objects.values() for obj in objects]
     for obj in items:
         for key in _DROPPED:

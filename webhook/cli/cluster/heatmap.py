@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from webhook.cli.cluster.measured import Figures, Gpu
+from webhook.cli.cluster.report import AMOUNTS
 from webhook.cli.page import Html, cell, heat, html, page, row, shade, squares, table
 from webhook.cluster.utilisation import Reading
 from webhook.text import listed, plural
@@ -14,10 +15,9 @@ from webhook.text import listed, plural
 _BLUE, _VIOLET, _ORANGE = 212, 270, 24
 """Hues of utilisation, memory and temperature."""
 _COOL, _HOT = 30, 90
-"""Degrees Celsius from which, and up to which, a temperature is coloured."""
-_AMOUNTS: Final = ("total", "allocated", "promised", "free")
-_NUMBERS: Final = ("idle", "utilisation", "memory", "temperature")
-_HEADS: Final = ("idle", "utilisation", "memory", "hottest")
+"""Degrees Celsius at which the colour of a temperature begins and ends."""
+_METRICS: Final = ("idle", "utilisation", "memory", "hottest")
+"""The columns of GPU metrics."""
 _LEGEND: Final = Html(
     '<p><i class="old"></i> allocated <i class="idle"></i> allocated and idle <i class="new"></i> promised by the webhook '
     '<i class="free"></i> free; a number stands for GPUs that are too many to draw. Darker is more.</p>'
@@ -27,9 +27,9 @@ _LEGEND: Final = Html(
 def heatmap(
     nodes: Sequence[Mapping[str, Any]], sums: Sequence[Mapping[str, Any]], figures: Figures | None, taken: float
 ) -> str:
-    """The page. `nodes`: as `report` gives them; `sums`: as `pools` does."""
+    """The page. `nodes` is what `report` returns, `sums` what `pools` yields."""
     when = f"{datetime.fromtimestamp(taken, UTC):%Y-%m-%d %H:%M:%S} UTC, " if taken else ""
-    titles = ["pool", "nodes", "resource", *_AMOUNTS, *_HEADS]
+    titles = ["pool", "nodes", "resource", *AMOUNTS, *_METRICS]
     pools = sorted({node["pool"] for node in nodes})
     return page(
         "gpu-admission nodes",
@@ -44,20 +44,20 @@ def heatmap(
 def _sum(pool_sum: Mapping[str, Any]) -> Iterator[Html]:
     pool = "all" if pool_sum["pool"] is None else pool_sum["pool"] or "-"
     for number, (resource, amounts) in enumerate(pool_sum["gpus"].items()):
-        numbers = _numbers(pool_sum) if not number else [""] * len(_NUMBERS)
-        yield row([pool, amounts["nodes"], resource, *[amounts[key] for key in _AMOUNTS], *numbers])
+        numbers = _numbers(pool_sum) if not number else [""] * len(_METRICS)
+        yield row([pool, amounts["nodes"], resource, *[amounts[key] for key in AMOUNTS], *numbers])
 
 
 def _pool(pool: str, nodes: Sequence[Mapping[str, Any]], figures: Figures | None) -> Iterator[Html]:
     yield Html(f"<h2>{html(pool or 'no pool')}</h2>")
-    titles = ["node", "model", "health", "resource", "GPUs", "by GPU", *_HEADS, "taints", "pods"]
+    titles = ["node", "model", "health", "resource", "GPUs", "by GPU", *_METRICS, "taints", "pods"]
     yield table(titles, [line for node in nodes for line in _node(node, figures)])
 
 
 def _node(node: Mapping[str, Any], figures: Figures | None) -> Iterator[Html]:
     health = cell(node["health"], "" if node["health"] == "healthy" else "bad")
     idle = node.get("idle", 0) if len(node["gpus"]) == 1 else 0
-    for number, (resource, amounts) in enumerate(list(node["gpus"].items()) or [("", dict.fromkeys(_AMOUNTS, 0))]):
+    for number, (resource, amounts) in enumerate(list(node["gpus"].items()) or [("", dict.fromkeys(AMOUNTS, 0))]):
         counts = {"old": amounts["allocated"] - idle, "idle": idle, "new": amounts["promised"], "free": amounts["free"]}
         drawn = squares(counts)
         if number:
@@ -69,27 +69,23 @@ def _node(node: Mapping[str, Any], figures: Figures | None) -> Iterator[Html]:
 
 
 def _numbers(document: Mapping[str, Any]) -> list[object]:
-    """Cells of `_NUMBERS`, empty for what is not known."""
+    """The cells of the columns `_METRICS`, empty if not known."""
     percent, memory, temperature = (document.get(key) for key in ("utilisation", "memory", "temperature"))
     return [
         document.get("idle", ""),
         "" if percent is None else heat(f"{percent} %", percent / 100, _BLUE),
         "" if memory is None else heat(gib(memory), memory["used"] / max(1, memory["total"]), _VIOLET),
-        "" if temperature is None else heat(f"{temperature} °C", _warmth(temperature), _ORANGE),
+        "" if temperature is None else heat(f"{temperature} °C", (temperature - _COOL) / (_HOT - _COOL), _ORANGE),
     ]
 
 
 def gib(memory: Mapping[str, int]) -> str:
-    """Used of all: 312/640 GiB."""
+    """Used and total memory: 312/640 GiB. `memory` is in MiB."""
     return f"{memory['used'] / 1024:.0f}/{memory['total'] / 1024:.0f} GiB"
 
 
-def _warmth(temperature: float) -> float:
-    return (temperature - _COOL) / (_HOT - _COOL)
-
-
 def _gpu(gpu: Gpu) -> str:
-    """A square, darker where the GPU is used more, with its numbers as a tooltip."""
+    """A square, darker if the GPU is used more, with its metrics as a tooltip."""
     temperature, memory = gpu.readings.get(Reading.TEMPERATURE), gpu.memory
     numbers = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
     numbers += [gib({"used": round(memory[0]), "total": round(memory[1])})] if memory else []

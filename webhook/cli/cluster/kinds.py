@@ -1,4 +1,4 @@
-"""What the commands read of a cluster, and where the API server has it."""
+"""The kinds of objects that the commands read, and their paths in the API server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ OUR_NAMESPACE: Final = "gpu-admission"
 
 
 class Kind(NamedTuple):
-    """`group`: path of its group and version. `plural`: as RBAC names it. `needed`: without it nothing can be answered."""
+    """`group` is the path of its group and version, `plural` its name in RBAC.
+
+    Without the objects of a `needed` kind no command can answer.
+    """
 
     group: str
     plural: str
@@ -17,7 +20,7 @@ class Kind(NamedTuple):
     needed: bool = False
 
     def path(self, namespace: str | None = None) -> str:
-        """Of the list, of all namespaces unless one is given."""
+        """The path of its list, in one namespace or in all."""
         return f"{self.group}/{f'namespaces/{namespace}/' if namespace and self.namespaced else ''}{self.plural}"
 
 
@@ -61,9 +64,9 @@ ENGINE: Final = (
     *("Node", "Pod", "Namespace", "PriorityClass", "RuntimeClass", "ResourceSlice"),
     *("PodDisruptionBudget", "HorizontalPodAutoscaler", "ConfigMap"),
 )
-"""What the webhook decides by."""
-OWN: Final[Mapping[str, str]] = {
+"""The kinds that the webhook reads to decide."""
+NAMESPACE_OF: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ConfigMap", "EndpointSlice", "NetworkPolicy"), OUR_NAMESPACE),
     "Lease": "kube-system",
 }
-"""Read in one namespace only, our own or that of the schedulers: the rest may hold anything."""
+"""Kinds that are read in one namespace only, ours or that of the schedulers: others may hold anything."""

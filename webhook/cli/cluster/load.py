@@ -1,4 +1,4 @@
-"""Lists a cluster with the rights of a kubeconfig. What may not be read is named, and everything else is read."""
+"""Reads a cluster through the API server. Kinds that the kubeconfig has no right to read are reported as missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 from rich.console import Console
 
 from webhook.cli.cluster.answers import QUESTIONS, ask_all
-from webhook.cli.cluster.kinds import KINDS, OWN, Kind
+from webhook.cli.cluster.kinds import KINDS, NAMESPACE_OF, Kind
 from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.errors import ApiError, BadInput
 from webhook.feeds.access import Access, from_kubeconfig, in_cluster
@@ -22,7 +22,9 @@ from webhook.feeds.api import Api
 
 _PAGE: Final = 500
 FORBIDDEN: Final = "no right to list "
+"""How the reason begins if a kind may not be listed."""
 EVERYWHERE: Final = ""
+"""In place of a namespace: the answer needs the objects of all namespaces."""
 _ALL: Final = "all namespaces"
 _ABSENT, _FORBIDDEN, _UNKNOWN_USER = 404, 403, 401
 
@@ -35,10 +37,11 @@ def load(
     *,
     nodes_needed: bool = True,
 ) -> Snapshot:
-    """List these kinds, and ask these questions (`cluster.answers`). Where listing all namespaces is forbidden, `namespace` alone
-    is read (None: that of the context; EVERYWHERE: none is). `nodes_needed`: it is an error that nodes may not be listed.
+    """List these kinds, and ask these questions (`cluster.answers`).
 
-    Raises BadInput in one line where nothing can be read.
+    If a kind may not be listed in all namespaces, it is listed in `namespace` only (None: the namespace of the context;
+    EVERYWHERE: it is missing). Raises BadInput if no cluster can be reached, or a needed kind may not be listed; Nodes are
+    needed only if `nodes_needed`.
     """
     paths = str(kubeconfig or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
     if any(Path(path).exists() for path in paths.split(os.pathsep)):
@@ -50,18 +53,18 @@ def load(
         raise BadInput(f"{paths}: no kubeconfig there. Give --kubeconfig FILE, or --cluster FILE for a snapshot")
     snapshot = Snapshot({}, taken=time.time(), namespace=default)
 
-    async def kept() -> Access:
+    async def access_kept() -> Access:
         snapshot.access = await access()
         return snapshot.access
 
     needed = {name for name, kind in KINDS.items() if kind.needed and (nodes_needed or name != "Node")}
-    asyncio.run(_list_all(Api(kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
+    asyncio.run(_list_all(Api(access_kept), snapshot, list(kinds), needed, default if namespace is None else namespace))
     return snapshot
 
 
 def _namespace(paths: str, context: str | None) -> str:
-    """That of the context. Raises BadInput where there is no such context."""
-    from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415  it takes a second
+    """The namespace of the context, by default of the current one. Raises BadInput if there is no such context."""
+    from kubernetes_asyncio.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415  slow to import
 
     try:
         contexts, current = list_kube_config_contexts(paths)
@@ -79,6 +82,7 @@ def _namespace(paths: str, context: str | None) -> str:
 
 
 async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str], namespace: str) -> None:
+    """List the kinds, then ask the questions among them: some need the objects. A terminal shows the progress."""
     questions = [name for name in kinds if name in QUESTIONS]
     kinds = [name for name in kinds if name not in QUESTIONS]
     console, counts = Console(stderr=True), dict.fromkeys(kinds, 0)
@@ -87,7 +91,7 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str]
         counts[kind] = count
         status.update(f"reading {sum(counts.values()):,} objects: {counts.get('Pod', 0):,} pods")
 
-    with console.status("reading the cluster") as status:  # on a terminal only
+    with console.status("reading the cluster") as status:
         async with api:
             answers = await asyncio.gather(*[_list(api, kind, needed, namespace, into, progress) for kind in kinds])
             for kind, objects in zip(kinds, answers, strict=True):
@@ -99,22 +103,22 @@ async def _list_all(api: Api, into: Snapshot, kinds: list[str], needed: set[str]
 async def _list(
     api: Api, name: str, needed: set[str], namespace: str, into: Snapshot, progress: Callable[[str, int], None]
 ) -> list[Object] | None:
-    """None where it may not be read; the reason is then in `into.missing`."""
+    """The objects of a kind; None if it may not be listed. `into.missing` then has the reason."""
     kind = KINDS[name]
     try:
-        return await _pages(api, name, kind.path(OWN.get(name)), progress)
+        return await _pages(api, name, kind.path(NAMESPACE_OF.get(name)), progress)
     except ApiError as error:
         if error.status == _ABSENT:
             return []
-        if error.status == _FORBIDDEN and kind.namespaced and namespace and name not in OWN:
+        if error.status == _FORBIDDEN and kind.namespaced and namespace and name not in NAMESPACE_OF:
             try:
                 objects = await _pages(api, name, kind.path(namespace), progress)
                 into.missing[name] = _forbidden(kind, f"other namespaces than {namespace}")
                 return objects
-            except ApiError as again:
-                error = again
+            except ApiError as in_namespace:
+                error = in_namespace
         if error.status in (_FORBIDDEN, _UNKNOWN_USER) and name not in needed:
-            into.missing[name] = _forbidden(kind, OWN.get(name, _ALL))
+            into.missing[name] = _forbidden(kind, NAMESPACE_OF.get(name, _ALL))
             return None
         raise BadInput(_why(error, kind)) from None
 
@@ -131,11 +135,17 @@ def _why(error: ApiError, kind: Kind) -> str:
     if error.status == _UNKNOWN_USER:
         said = "it does not know who asks: the token or certificate of the context is wrong, or has expired"
         return f"the API server refuses the kubeconfig: {said} (401). Log in again, or give --context"
-    said = re.sub(r" ssl:(<[^>]*>|\w+)", "", str(error).partition(": ")[2] or str(error))  # as aiohttp names a host
+    said = without_tls_object(str(error).partition(": ")[2] or str(error))
     return f"the API server cannot be asked: {said}. Is it the right --context, and does kubectl reach it?"
 
 
+def without_tls_object(message: str) -> str:
+    """An error message of aiohttp without the TLS object that it names beside each host."""
+    return re.sub(r" ssl:(<[^>]*>|\w+)", "", message)
+
+
 async def _pages(api: Api, name: str, path: str, progress: Callable[[str, int], None]) -> list[Object]:
+    """All objects of a list, which is read in pages."""
     objects: list[Object] = []
     query = {"limit": str(_PAGE)}
     version = KINDS[name].group.removeprefix("/api/").removeprefix("/apis/")

@@ -1,4 +1,4 @@
-"""What GPU metrics said in one poll, and what that means for each node."""
+"""The GPU metrics of one poll, and their sums for each node."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _NAMES: Final = {reading: name for name, reading in READINGS.items()}
 
 
 class Gpu(NamedTuple):
-    """A GPU, or an instance of one, with the numbers that are known of it."""
+    """A GPU, or an instance of one, with its metrics."""
 
     name: str
     readings: dict[Reading, float]
 
     @property
     def percent(self) -> float | None:
-        """Its utilisation; None where that is not known."""
+        """The utilisation, 0 to 100; None if not known."""
         engine = self.readings.get(Reading.ENGINE)
         return self.readings.get(Reading.UTILISATION, None if engine is None else min(engine, 1.0) * 100)
 
     @property
     def memory(self) -> tuple[float, float] | None:
-        """MiB used, and MiB in all."""
+        """Used and total memory in MiB; None if not known."""
         used, free = (self.readings.get(each) for each in (Reading.MEMORY_USED, Reading.MEMORY_FREE))
         return None if used is None or free is None else (used, used + free)
 
 
 class Measured(NamedTuple):
-    """`source`: as the policy names it."""
+    """The samples of one poll. `source` is the policy's name for where they come from."""
 
     source: str
     samples: list[Sample]
 
     def document(self) -> dict[str, Any]:
-        """As it stands in a snapshot."""
+        """The form in which a snapshot keeps it."""
         samples = [
             [node, gpu, _NAMES[reading], value, instance] for node, gpu, reading, value, instance in self.samples
         ]
@@ -50,7 +50,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def read(cls, document: Any, where: str) -> Measured:
-        """What `document` wrote. Raises BadInput."""
+        """The inverse of `document`. `where` begins the message. Raises BadInput."""
         try:
             source, samples = str(document["source"]), document["samples"]
             parsed = [Sample(str(n), str(g), READINGS[r], float(v), str(i)) for n, g, r, v, i in samples]
@@ -61,7 +61,10 @@ class Measured(NamedTuple):
 
 
 class Figures:
-    """The numbers of nodes at one moment; a GPU that is idle then counts as idle. `use`: as the webhook keeps them."""
+    """The GPU metrics of each node at one moment. A GPU that is idle at that moment counts as idle.
+
+    `use` holds them as the webhook does.
+    """
 
     def __init__(self, measured: Measured, settings: GpuMetricsSettings, taken: float = 0.0) -> None:
         self.use = Utilisation(settings.model_copy(update={"source": measured.source}))
@@ -73,7 +76,7 @@ class Figures:
                 self._gpus.setdefault(node, {}).setdefault((gpu, instance), {})[reading] = value
 
     def gpus(self, node: str) -> Iterator[Gpu]:
-        """By name; of a GPU that is split, its instances."""
+        """The GPUs of a node by name. A GPU that is split is given as its instances."""
         readings = self._gpus.get(node, {})
         split = {gpu for gpu, instance in readings if instance}
         for gpu, instance in sorted(readings):
@@ -81,7 +84,10 @@ class Figures:
                 yield Gpu(f"{gpu} {instance}".rstrip(), readings[gpu, instance])
 
     def of(self, node: str, gpus: Iterable[dict[str, int]], sharing: float) -> dict[str, Any]:
-        """The keys of the document that are known. `gpus`: by resource. `sharing`: how many pods share a GPU."""
+        """The metrics keys that `report` adds for a node, as far as known.
+
+        `gpus` are the amounts of each of its GPU resources; `sharing` is how many pods share one GPU.
+        """
         use, document = self.use.node(node), dict[str, Any]()
         if use.measured:
             amounts = list(gpus)

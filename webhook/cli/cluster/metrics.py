@@ -1,8 +1,8 @@
-"""Asks the source of GPU metrics once, from where the command runs.
+"""Polls the source of GPU metrics once, from the machine on which the command runs.
 
-The address in the policy is one inside the cluster. From outside a Service is asked through the API server, with the right to
-get services/proxy; a DCGM exporter likewise, with the right to get pods/proxy. Where that fails, the address itself is tried: a
-VPN may lead there. Within a pod it is the other way round.
+The address in the policy is an address inside the cluster. From outside, a Service is reached through the API server, with the
+right to get services/proxy, and a DCGM exporter with the right to get pods/proxy. If that fails, the address itself is tried:
+there may be a VPN. In a pod the address is tried first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import aiohttp
 from pydantic import ValidationError
 
 from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.cluster.load import without_tls_object
 from webhook.cli.cluster.measured import Measured
 from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cluster.gpu_metrics import GpuMetricsSettings
@@ -33,7 +34,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class Recorder:
-    """Keeps the numbers of the nodes of this cluster: one Prometheus may know several clusters."""
+    """Collects the samples of these nodes. A Prometheus may have samples of other clusters too."""
 
     def __init__(self, nodes: Container[str]) -> None:
         self.samples: list[Sample] = []
@@ -48,18 +49,18 @@ class Recorder:
 
 
 class Way(NamedTuple):
-    """One way to a source. `access`: that of the API server in between; None: straight."""
+    """One way to reach a source: through the API server, or directly if `access` is None."""
 
     settings: GpuMetricsSettings
     access: Access | None = None
     right: str = ""
-    """Without which the API server refuses."""
+    """The right that the API server wants for it, as RBAC names it."""
 
     def __str__(self) -> str:
         return "through the API server" if self.access else self.settings.url or "the exporters"
 
 
-def at(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
+def with_url(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
     """The settings for a Prometheus at another address. Raises BadInput."""
     try:
         return GpuMetricsSettings.model_validate({**settings.model_dump(), "source": "prometheus", "url": url})
@@ -69,7 +70,7 @@ def at(url: str, settings: GpuMetricsSettings) -> GpuMetricsSettings:
 
 
 def ways(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> list[Way]:
-    """How the source can be reached, the likelier first."""
+    """The ways to reach the source, the likelier one first."""
     candidates = [Way(settings)]
     if access is not None and settings.source == "dcgm":
         candidates.append(Way(settings, access, f"pods/proxy in namespace {settings.dcgm.namespace}"))
@@ -82,8 +83,10 @@ def ways(settings: GpuMetricsSettings, access: Access | None, in_pod: bool) -> l
 
 
 def _service(url: SplitResult) -> tuple[str, str] | None:
-    """Namespace, and the rest of the path, of the Service that a URL names; None for another host. One without a namespace is
-    one of ours: so the webhook would find it."""
+    """The namespace of the Service that a URL names, and its proxy path in the API server; None for any other host.
+
+    A name without a namespace is a Service in our namespace: so the webhook resolves it.
+    """
     match = _SERVICE.fullmatch(url.hostname or "")
     if not match or match[1] == "localhost":
         return None
@@ -92,7 +95,7 @@ def _service(url: SplitResult) -> tuple[str, str] | None:
 
 
 async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: bool) -> Measured:
-    """What the source says of the nodes of the snapshot. Raises SourceFailed, with what each way gave."""
+    """The GPU metrics of the nodes of the snapshot. Raises SourceFailed with the error of each way."""
     exporters, failures = Exporters(settings.dcgm), []
     for pod in snapshot.of("Pod"):
         if pod["metadata"].get("namespace") == settings.dcgm.namespace:
@@ -101,13 +104,13 @@ async def measure(snapshot: Snapshot, settings: GpuMetricsSettings, *, in_pod: b
     for way in ways(settings, snapshot.access, in_pod):
         try:
             async with asyncio.timeout(settings.stale_after):
-                return await _asked(way, exporters, snapshot.nodes)
+                return await _poll(way, exporters, snapshot.nodes)
         except (GpuAdmissionError, TimeoutError, aiohttp.ClientError, OSError) as error:
             failures.append(f"{way}: {_why(error, way)}")
     raise SourceFailed("; ".join(failures))
 
 
-async def _asked(way: Way, exporters: Exporters, nodes: Container[str]) -> Measured:
+async def _poll(way: Way, exporters: Exporters, nodes: Container[str]) -> Measured:
     recorder, access = Recorder(nodes), way.access
     tls, authorization = (access.tls, access.authorization) if access else (None, None)
     async with http_session(tls=tls, authorization=authorization) as http:
@@ -125,4 +128,4 @@ def _why(error: Exception, way: Way) -> str:
         return f"no right to get {way.right}"
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    return re.sub(r" ssl:(<[^>]*>|\w+)", "", str(error)) or type(error).__name__  # as aiohttp names a host
+    return without_tls_object(str(error)) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The cluster at one moment: its objects by kind, and the state that the webhook would make of them."""
+"""A cluster at one moment: its objects by kind, and the cluster state that the webhook would build from them."""
 
 from __future__ import annotations
 
@@ -29,31 +29,32 @@ FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 @dataclass
 class Snapshot:
-    """`missing`: why a kind is not known: it may be there all the same. `taken`: seconds since 1970; 0: not known."""
+    """The objects of a cluster, by kind."""
 
     objects: dict[str, list[Object]]
     missing: dict[str, str] = field(default_factory=dict)
+    """By kind: why its objects could not be read, all or some of them. The cluster may have them."""
     taken: float = 0.0
+    """When it was read, in seconds since 1970; 0 if that is not known."""
     namespace: str | None = None
-    """That of the context; None: a file, which has none."""
+    """The namespace of the kubeconfig context; None for a file."""
     measured: Measured | None = None
-    """What GPU metrics said then; None where they were not asked, or did not answer."""
+    """The GPU metrics of that moment; None if they were not asked for, or did not answer."""
     access: Access | None = field(default=None, repr=False)
-    """How to reach the API server that it was read from; None: a file."""
+    """How to reach the API server that it was read from; None for a file."""
+    _indexes: dict[str, dict[tuple[str, str], Object]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def of(self, kind: str) -> list[Object]:
         return self.objects.get(kind, [])
 
     def named(self, kind: str) -> Mapping[tuple[str, str], Object]:
-        """By namespace ("" where the kind has none) and name."""
+        """The objects of a kind by namespace ("" if the kind has none) and name."""
         index = self._indexes.get(kind)
         if index is None:
             index = self._indexes[kind] = {key_of(obj): obj for obj in self.of(kind)}
         return index
-
-    @cached_property
-    def _indexes(self) -> dict[str, dict[tuple[str, str], Object]]:
-        return {}
 
     @cached_property
     def nodes(self) -> Mapping[str, Object]:
@@ -61,7 +62,7 @@ class Snapshot:
 
     @cached_property
     def pods_on(self) -> Mapping[str, list[Pod]]:
-        """The pods that hold something of a node, by its name."""
+        """The bound pods that have not finished, by the name of their node."""
         by_node: dict[str, list[Pod]] = {}
         for pod in self.of("Pod"):
             if (node := pod["spec"].get("nodeName")) and pod["status"].get("phase") not in FINISHED:
@@ -69,19 +70,16 @@ class Snapshot:
         return by_node
 
     @cached_property
-    def keeping_away(self) -> list[tuple[str, Pod]]:
-        """Those of them with pod anti-affinity, and the node."""
-        return [(node, pod) for node, pods in self.pods_on.items() for pod in pods if keeps_away(pod)]
+    def with_anti_affinity(self) -> list[tuple[str, Pod]]:
+        """The pods of `pods_on` with pod anti-affinity, each with the name of its node."""
+        return [(node, pod) for node, pods in self.pods_on.items() for pod in pods if has_anti_affinity(pod)]
 
     @cached_property
     def schedulers(self) -> frozenset[str]:
-        """Those that are at work: they bound a pod, wrote an event about one, or hold a lease."""
+        """The names of the schedulers at work: they bound a pod, wrote an event about one, or hold a lease."""
         names = {SCHEDULER}
         for pod in self.of("Pod"):
-            conditions = pod["status"].get("conditions") or ()
-            if pod["spec"].get("nodeName") or any(
-                [c.get("type") == "PodScheduled" and c.get("reason") for c in conditions]
-            ):
+            if pod["spec"].get("nodeName") or condition(pod, "PodScheduled").get("reason"):
                 names.add(pod["spec"].get("schedulerName") or SCHEDULER)
         for event in self.of("Event"):
             if event.get("reason") in ("Scheduled", "FailedScheduling"):
@@ -91,31 +89,31 @@ class Snapshot:
 
     @cached_property
     def state(self) -> ClusterState:
-        """As a replica of the webhook would have it that has just listed all. Reservations that have expired are not in it.
+        """The state of a replica of the webhook that has just listed these objects, without expired reservations.
 
-        Raises BadInput, which names the object that is wrong.
+        Raises BadInput, which names the malformed object.
         """
         state = ClusterState(max_age=float("inf"))
         for name, kind in KINDS.items():
             if name in self.objects or (kind in REQUIRED and name not in self.missing):
-                self._list(state, name, kind)
+                self._fill(state, name, kind)
         return state
 
-    def _list(self, state: ClusterState, name: str, kind: ListKind) -> None:
+    def _fill(self, state: ClusterState, name: str, kind: ListKind) -> None:
         objects = self.of(name)
         timed = kind == "pods" and bool(self.taken)
-        for obj in sorted(objects, key=_birth) if timed else objects:
+        for obj in sorted(objects, key=creation_timestamp) if timed else objects:
             try:
-                # A reservation is as old as its pod; one that is bound has none.
-                waits = timed and not obj["spec"].get("nodeName")
-                state.seen(kind, obj, created(obj) if waits else self.taken)
+                # The reservation of an unbound pod is as old as the pod; a bound pod has none.
+                unbound = timed and not obj["spec"].get("nodeName")
+                state.seen(kind, obj, created(obj) if unbound else self.taken)
             except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
                 where = f"{name} {quoted(obj['metadata']['name'])}"
                 raise BadInput(f"{where}: {type(error).__name__}: {error}. Give it as kubectl prints it") from None
         state.news.complete(kind, self.taken)
 
     def without(self, pods: Collection[Pod]) -> Snapshot:
-        """As if these pods were deleted. It takes over the state: this snapshot is not to be used afterwards."""
+        """The snapshot as if these pods were deleted. It takes over `state`: do not use this snapshot afterwards."""
         gone = {key_of(pod) for pod in pods}
         for pod in pods:
             self.state.pod_gone(pod, self.taken)
@@ -125,8 +123,10 @@ class Snapshot:
         return snapshot
 
     def pod(self, namespace: str | None, name: str) -> Pod:
-        """By its name, as kubectl takes it (`pod/NAME` too). None: of whatever namespace, where only one has it. Raises BadInput
-        with the nearest name where there is none."""
+        """The pod of a name as kubectl takes it (`pod/NAME` too). With namespace None: the only pod of that name.
+
+        Raises BadInput with the nearest name if there is no such pod.
+        """
         pods, name = self.named("Pod"), name.removeprefix("pod/")
         if namespace is None:
             there = sorted([where for where, each in pods if each == name])
@@ -143,33 +143,44 @@ class Snapshot:
 
     @cached_property
     def policy(self) -> Policy | None:
-        """That of the ConfigMap; None where there is none, or it is not known. Raises PolicyError."""
+        """The policy in the ConfigMap; None if there is none, or it could not be read. Raises PolicyError."""
         config_map = self.named("ConfigMap").get((OUR_NAMESPACE, OUR_POLICY))
         text = ((config_map or {}).get("data") or {}).get(KEY)
         return offline.load_policy(text) if isinstance(text, str) else None
 
 
-def keeps_away(pod: Pod) -> bool:
+def has_anti_affinity(pod: Pod) -> bool:
     return bool((pod["spec"].get("affinity") or {}).get("podAntiAffinity"))
 
 
 def key_of(obj: Object) -> tuple[str, str]:
+    """Namespace ("" if the kind has none) and name."""
     metadata = obj["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
 
 
-def _birth(obj: Object) -> str:
-    """Sorts as time does: all of a cluster's timestamps have one form."""
+def full_name(obj: Object) -> str:
+    """`namespace/name`."""
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def condition(obj: Object, kind: str) -> Object:
+    """The condition of this type in the object's status; {} if there is none."""
+    return next((each for each in obj["status"].get("conditions") or () if each.get("type") == kind), {})
+
+
+def creation_timestamp(obj: Object) -> str:
+    """The time of creation as text. It sorts as time does: all timestamps of a cluster have the same form."""
     return str(obj["metadata"].get("creationTimestamp") or "")
 
 
 def created(obj: Object) -> float:
-    """When, in seconds since 1970; 0 where it does not say."""
+    """The time of creation in seconds since 1970; 0 if the object does not say."""
     return seconds(obj["metadata"].get("creationTimestamp"))
 
 
 def seconds(time: Any) -> float:
-    """Of a timestamp of Kubernetes; 0 where it is none."""
+    """A Kubernetes timestamp in seconds since 1970; 0 if it is none."""
     try:
         return datetime.fromisoformat(time).timestamp()
     except (TypeError, ValueError):

@@ -16,8 +16,8 @@ from webhook.cli.cluster.snapshot import Object, Snapshot
 from webhook.cli.manifests import Planned
 from webhook.cli.simulating.outcome import SIDES, Outcome, Workload, free_gpus, whole_nodes
 from webhook.cli.simulating.scheduler import Scheduler
-from webhook.cli.waiting.diagnosis import Diagnosis, kept_back
-from webhook.cli.waiting.situation import Case, Situation
+from webhook.cli.waiting.diagnosis import Diagnosis, causes_before_filtering
+from webhook.cli.waiting.situation import Case, Situation, priority_of
 from webhook.errors import BadInput, BadReview
 from webhook.kube.json_patch import apply
 from webhook.kube.pod import Pod
@@ -54,7 +54,7 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
         for plan in planned:
             _admit(plan, policy, webhook, workloads, queues)
         for side, queue in queues.items():
-            queue.sort(key=lambda queued: -before.priority(queued.pod))  # stable: PrioritySort, then the time
+            queue.sort(key=lambda queued: -priority_of(queued.pod))  # stable: PrioritySort, then the time
             for queued in queue:
                 node = schedulers[side].bind(queued.pod)
                 if side == "with":
@@ -121,7 +121,7 @@ def _checked(plan: Planned) -> Pod:
 def _tried(s: Situation, pod: Pod) -> bool:
     """Whether the scheduler looks at nodes for a waiting pod at all."""
     case = Case.of(s, pod)
-    return case is not None and not kept_back(case)
+    return case is not None and not causes_before_filtering(case)
 
 
 def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dict[str, dict[str, int]]]:

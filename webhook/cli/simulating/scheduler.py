@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webhook.cli.simulating import scores
-from webhook.cli.waiting.diagnosis import fits, kept_back, shape_of
+from webhook.cli.waiting.diagnosis import causes_before_filtering, fits, shape_of
 from webhook.cli.waiting.situation import Case, Situation
 from webhook.cluster.node_table import Floats, Integers
 from webhook.framework.cluster_view import Taint
@@ -37,7 +37,7 @@ class Scheduler:
         """The node that the pod is bound to; None where it waits."""
         shape = shape_of(pod)
         case = None if shape in self._waiting else Case.of(self.situation, pod)
-        if case is None or kept_back(case):
+        if case is None or causes_before_filtering(case):
             return None
         rows = np.flatnonzero(fits(case))
         if not len(rows):

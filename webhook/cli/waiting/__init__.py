@@ -1,1 +1,1 @@
-"""Why pods wait: what the scheduler would find, node by node, in words and with what would change it."""
+"""Finds why pods wait: repeats the checks of the scheduler on every node, and names each cause with a fix."""

@@ -1,4 +1,4 @@
-"""One reason why a pod waits, and the order in which a person would look at them."""
+"""The causes for which pods wait, and the order in which a person would look at them."""
 
 from __future__ import annotations
 
@@ -6,41 +6,42 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from webhook.placement.constraints import Mask
+from webhook.text import bare, listed, quoted
 
 
 class Cause(NamedTuple):
-    """`cause`: a constant word, one of CAUSES. `fix`: what a person can do, as an imperative."""
+    """One reason why a pod waits. `cause` is one of CAUSES, `fix` what a person can do, as an imperative."""
 
     cause: str
     text: str
     fix: str
     nodes: tuple[str, ...] = ()
-    """The nodes that it keeps away, and no earlier check of the scheduler does."""
+    """The names of the nodes that it excludes, without those that an earlier check of the scheduler excludes."""
     helps: int = 0
-    """How many of them would take the pod if this alone were mended."""
+    """How many of these nodes no other cause excludes: they would take the pod if only this cause were mended."""
 
     def document(self) -> dict[str, Any]:
-        """As docs/cli.md describes it."""
+        """The JSON form, described in docs/cli.md."""
         return {"cause": self.cause, "nodes": self.nodes, "text": self.text, "fix": self.fix}
 
 
-class Check(NamedTuple):
-    """One thing that the scheduler looks at on every node. `fails`: the nodes that it keeps away."""
+class NodeCheck(NamedTuple):
+    """The result of one filter of the scheduler: the nodes that it excludes, by row."""
 
     fails: Mask
     explain: Callable[[Mask, Mask], Iterator[Cause]]
-    """Takes the nodes that no earlier check keeps away, and those that no other check does."""
+    """Yields the causes. Takes two parts of `fails`: what no earlier check excludes, and of that what no other check does."""
 
 
 CAUSES: Final = (
-    # what the pod itself waits for: no node is looked at
+    # the scheduler looks at no node
     *("bound", "schedulingGate", "queued", "unknownScheduler"),
     *("suspended", "refused", "quotaExceeded", "limitRange"),
     *("serviceAccountMissing", "priorityClassMissing", "runtimeClassMissing", "notCreated"),
     *("claimMissing", "claimTemplateMissing", "deviceClassMissing", "claimInUse"),
     *("volumeClaimMissing", "volumeClaimUnbound", "storageClassMissing", "volumeClaimLost", "volumeClaimDeleting"),
     *("podGroupMissing", "gangIncomplete", "preempting"),
-    # what the pod asks for that no node has: the manifest is wrong, or the cluster is
+    # all others: most exclude nodes
     *("unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall", "otherGpuResource"),
     *("nodeSelector", "nodeAffinity", "pinnedNode", "hostPort"),
     *("podAffinity", "podAntiAffinity", "existingAntiAffinity", "topologySpread"),
@@ -49,12 +50,23 @@ CAUSES: Final = (
     *("volumeNodeConflict", "volumeLimit", "volumeInUse", "nominated"),
     *("preemptionNever", "cordoned", "notReady", "noNodes", "noGpus", "schedulerOther", "fitsNow"),
 )
-"""Every word, in the order in which a person would try: documented in docs/cli.md."""
+"""All words for causes, documented in docs/cli.md, in the order in which a person would look at them."""
 _RANK: Final = {word: at for at, word in enumerate(CAUSES)}
 
 
+def queued(queue: str, namespace: str) -> Cause:
+    """The cause for a pod or workload that Kueue holds back."""
+    fix = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
+    return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", fix)
+
+
+def known_names_hint(near: str | None, known: list[str]) -> str:
+    """«; nearest: …», else «; there are …», to stand behind a name that does not exist."""
+    return f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
+
+
 def ordered(causes: list[Cause]) -> list[Cause]:
-    """What needs no node first; then what would help alone; then the rest."""
+    """First the causes for which the scheduler looks at no node, then those whose fix alone would help, then the rest."""
     first = _RANK["unknownResource"]
     return sorted(
         causes, key=lambda c: (_RANK[c.cause] >= first, not c.helps and bool(c.nodes), _RANK[c.cause], -c.helps)

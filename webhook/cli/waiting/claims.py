@@ -1,88 +1,77 @@
-"""Devices by DRA: claims that are not there, or that no node has the devices for.
+"""Checks ResourceClaims (DRA): whether they exist, and which nodes have the devices for them.
 
-k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources. The CEL of selectors is not evaluated, but for the driver.
+k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources. Of the CEL in selectors only a comparison of the driver is
+evaluated.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from webhook.cli.cluster.devices import newest
-from webhook.cli.waiting.cause import Cause, Check
+from webhook.cli.cluster.snapshot import Object
+from webhook.cli.waiting.cause import Cause, NodeCheck, known_names_hint
 from webhook.cli.waiting.situation import Case, Situation
-from webhook.cli.waiting.volumes import able
+from webhook.cli.waiting.volumes import selected
 from webhook.placement.constraints import Mask
 from webhook.text import bare, listed, nearest, plural, quoted
 
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 _MAX_USERS: Final = 256
-"""Pods that may share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
-Object = Mapping[str, Any]
+"""Maximum number of pods that share a claim (resource.k8s.io/v1 ResourceClaimReservedForMaxSize)."""
 
 
 def missing(case: Case) -> Iterator[Cause]:
+    """Claims for which the scheduler looks at no node."""
     s = case.situation
     for entry, claim_name in _entries(case):
         template = entry.get("resourceClaimTemplateName")
         if claim_name is None and template:
-            known = [n for namespace, n in s.snapshot.named("ResourceClaimTemplate") if namespace == case.namespace]
+            known = case.names_of("ResourceClaimTemplate")
             if template not in known and "ResourceClaimTemplate" not in s.snapshot.missing:
                 yield _absent("claimTemplateMissing", "ResourceClaimTemplate", template, known, case)
             else:
                 text = f"no ResourceClaim was made of template {bare(template)} yet"
-                yield Cause(
-                    "claimMissing",
-                    text,
-                    f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}",
-                )
+                fix = f"see kubectl describe pod -n {case.namespace} {bare(case.pod['metadata']['name'])}"
+                yield Cause("claimMissing", text, fix)
             continue
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(claim_name)))
         if claim is None:
             if "ResourceClaim" not in s.snapshot.missing:
-                known = [n for namespace, n in s.snapshot.named("ResourceClaim") if namespace == case.namespace]
-                yield _absent("claimMissing", "ResourceClaim", str(claim_name), known, case)
+                yield _absent("claimMissing", "ResourceClaim", str(claim_name), case.names_of("ResourceClaim"), case)
             continue
         classes = {name for _, name in s.snapshot.named("DeviceClass")}
-        for name in sorted({name for name, _ in _requests(claim)} - classes):
-            if "DeviceClass" not in s.snapshot.missing:
-                yield _absent(
-                    "deviceClassMissing",
-                    "DeviceClass",
-                    name,
-                    sorted(classes),
-                    case,
-                    f" (claim {bare(str(claim_name))})",
-                )
+        if "DeviceClass" not in s.snapshot.missing:
+            for name in sorted({name for name, _ in _requests(claim)} - classes):
+                of_claim = f" (claim {bare(str(claim_name))})"
+                yield _absent("deviceClassMissing", "DeviceClass", name, sorted(classes), case, of_claim)
         if len(claim["status"].get("reservedFor") or ()) >= _MAX_USERS:
-            yield Cause(
-                "claimInUse",
-                f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can",
-                "use another claim",
-            )
+            text = f"ResourceClaim {bare(str(claim_name))} is used by {_MAX_USERS} pods, the most that can"
+            yield Cause("claimInUse", text, "use another claim")
 
 
-def devices(case: Case) -> Check:
-    """Nodes that have too few free devices for the claims, or not those that were allocated."""
-    s, few = case.situation, np.zeros(len(case.situation.alive), bool)
+def devices(case: Case) -> NodeCheck:
+    """Nodes without enough free devices for the pod's claims, or without the devices that are allocated to them."""
+    s, few = case.situation, np.zeros_like(case.situation.alive)
     shortages, away = list[str](), dict[str, Mask]()
     for _, name in _entries(case):
         claim = s.snapshot.named("ResourceClaim").get((case.namespace, str(name)))
         if claim is None:
             continue
         if allocation := claim["status"].get("allocation"):
-            away[f"claim {bare(str(name))}"] = ~able(s, allocation.get("nodeSelector"))
+            away[f"claim {bare(str(name))}"] = ~selected(s, allocation.get("nodeSelector"))
             continue
         wanted: Counter[str] = Counter()
         for class_name, count in _requests(claim):
             wanted[_driver(s, class_name)] += count
         for driver, count in wanted.items():
             few |= _too_few(s, driver, count, f"claim {bare(str(name))}", shortages)
-    for resource, class_name in case.demand_of_devices.items():
+    for resource, class_name in case.device_class_of.items():
         count, plugin = case.demand.amount(resource), s.capacity.get(resource, np.zeros(len(s.alive))) > 0
         few |= _too_few(s, _driver(s, class_name), count, bare(resource), shortages) & ~plugin
     fails = np.any([few, *away.values()], axis=0)
@@ -99,11 +88,11 @@ def devices(case: Case) -> Check:
                 fix = f"make room on {there}, or use a claim of its own: a ResourceClaimTemplate makes one for each pod"
                 yield s.cause("claimElsewhere", text, fix, off, alone)
 
-    return Check(s.alive & fails, explain)
+    return NodeCheck(s.alive & fails, explain)
 
 
 def _too_few(s: Situation, driver: str, count: int, who: str, shortages: list[str]) -> Mask:
-    """Nodes with fewer free devices than `count`; a sentence about it is added to `shortages`."""
+    """The nodes with fewer than `count` free devices of the driver. Adds a sentence to `shortages`."""
     free = _free(s)
     by_node = free.get(driver, Counter()) if driver else sum(free.values(), Counter())
     max_free, of = max(by_node.values(), default=0), bare(driver or "any driver")
@@ -112,35 +101,35 @@ def _too_few(s: Situation, driver: str, count: int, who: str, shortages: list[st
 
 
 def _absent(word: str, kind: str, name: str, known: list[str], case: Case, of: str = "") -> Cause:
+    """The cause that an object does not exist. `of` says in the text who refers to it."""
     near = nearest(name, known)
     where = "" if kind == "DeviceClass" else f" in {case.namespace}"
-    hint = f"; nearest: {bare(near)}" if near else f"; there are {listed(known)}" if known else ""
     fix = f"name {bare(near)} in place of {bare(name)}, or create it" if near else "create it: kubectl apply -f …"
-    return Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{hint}", fix)
+    return Cause(word, f"{kind} {quoted(name)} does not exist{where}{of}{known_names_hint(near, known)}", fix)
 
 
 def _entries(case: Case) -> Iterator[tuple[Object, str | None]]:
-    """Each entry of spec.resourceClaims with the name of its claim; None where it does not exist yet."""
+    """Each entry of spec.resourceClaims with the name of its claim; None if the claim does not exist yet."""
     claim_names = {
         status["name"]: status.get("resourceClaimName")
         for status in case.pod["status"].get("resourceClaimStatuses") or ()
     }
     for entry in case.pod["spec"].get("resourceClaims") or ():
         if entry["name"] in claim_names and claim_names[entry["name"]] is None:
-            continue  # its template wanted no claim
+            continue  # its template makes no claim
         yield entry, entry.get("resourceClaimName") or claim_names.get(entry["name"])
 
 
 def _requests(claim: Object) -> Iterator[tuple[str, int]]:
-    """Device class and number of each request; of alternatives the first."""
+    """The device class of each request, and how many free devices it needs; of alternatives, the first."""
     for request in (claim["spec"].get("devices") or {}).get("requests") or ():
         exact = request.get("exactly") or next(iter(request.get("firstAvailable") or ()), None) or request
         if name := exact.get("deviceClassName"):
-            yield name, int(exact.get("count") or 1)
+            yield name, 0 if exact.get("adminAccess") else int(exact.get("count") or 1)
 
 
 def _driver(s: Situation, class_name: str) -> str:
-    """The driver that the CEL of a class selects; "" where it selects none."""
+    """The driver that the CEL of a device class selects; "" if it selects none."""
     device_class = s.snapshot.named("DeviceClass").get(("", class_name)) or {"spec": {}}
     expressions = [
         (selector.get("cel") or {}).get("expression") or "" for selector in device_class["spec"].get("selectors") or ()
@@ -149,15 +138,31 @@ def _driver(s: Situation, class_name: str) -> str:
 
 
 def _free(s: Situation) -> dict[str, Counter[str]]:
-    """Devices that no claim has, by driver and node."""
+    """How many devices a claim could get, by driver and node: those that no claim has, and those that claims share.
+
+    What a claim has with adminAccess stays free for others (allocatedState in k8s.io/dynamic-resource-allocation).
+    """
     taken = {
         (result["driver"], result["pool"], result["device"])
         for claim in s.snapshot.of("ResourceClaim")
         for result in ((claim["status"].get("allocation") or {}).get("devices") or {}).get("results") or ()
+        if not result.get("adminAccess")
     }
     by_driver: dict[str, Counter[str]] = {}
     for spec in newest(s.snapshot.of("ResourceSlice")):
-        nodes = [spec["nodeName"]] if spec.get("nodeName") else s.names if spec.get("allNodes") else []
-        free = [d for d in spec.get("devices") or () if (spec["driver"], spec["pool"]["name"], d["name"]) not in taken]
-        by_driver.setdefault(spec["driver"], Counter()).update({name: len(free) for name in nodes})
+        for device in spec.get("devices") or ():
+            if (
+                device.get("allowMultipleAllocations")
+                or (spec["driver"], spec["pool"]["name"], device["name"]) not in taken
+            ):
+                offered_to = device if spec.get("perDeviceNodeSelection") else spec
+                by_driver.setdefault(spec["driver"], Counter()).update(_nodes(s, offered_to))
     return by_driver
+
+
+def _nodes(s: Situation, offered_to: Mapping[str, Any]) -> Iterable[str]:
+    """The nodes to which a slice, or one device of it, belongs."""
+    if name := offered_to.get("nodeName"):
+        return [name]
+    mask = s.alive if offered_to.get("allNodes") else s.alive & selected(s, offered_to.get("nodeSelector") or {})
+    return [s.names[row] for row in np.flatnonzero(mask)]

@@ -1,90 +1,88 @@
-"""What a pod says about nodes and nodes about pods: cordons, taints, selectors and affinity.
+"""Checks whether pod and node accept each other: cordon, taints, nodeSelector, node affinity and host ports.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration,nodeaffinity,nodeports}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
-from webhook.cli.cluster.report import record_of
-from webhook.cli.waiting.cause import Cause, Check
-from webhook.cli.waiting.situation import Case, nearest
+from webhook.cli.cluster.report import record_of, taint_text
+from webhook.cli.cluster.snapshot import full_name
+from webhook.cli.waiting.cause import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case
+from webhook.cluster.pods import HOSTNAME
 from webhook.framework.cluster_view import Expression, Taint
-from webhook.kube.pod import containers
-from webhook.placement.constraints import Mask, Term, matches
-from webhook.text import bare, listed, plural, quoted
+from webhook.kube.pod import Pod, containers, labels_of
+from webhook.placement.constraints import Mask, Term
+from webhook.text import bare, listed, nearest, plural, quoted
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
-_CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that follow from the state of a node: nobody should tolerate them."""
+_CONDITION_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Prefixes of taints that follow from the condition of a node: no pod should tolerate them to run there."""
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared as the scheduler does, not bound
 
 
-def cordoned(case: Case) -> Check:
-    nodes, s = case.situation.nodes, case.situation
-    fails = s.alive & np.array([status.cordoned for status in nodes.statuses])[nodes.columns.status[: len(s.alive)]]
+def cordoned(case: Case) -> NodeCheck:
+    """Nodes that are cordoned, unless the pod tolerates it."""
+    s = case.situation
+    fails = s.alive & s.by_status([status.cordoned for status in s.nodes.statuses])
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"{s.where(mask)}: cordoned (spec.unschedulable)"
-        fix = f"uncordon when the work on it is done: kubectl uncordon {_example(s.named(mask))}"
+        fix = f"uncordon when the work on it is done: kubectl uncordon {s.named(mask)[0]}"
         yield s.cause("cordoned", text, fix, mask, alone)
 
-    return Check(fails & (not case.constraints.tolerate_cordon), explain)
+    return NodeCheck(fails & (not case.constraints.tolerate_cordon), explain)
 
 
-def taints(case: Case) -> Check:
-    s, nodes = case.situation, case.situation.nodes
-    distinct: dict[tuple[Taint, ...], int] = {}
-    of_status = [distinct.setdefault(status.taints, len(distinct)) for status in nodes.statuses]
-    codes = np.array(of_status)[nodes.columns.status[: len(s.alive)]]
-    missing = [[t for t in node_taints if not case.constraints.tolerate(t)] for node_taints in distinct]
-    fails = s.alive & np.array([bool(node_taints) for node_taints in missing])[codes]
+def taints(case: Case) -> NodeCheck:
+    """Nodes with taints that the pod does not tolerate."""
+    s = case.situation
+    code_of: dict[tuple[Taint, ...], int] = {}
+    codes = s.by_status([code_of.setdefault(status.taints, len(code_of)) for status in s.nodes.statuses])
+    not_tolerated = [[t for t in node_taints if not case.constraints.tolerate(t)] for node_taints in code_of]
+    fails = s.alive & np.array([bool(node_taints) for node_taints in not_tolerated])[codes]
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         for code in np.unique(codes[mask]):
             rows = mask & (codes == code)
-            passing = [taint for taint in missing[code] if taint.key.startswith(_CONDITIONS)]
-            if passing:
-                why = listed([taint.key.rpartition("/")[2] for taint in passing])
-                look = f"kubectl describe node {_example(s.named(rows))}"
+            by_condition = [taint for taint in not_tolerated[code] if taint.key.startswith(_CONDITION_TAINTS)]
+            if by_condition:
+                why = listed([taint.key.rpartition("/")[2] for taint in by_condition])
+                look = f"kubectl describe node {s.named(rows)[0]}"
                 fix = f"see what is wrong there: {look}; the taint goes when it is mended"
                 yield s.cause("notReady", f"{s.where(rows)}: {why}", fix, rows, alone)
             else:
-                taints_text = listed([bare(_text(taint)) for taint in missing[code]])
-                fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(_toleration(t) for t in missing[code])}"
+                taints_text = listed([bare(taint_text(taint._asdict())) for taint in not_tolerated[code]])
+                fix = f"if the pod may run there, add to spec.tolerations: {'; '.join(map(_toleration, not_tolerated[code]))}"
                 text = f"{s.where(rows)}: tainted {taints_text}, which the pod does not tolerate"
                 yield s.cause("untoleratedTaint", text, fix, rows, alone)
 
-    return Check(fails, explain)
+    return NodeCheck(fails, explain)
 
 
-def selection(case: Case) -> Check:
-    """nodeSelector and required node affinity: one plugin, one reason."""
-    s, constraints = case.situation, case.constraints
-    rows = slice(0, len(s.alive))
-    selected = matches(constraints.selector, s.nodes, rows)
-    terms = constraints.required
-    allowed = np.ones(len(s.alive), bool)
-    if terms is not None:
-        allowed = np.any([matches(term, s.nodes, rows) for term in terms], axis=0) if terms else ~allowed
+def selection(case: Case) -> NodeCheck:
+    """Nodes that nodeSelector or required node affinity excludes. To the scheduler both are one reason."""
+    s, constraints, terms = case.situation, case.constraints, case.constraints.required
+    selected = s.matching([constraints.selector])
+    allowed = np.ones_like(s.alive) if terms is None else s.matching(terms)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        if constraints.selector and (off := mask & ~selected).any():
+        if (off := mask & ~selected).any():
             text, fix = _selector(case, mask)
             yield s.cause("nodeSelector", text, fix, off, alone & allowed)
-        if terms is not None and (off := mask & selected & ~allowed).any() | (not constraints.selector):
-            off = mask & selected & ~allowed
+        if (off := mask & selected & ~allowed).any():
             yield _affinity(case, off, alone)
 
-    return Check(s.alive & ~(selected & allowed), explain)
+    return NodeCheck(s.alive & ~(selected & allowed), explain)
 
 
-def ports(case: Case) -> Check:
-    """Host ports that a pod on the node has."""
-    s, fails = case.situation, np.zeros(len(case.situation.alive), bool)
+def ports(case: Case) -> NodeCheck:
+    """Nodes on which other pods use the host ports of the pod."""
+    s, fails = case.situation, np.zeros_like(case.situation.alive)
     wanted = _host_ports(case.pod)
     taken: dict[int, list[str]] = {}
     if wanted:
@@ -92,9 +90,7 @@ def ports(case: Case) -> Check:
             clash = [port for port in _host_ports(pod) if any(_clashes(port, other) for other in wanted)]
             if clash:
                 fails[row] = True
-                taken.setdefault(row, []).append(
-                    f"{clash[0][2]} by {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-                )
+                taken.setdefault(row, []).append(f"{clash[0][2]} by {full_name(pod)}")
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         example = taken[int(np.flatnonzero(mask)[0])]
@@ -102,14 +98,13 @@ def ports(case: Case) -> Check:
         fix = "leave hostPort out (a Service needs none), take another, or run at most one such pod on a node"
         yield s.cause("hostPort", text, fix, mask, alone)
 
-    return Check(s.alive & fails, explain)
+    return NodeCheck(s.alive & fails, explain)
 
 
 def _selector(case: Case, mask: Mask) -> tuple[str, str]:
-    """Text and fix for the label that the fewest nodes have."""
+    """Text and fix for the label of nodeSelector that the fewest nodes have."""
     s = case.situation
-    rows = slice(0, len(s.alive))
-    left = {e: s.alive & matches((e,), s.nodes, rows) for e in case.constraints.selector}
+    left = {expression: s.alive & s.matching([(expression,)]) for expression in case.constraints.selector}
     worst = min(left, key=lambda e: (_count(left[e]), e.key))
     key, value = worst.key, worst.values[0]
     selector = f"nodeSelector {bare(key)}={bare(value)}"
@@ -117,17 +112,14 @@ def _selector(case: Case, mask: Mask) -> tuple[str, str]:
         count = _count(left[worst])
         more = f"label more nodes: kubectl label node NAME {bare(key)}={bare(value)}"
         fix = f"remove spec.nodeSelector[{bare(key)}] if the pod may run elsewhere, or {more}"
-        return (
-            f"{selector} is on {plural(count, 'node')} of {_count(s.alive)} ({_some(case, left[worst])}); "
-            f"{s.where(mask)} without it",
-            fix,
-        )
+        where = f"{plural(count, 'node')} of {_count(s.alive)} ({listed(s.named(left[worst]), 3)})"
+        return f"{selector} is on {where}; {s.where(mask)} without it", fix
     return f"{selector} is on no node{_nearest(case, worst)}", _mend(case, worst, f"spec.nodeSelector[{bare(key)}]")
 
 
 def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
+    """The cause for nodes that required node affinity excludes."""
     s = case.situation
-    rows = slice(0, len(s.alive))
     terms = case.constraints.required or ()
     pins = [_pin(term) for term in terms]
     if terms and all(pins):
@@ -136,71 +128,72 @@ def _affinity(case: Case, mask: Mask, alone: Mask) -> Cause:
         ours = record_of(case.pod).get("nodes")
         by = "the webhook (nodeAffinity mode required)" if ours else "its manifest"
         said = f", and {listed(gone)} is no node of this cluster" if gone else ""
-        fix = (
-            "delete the pod: its controller makes another, for which a node is chosen anew"
-            if ours
-            else "remove the node's name from spec.affinity.nodeAffinity"
-            + ("" if gone == names else ", or free that node")
-        )
+        if ours:
+            fix = "delete the pod: its controller makes another, for which a node is chosen anew"
+        else:
+            or_free = "" if gone == names else ", or free that node"
+            fix = f"remove the node's name from spec.affinity.nodeAffinity{or_free}"
         text = f"pinned to {plural(len(names), 'node')} ({listed(names)}) by {by}{said}"
         return s.cause("pinnedNode", text, fix, mask, alone)
-    fitting = np.any([matches(term, s.nodes, rows) for term in terms], axis=0) & s.alive if terms else ~s.alive
+    fitting = s.alive & s.matching(terms)
     if not terms or fitting.any():
         text = f"required node affinity leaves {plural(_count(fitting), 'node')} of {_count(s.alive)}"
         fix = "widen spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, or label more nodes"
         return s.cause("nodeAffinity", text, fix, mask, alone)
-    wrong = next((e for term in terms for e in term if not (s.alive & matches((e,), s.nodes, rows)).any()), terms[0][0])
+    wrong = next((e for term in terms for e in term if not (s.alive & s.matching([(e,)])).any()), terms[0][0])
     values = f" {listed(map(bare, wrong.values))}" if wrong.values else ""
     text = f"required node affinity «{bare(wrong.key)} {wrong.operator}{values}» matches no node{_nearest(case, wrong)}"
     return s.cause("nodeAffinity", text, _mend(case, wrong, "spec.affinity.nodeAffinity"), mask, alone)
 
 
 def _pin(term: Term) -> tuple[str, ...] | None:
-    return next((e.values for e in term if e.operator == "In" and (e.field or e.key == _HOSTNAME)), None)
+    """The names of the nodes to which a term pins the pod; None if it does not name nodes."""
+    return next((e.values for e in term if e.operator == "In" and (e.field or e.key == HOSTNAME)), None)
 
 
-def _some(case: Case, mask: Mask) -> str:
-    return listed(case.situation.named(mask), 3)
-
-
-def _known(case: Case, key: str) -> list[str]:
+def _known_values(case: Case, key: str) -> list[str]:
+    """The values that nodes have for a label key."""
     column = case.situation.nodes.labels.column(key)
     return [] if column is None else sorted([column.values[code] for code in np.unique(column.codes) if code])
 
 
-def _keys(case: Case) -> list[str]:
-    return sorted(
-        {key for node in case.situation.snapshot.nodes.values() for key in node["metadata"].get("labels") or {}}
-    )
+def _known_keys(case: Case) -> list[str]:
+    """The label keys that nodes have."""
+    return sorted({key for node in case.situation.snapshot.nodes.values() for key in labels_of(node)})
+
+
+def nearest_label(word: str, known: Sequence[str]) -> str | None:
+    """The label key or value that begins like `word`, else one that contains it, else the nearest one."""
+    low = word.lower()
+    begins = [each for each in known if low and (each.lower().startswith(low) or low.startswith(each.lower()))]
+    holds = [each for each in known if low and low in each.lower()]
+    return next(iter([*begins, *holds]), None) or nearest(word, known)
 
 
 def _nearest(case: Case, wrong: Expression) -> str:
-    """«; nearest: …»: the most similar label that nodes have."""
-    values = _known(case, wrong.key)
+    """«; nearest: …»: what nodes have that is most like a label that none matches."""
+    values = _known_values(case, wrong.key)
     if values:
-        near = nearest(wrong.values[0], values) if wrong.operator == "In" else None
+        near = nearest_label(wrong.values[0], values) if wrong.operator == "In" else None
         hint = f"; nearest: {bare(wrong.key)}={bare(near)}" if near else ""
         return f"{hint}; nodes have {listed(map(bare, values), 6)}"
-    near = nearest(wrong.key, _keys(case))
+    near = nearest_label(wrong.key, _known_keys(case))
     return f"; no node has a label {quoted(wrong.key)}{f'; nearest: {bare(near)}' if near else ''}"
 
 
 def _mend(case: Case, wrong: Expression, field: str) -> str:
+    """The fix for an expression in `field` that matches no node."""
     if wrong.operator in ("NotIn", "DoesNotExist"):
         return f"remove it from {field}, or the label from a node: kubectl label node NAME {bare(wrong.key)}-"
     if wrong.operator in ("Gt", "Lt"):
         return f"write another number in {field}, or label a node with one that fits: kubectl label node NAME {bare(wrong.key)}=…"
-    values = _known(case, wrong.key)
+    values = _known_values(case, wrong.key)
     if values and wrong.values:
-        value = nearest(wrong.values[0], values) or values[0]
+        value = nearest_label(wrong.values[0], values) or values[0]
         return f"set {field} to {bare(value)}, or label nodes: kubectl label node NAME {bare(wrong.key)}={bare(wrong.values[0])}"
-    near = nearest(wrong.key, _keys(case))
+    near = nearest_label(wrong.key, _known_keys(case))
     instead = f"write {bare(near)} in place of {bare(wrong.key)} in {field}" if near else f"remove {field}"
     return f"{instead}, or label nodes: kubectl label node NAME {bare(wrong.key)}={bare(wrong.values[0]) if wrong.values else ''}"
-
-
-def _text(taint: Taint) -> str:
-    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
 def _toleration(taint: Taint) -> str:
@@ -209,11 +202,12 @@ def _toleration(taint: Taint) -> str:
 
 
 _Port = tuple[str, str, int]
+"""Address, protocol and number."""
 
 
-def _host_ports(pod: Any) -> list[_Port]:
+def _host_ports(pod: Pod) -> list[_Port]:
     return [
-        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])  # noqa: S104  as the scheduler compares
+        (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
         for container in containers(pod)
         for port in container.spec.get("ports") or ()
         if port.get("hostPort")
@@ -221,12 +215,7 @@ def _host_ports(pod: Any) -> list[_Port]:
 
 
 def _clashes(one: _Port, other: _Port) -> bool:
-    anywhere = "0.0.0.0"  # noqa: S104
-    return one[1:] == other[1:] and (one[0] == other[0] or anywhere in (one[0], other[0]))
-
-
-def _example(names: tuple[str, ...]) -> str:
-    return names[0] if names else "NAME"
+    return one[1:] == other[1:] and (one[0] == other[0] or _ANY_ADDRESS in (one[0], other[0]))
 
 
 def _count(mask: Mask) -> int:

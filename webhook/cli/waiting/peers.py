@@ -1,4 +1,4 @@
-"""Other pods that keep a pod from nodes: pod affinity and anti-affinity, and topology spread constraints.
+"""Checks nodes against the pods that are bound: pod affinity, pod anti-affinity and topology spread constraints.
 
 k8s.io/kubernetes pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}/filtering.go.
 """
@@ -7,28 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from webhook.cli.selecting import selects
-from webhook.cli.waiting.cause import Cause, Check
-from webhook.cli.waiting.situation import Case, Situation, holder
-from webhook.kube.pod import Pod, labels_of
-from webhook.placement.constraints import Mask, matches
+from webhook.cli.waiting.cause import Cause, NodeCheck
+from webhook.cli.waiting.situation import Case, Situation, workload_name
+from webhook.kube.pod import REQUIRED, Pod, labels_of
+from webhook.placement.constraints import Mask
 from webhook.text import bare, listed
 
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
-
-def affinity(case: Case) -> Check:
-    s, fails = case.situation, np.zeros(len(case.situation.alive), bool)
+def affinity(case: Case) -> NodeCheck:
+    """Nodes in whose domain there is no pod that the pod's affinity requires."""
+    s, fails = case.situation, np.zeros_like(case.situation.alive)
     terms = _terms(case.pod, "podAffinity")
     for term in terms:
-        domains = _domains(s, term["topologyKey"])
-        there = {domains[row] for row, pod in s.bound if domains[row] and _picks(s, term, case.pod, pod)}
-        alone = not there and _picks(s, term, case.pod, case.pod)  # the first of a group that wants to be together
-        fails |= np.array([not value or not (alone or value in there) for value in domains], bool)
+        domains = s.domains(term["topologyKey"])
+        there = {domains[row] for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)}
+        first = not there and _selects(s, term, case.pod, case.pod)  # of a group of pods that select each other
+        fails |= np.array([not value or not (first or value in there) for value in domains], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         wanted = listed([f"{_selector_text(t['labelSelector'])} in the same {bare(t['topologyKey'])}" for t in terms])
@@ -36,97 +35,95 @@ def affinity(case: Case) -> Check:
         fix = "start the pods that it wants to be near first, or make the affinity preferred"
         yield s.cause("podAffinity", text, fix, mask, alone)
 
-    return Check(s.alive & fails, explain)
+    return NodeCheck(s.alive & fails, explain)
 
 
-def anti_affinity(case: Case) -> Check:
+def anti_affinity(case: Case) -> NodeCheck:
+    """Nodes in whose domain there is a pod that the pod's anti-affinity excludes."""
     s = case.situation
-    fails, holders = np.zeros(len(s.alive), bool), Counter[str]()
+    fails, workloads = np.zeros_like(s.alive), Counter[str]()
     for term in _terms(case.pod, "podAntiAffinity"):
-        domains = _domains(s, term["topologyKey"])
-        near = [(domains[row], pod) for row, pod in s.bound if domains[row] and _picks(s, term, case.pod, pod)]
-        holders.update(holder(pod) for _, pod in near)
+        domains = s.domains(term["topologyKey"])
+        near = [(domains[row], pod) for row, pod in s.bound if domains[row] and _selects(s, term, case.pod, pod)]
+        workloads.update(workload_name(pod) for _, pod in near)
         there = {value for value, _ in near}
-        fails |= np.array([bool(value) and value in there for value in domains], bool)
+        fails |= np.array([value in there for value in domains], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_holders_text(holders)} are"
+        text = f"its pod anti-affinity keeps it from {s.where(mask)}, where {_workloads_text(workloads)} are"
         fix = "make the anti-affinity preferred, run fewer replicas, or add a node"
         yield s.cause("podAntiAffinity", text, fix, mask, alone)
 
-    return Check(s.alive & fails, explain)
+    return NodeCheck(s.alive & fails, explain)
 
 
-def existing_anti_affinity(case: Case) -> Check:
+def existing_anti_affinity(case: Case) -> NodeCheck:
+    """Nodes in whose domain there is a pod with an anti-affinity that excludes the pod."""
     s = case.situation
-    fails, holders, taken = np.zeros(len(s.alive), bool), Counter[str](), dict[str, set[str]]()
-    for row, pod in s.keeping_away:
+    fails, workloads, taken = np.zeros_like(s.alive), Counter[str](), dict[str, set[str]]()
+    for row, pod in s.with_anti_affinity:
         for term in _terms(pod, "podAntiAffinity"):
             key = term["topologyKey"]
-            if (domain := _domains(s, key)[row]) and _picks(s, term, pod, case.pod):
-                holders[holder(pod)] += 1
+            if (domain := s.domains(key)[row]) and _selects(s, term, pod, case.pod):
+                workloads[workload_name(pod)] += 1
                 taken.setdefault(key, set()).add(domain)
     for key, values in taken.items():
-        fails |= np.array([value in values for value in _domains(s, key)], bool)
+        fails |= np.array([value in values for value in s.domains(key)], bool)
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
-        text = f"anti-affinity of {_holders_text(holders)} keeps pods with these labels from {s.where(mask)}"
+        text = f"anti-affinity of {_workloads_text(workloads)} keeps pods with these labels from {s.where(mask)}"
         fix = "change the labels of this pod or the anti-affinity of the others, or add a node"
         yield s.cause("existingAntiAffinity", text, fix, mask, alone)
 
-    return Check(s.alive & fails, explain)
+    return NodeCheck(s.alive & fails, explain)
 
 
-def spread(case: Case) -> Check:
+def spread(case: Case) -> NodeCheck:
+    """Nodes on which the pod would exceed the maxSkew of a topology spread constraint."""
     s = case.situation
     constraints = [
-        c
-        for c in case.pod["spec"].get("topologySpreadConstraints") or ()
-        if c.get("whenUnsatisfiable") == "DoNotSchedule"
+        constraint
+        for constraint in case.pod["spec"].get("topologySpreadConstraints") or ()
+        if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
     ]
-    keys = [_domains(s, c["topologyKey"]) for c in constraints]
-    fails, texts, fixes = np.zeros(len(s.alive), bool), [], list[str]()
-    if not constraints:
-        return Check(fails, _nothing)
-    counted = s.alive & np.array([all(domain[row] for domain in keys) for row in range(len(s.alive))], bool)
-    for constraint, domains in zip(constraints, keys, strict=True):
-        counts = _counts(case, constraint, domains, counted)
-        fewest = 0 if len(counts) < int(constraint.get("minDomains") or 1) else min(counts.values(), default=0)
+    domains_of = [s.domains(constraint["topologyKey"]) for constraint in constraints]
+    fails, texts, fixes = np.zeros_like(s.alive), list[str](), list[str]()
+    counted = s.alive
+    for domains in domains_of:
+        counted = counted & np.array([bool(value) for value in domains], bool)
+    for constraint, domains in zip(constraints, domains_of, strict=True):
+        counts = _pods_by_domain(case, constraint, domains, counted)
+        min_domains = int(constraint.get("minDomains") or 1)
+        fewest = 0 if len(counts) < min_domains else min(counts.values(), default=0)
         own = int(selects(constraint.get("labelSelector"), labels_of(case.pod)))
         over = {value for value in set(domains) if counts.get(value, 0) + own - fewest > int(constraint["maxSkew"])}
-        now = np.array([not value or value in over for value in domains], bool)
-        if (s.alive & now).any():
+        exceeded = np.array([not value or value in over for value in domains], bool)
+        if (s.alive & exceeded).any():
             shown = ", ".join(f"{bare(value)} {count}" for value, count in sorted(counts.items())[:6])
             texts.append(f"{bare(constraint['topologyKey'])} with maxSkew {constraint['maxSkew']} (pods now: {shown})")
-            if len(counts) < (wanted := int(constraint.get("minDomains") or 1)):
-                texts[-1] += f" and minDomains {wanted}, of which there are {len(counts)},"
+            if len(counts) < min_domains:
+                texts[-1] += f" and minDomains {min_domains}, of which there are {len(counts)},"
                 fixes.append(f"lower minDomains to {len(counts)}, or add nodes where there are none")
-        fails |= now
+        fails |= exceeded
 
     def explain(mask: Mask, alone: Mask) -> Iterator[Cause]:
         text = f"topology spread over {listed(texts)} keeps it from {s.where(mask)}"
         fix = "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room where there are fewest"
         yield s.cause("topologySpread", text, "; or ".join([*fixes, fix]), mask, alone)
 
-    return Check(s.alive & fails, explain)
+    return NodeCheck(s.alive & fails, explain)
 
 
-def _nothing(mask: Mask, alone: Mask) -> Iterator[Cause]:
-    return iter(())
-
-
-def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], counted: Mask) -> Counter[str]:
-    """Pods that the selector picks, by domain: of the nodes that count under the constraint's policies."""
-    s, rows = case.situation, slice(0, len(case.situation.alive))
+def _pods_by_domain(case: Case, constraint: Mapping[str, Any], domains: list[str], counted: Mask) -> Counter[str]:
+    """The number of pods that the constraint selects in each domain with a node in `counted` that its policies include."""
+    s = case.situation
     if constraint.get("nodeAffinityPolicy", "Honor") == "Honor":
-        counted = counted & matches(case.constraints.selector, s.nodes, rows)
+        counted = counted & s.matching([case.constraints.selector])
         if case.constraints.required is not None:
-            counted = counted & np.any(
-                [matches(t, s.nodes, rows) for t in case.constraints.required] or [~s.alive], axis=0
-            )
+            counted = counted & s.matching(case.constraints.required)
     if constraint.get("nodeTaintsPolicy") == "Honor":
-        fine = [all(case.constraints.tolerate(taint) for taint in status.taints) for status in s.nodes.statuses]
-        counted = counted & np.array(fine)[s.nodes.columns.status[rows]]
+        tolerated = [all(map(case.constraints.tolerate, status.taints)) for status in s.nodes.statuses]
+        counted = counted & s.by_status(tolerated)
     counts = Counter({domains[row]: 0 for row in np.flatnonzero(counted).tolist()})
     labels = labels_of(case.pod)
     same = {key: labels[key] for key in constraint.get("matchLabelKeys") or () if key in labels}
@@ -143,46 +140,37 @@ def _counts(case: Case, constraint: Mapping[str, Any], domains: list[str], count
 
 
 def _terms(pod: Pod, kind: str) -> list[Mapping[str, Any]]:
-    """Required terms. The API server has merged their matchLabelKeys into the selector."""
-    return list(((pod["spec"].get("affinity") or {}).get(kind) or {}).get(_REQUIRED) or ())
+    """The required terms. The API server has merged their matchLabelKeys into the selector."""
+    return list(((pod["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or ())
 
 
-def _picks(s: Situation, term: Mapping[str, Any], of: Pod, other: Pod) -> bool:
-    """Whether a term of one pod means another: its namespaces and its selector."""
+def _selects(s: Situation, term: Mapping[str, Any], of: Pod, other: Pod) -> bool:
+    """Whether an affinity term of the pod `of` selects the pod `other`, by namespace and labels."""
     return _in_namespaces(s, term, of, other["metadata"]["namespace"]) and selects(
         term.get("labelSelector"), labels_of(other)
     )
 
 
 def _in_namespaces(s: Situation, term: Mapping[str, Any], of: Pod, namespace: str) -> bool:
-    named: Iterable[str] = term.get("namespaces") or ()
-    by_label = term.get("namespaceSelector")
-    if not named and by_label is None:
+    names: Iterable[str] = term.get("namespaces") or ()
+    selector = term.get("namespaceSelector")
+    if not names and selector is None:
         return bool(namespace == of["metadata"]["namespace"])
-    if namespace in named:
+    if namespace in names:
         return True
-    obj = s.snapshot.named("Namespace").get(("", namespace))
-    return selects(by_label, (obj or {"metadata": {}})["metadata"].get("labels") or {})
-
-
-def _domains(s: Situation, key: str) -> list[str]:
-    """The value of a node label by row; "" where there is none."""
-    domains = s.domains.get(key)
-    if domains is None:
-        domains = s.domains[key] = [s.labels(row).get(key, "") for row in range(len(s.alive))]
-    return domains
+    return selects(selector, labels_of(s.snapshot.named("Namespace").get(("", namespace)) or {"metadata": {}}))
 
 
 def _selector_text(selector: Any) -> str:
-    labels = (selector or {}).get("matchLabels") or {}
-    expressions = (selector or {}).get("matchExpressions") or ()
-    parts = [f"{bare(k)}={bare(v)}" for k, v in labels.items()]
+    selector = selector or {}
+    parts = [f"{bare(key)}={bare(value)}" for key, value in (selector.get("matchLabels") or {}).items()]
     parts += [
-        f"{bare(e.get('key'))} {e.get('operator')} {listed(map(bare, e.get('values') or ()))}".strip()
-        for e in expressions
+        f"{bare(each.get('key'))} {each.get('operator')} {listed(map(bare, each.get('values') or ()))}".strip()
+        for each in selector.get("matchExpressions") or ()
     ]
     return listed(parts) or "any labels"
 
 
-def _holders_text(holders: Counter[str]) -> str:
-    return listed([f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in holders.most_common()], 3)
+def _workloads_text(workloads: Counter[str]) -> str:
+    texts = [f"{bare(name)} ({count})" if count > 1 else bare(name) for name, count in workloads.most_common()]
+    return listed(texts, 3)

@@ -1,33 +1,33 @@
-"""The cluster as the scheduler sees it, and the words for parts of it."""
+"""The cluster as the scheduler sees it, one waiting pod in it, and how messages name its nodes and workloads."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from webhook.cli.cluster.report import has_gpu_labels, pool_of
-from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, keeps_away, seconds
+from webhook.cli.cluster.snapshot import FINISHED, Object, Snapshot, creation_timestamp, has_anti_affinity, seconds
 from webhook.cli.waiting.cause import Cause
 from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod, labels_of, owner
-from webhook.placement.constraints import Constraints, Mask, compiled
+from webhook.placement.constraints import Constraints, Mask, Term, compiled, matches
 from webhook.policy.model import Policy
 from webhook.text import bare, plural
-from webhook.text import nearest as alike
 
-_MAX_NAMED = 3
-_CLASS = "deviceclass.resource.kubernetes.io/"
-_BYTES = ("memory", "ephemeral-storage")
+_MAX_NAMED: Final = 3
+_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+"""Prefix of the extended resource that every device class has."""
 
 
 class Situation:
-    """The cluster of one snapshot. Rows are those of the webhook's node table."""
+    """The cluster of one snapshot, in which pods can be bound. Arrays have the rows of the webhook's node table."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self.snapshot, self.policy = snapshot, policy
@@ -36,14 +36,13 @@ class Situation:
         self.names, self.alive = columns.name, columns.alive[: columns.rows].copy()
         self.capacity = {name: array[: columns.rows] for name, array in columns.capacity.items()}
         self.free: dict[str, Integers] = {name: array[: columns.rows].copy() for name, array in columns.free.items()}
-        """As the scheduler counts: it does not know our reservations."""
-        self.domains: dict[str, list[str]] = {}
-        """By label key: its value on each row. Filled as keys are asked for."""
+        """As the scheduler counts: without our reservations."""
+        self._domains: dict[str, list[str]] = {}
         self._named: dict[bytes, tuple[str, ...]] = {}
         self._where: dict[bytes, str] = {}
-        self._held: dict[tuple[int, str], Counter[str]] = {}
+        self._usage: dict[tuple[int, str], Counter[str]] = {}
         self.pods_on = {name: list(pods) for name, pods in snapshot.pods_on.items()}
-        """The pods that hold something of a node, by its name. Changed by `bind`, which leaves the snapshot as it is."""
+        """As `Snapshot.pods_on`, which `bind` does not change."""
         for row, kind in snapshot.state.ledger.holders():
             for name, amount in kind.demand.requests:
                 if name in self.free:
@@ -51,19 +50,19 @@ class Situation:
 
     @cached_property
     def bound(self) -> list[tuple[int, Pod]]:
-        """Every pod that is on a node, with its row."""
+        """The pods of `pods_on`, each with the row of its node."""
         row_of = self.nodes.row_of
         return [(row_of[name], pod) for name, pods in self.pods_on.items() if name in row_of for pod in pods]
 
     @cached_property
-    def keeping_away(self) -> list[tuple[int, Pod]]:
-        """Those of them with pod anti-affinity, first those of the snapshot."""
+    def with_anti_affinity(self) -> list[tuple[int, Pod]]:
+        """The pods of `bound` with pod anti-affinity. Those that `bind` added come last."""
         row_of = self.nodes.row_of
-        return [(row_of[name], pod) for name, pod in self.snapshot.keeping_away if name in row_of]
+        return [(row_of[name], pod) for name, pod in self.snapshot.with_anti_affinity if name in row_of]
 
     @cached_property
     def gpus_at(self) -> list[tuple[str, ...] | None]:
-        """By row: the GPU resources that a node offers; None where it has GPUs by its labels, and offers none."""
+        """By row: the GPU resources that the node offers; None if it has GPUs by its labels, but offers none."""
         offered = {name: self.capacity[name].tolist() for name in self.policy.gpus.among(self.capacity)}
         by_row: list[tuple[str, ...] | None] = []
         for row, name in enumerate(self.names):
@@ -74,18 +73,19 @@ class Situation:
 
     @cached_property
     def waiting(self) -> list[Pod]:
-        """Every pod that waits for a node, oldest first."""
-        pods = [pod for pod in self.snapshot.of("Pod") if not pod["spec"].get("nodeName")]
+        """The pods that wait for a node, oldest first."""
         pods = [
             pod
-            for pod in pods
-            if pod["status"].get("phase") not in FINISHED and not pod["metadata"].get("deletionTimestamp")
+            for pod in self.snapshot.of("Pod")
+            if not pod["spec"].get("nodeName")
+            and pod["status"].get("phase") not in FINISHED
+            and not pod["metadata"].get("deletionTimestamp")
         ]
-        return sorted(pods, key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["name"]))
+        return sorted(pods, key=lambda pod: (creation_timestamp(pod), pod["metadata"]["name"]))
 
     @cached_property
     def nominated(self) -> list[tuple[int, Pod]]:
-        """Pods that wait for the victims of their preemption, with the row that is kept for them."""
+        """The pods that wait until their preemption victims have ended, each with the row of its nominated node."""
         nominations = [(pod["status"].get("nominatedNodeName"), pod) for pod in self.waiting]
         return [(self.nodes.row_of[name], pod) for name, pod in nominations if name in self.nodes.row_of]
 
@@ -97,18 +97,22 @@ class Situation:
             key = (str(about.get("kind")), str(about.get("namespace") or ""), str(about.get("name")))
             by_object.setdefault(key, []).append(event)
         for events in by_object.values():
-            events.sort(key=_when, reverse=True)
+            events.sort(key=_last_seen, reverse=True)
         return by_object
 
     def events_of(self, kind: str, obj: Mapping[str, Any]) -> list[Object]:
-        """Newest first."""
+        """The events about an object, newest first."""
         return self._events.get((kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]), [])
 
-    def labels(self, row: int) -> Mapping[str, str]:
-        return self.nodes.labels.get(row)
+    def domains(self, key: str) -> list[str]:
+        """The topology domain of each row: the value of this node label, "" if the node does not have it. Cached."""
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains[key] = [self.nodes.labels.get(row).get(key, "") for row in range(len(self.alive))]
+        return domains
 
     def named(self, mask: Mask) -> tuple[str, ...]:
-        """The names of these nodes, sorted. Kept, and the same for equal masks: most shapes of pods meet the same nodes."""
+        """The names of these nodes, sorted. Cached: most pods meet the same sets of nodes."""
         key = mask.tobytes()
         names = self._named.get(key)
         if names is None:
@@ -116,7 +120,7 @@ class Situation:
         return names
 
     def where(self, mask: Mask) -> str:
-        """These nodes in words: "node gpu-a", "5 nodes (training 3, spot 2)"."""
+        """These nodes in words: "node gpu-a", or with their pools "5 nodes (training 3, spot 2)". Cached as `named`."""
         key = mask.tobytes()
         text = self._where.get(key)
         if text is None:
@@ -133,31 +137,41 @@ class Situation:
             f" ({by_pool}{', …' if len(pools) > _MAX_NAMED else ''})" if by_pool else ""
         )
 
+    def matching(self, terms: Iterable[Term]) -> Mask:
+        """The rows whose nodes match one of these terms of a node selector, whether they are alive or not."""
+        rows, found = slice(0, len(self.alive)), np.zeros_like(self.alive)
+        for term in terms:
+            found |= matches(term, self.nodes, rows)
+        return found
+
+    def by_status(self, values: Sequence[Any]) -> NDArray[Any]:
+        """The value of each row's status. `values` has one for each of `nodes.statuses`."""
+        return np.array(values)[self.nodes.columns.status[: len(self.alive)]]
+
     def cause(self, word: str, text: str, fix: str, mask: Mask, alone: Mask) -> Cause:
-        """What keeps the pod from these nodes. `alone`: where nothing else does."""
+        """The cause that excludes the nodes of `mask`. `alone` are the nodes that no other cause excludes."""
         return Cause(word, text, fix, self.named(mask), int(np.count_nonzero(mask & alone)))
 
-    def held(self, row: int, resource: str) -> Mapping[str, int]:
-        """How much of a resource the workloads on a node have: «job/train in team-a»."""
-        amounts = self._held.get((row, resource))
+    def usage(self, row: int, resource: str) -> Mapping[str, int]:
+        """How much of a resource each workload («job/train in team-a») on a node requests."""
+        amounts = self._usage.get((row, resource))
         if amounts is None:
-            amounts = self._held[row, resource] = Counter()
+            amounts = self._usage[row, resource] = Counter()
             for pod in self.snapshot.pods_on.get(self.names[row], ()):
-                amounts[f"{holder(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(resource)
+                amounts[f"{workload_name(pod)} in {pod['metadata']['namespace']}"] += counted_demand(pod).amount(
+                    resource
+                )
         return amounts
 
     def bind(self, pod: Pod, demand: Demand, row: int) -> None:
-        """One pod more on a node, as if the scheduler had bound it."""
+        """Put a pod on a node, as if the scheduler had bound it."""
         for name, amount in demand.requests:
             if name in self.free:
                 self.free[name][row] -= amount
-        self.bound.append((row, pod))  # before `pods_on`, which it is read from
+        self.bound.append((row, pod))  # before `pods_on`, from which `bound` is made
         self.pods_on.setdefault(self.names[row], []).append(pod)
-        if keeps_away(pod):
-            self.keeping_away.append((row, pod))
-
-    def priority(self, pod: Pod) -> int:
-        return int(pod["spec"].get("priority") or 0)
+        if has_anti_affinity(pod):
+            self.with_anti_affinity.append((row, pod))
 
 
 @dataclass
@@ -171,7 +185,7 @@ class Case:
 
     @classmethod
     def of(cls, situation: Situation, pod: Pod) -> Case | None:
-        """None where its constraints are more than this program compiles."""
+        """The case of a pod; None if the pod states more constraints than this program reads."""
         constraints = compiled(pod["spec"])
         return None if constraints is None else cls(situation, pod, counted_demand(pod), constraints)
 
@@ -180,42 +194,34 @@ class Case:
         return str(self.pod["metadata"]["namespace"])
 
     @cached_property
-    def demand_of_devices(self) -> Mapping[str, str]:
-        """The device class of each extended resource that one stands for (KEP-5004): the scheduler makes a claim for it on nodes
-        whose device plugin does not offer it."""
+    def device_class_of(self) -> Mapping[str, str]:
+        """The device class behind each extended resource that the pod requests (KEP-5004).
+
+        On a node whose device plugin does not offer such a resource, the scheduler makes a claim for it.
+        """
         known = {name: obj for (_, name), obj in self.situation.snapshot.named("DeviceClass").items()}
-        by_name = {f"{_CLASS}{name}": name for name in known}
+        by_name = {f"{_DEVICE_CLASS}{name}": name for name in known}
         by_name |= {each: name for name, obj in known.items() if (each := obj["spec"].get("extendedResourceName"))}
         return {name: by_name[name] for name, _ in self.demand.requests if name in by_name}
 
+    def names_of(self, kind: str) -> list[str]:
+        """The names of the objects of a kind in the namespace of the pod."""
+        return [name for namespace, name in self.situation.snapshot.named(kind) if namespace == self.namespace]
 
-def _when(event: Object) -> float:
+
+def _last_seen(event: Object) -> float:
+    """When an event happened last, in seconds since 1970."""
     series = event.get("series") or {}
     times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
     return max(seconds(time) for time in (*times, event["metadata"].get("creationTimestamp")))
 
 
-def nearest(word: str, known: Sequence[str]) -> str | None:
-    """Of labels: one that begins with the word, or holds it; else the most alike."""
-    low = word.lower()
-    begins = [each for each in known if low and (each.lower().startswith(low) or low.startswith(each.lower()))]
-    holds = [each for each in known if low and low in each.lower()]
-    return next(iter([*begins, *holds]), None) or alike(word, known)
+def priority_of(pod: Pod) -> int:
+    return int(pod["spec"].get("priority") or 0)
 
 
-def amount_text(resource: str, amount: int) -> str:
-    """As it is written in a manifest: 500m, 12, 64Gi."""
-    if resource == "cpu":
-        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in _BYTES or resource.startswith("hugepages-"):
-        for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
-            if (amount >= size and amount * 10 % size == 0) or amount >= 16 * size:
-                return f"{amount / size:.1f}".removesuffix(".0") + unit
-    return str(amount)
-
-
-def holder(pod: Pod) -> str:
-    """Whose pod it is, as kubectl names it: job/train, deployment/chat, pod/one."""
+def workload_name(pod: Pod) -> str:
+    """The workload of the pod, as kubectl names it: job/train, deployment/chat, pod/one."""
     controller, labels = owner(pod), labels_of(pod)
     if controller is None:
         return f"pod/{pod['metadata']['name']}"

@@ -1,15 +1,17 @@
-"""Workloads whose pods do not even exist: refused at their creation, by quota, by a webhook, by a limit range."""
+"""Finds workloads whose pods could not be created, and why: a quota, a LimitRange, a webhook, a missing object."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from webhook.cli.waiting.cause import Cause
+from webhook.cli.cluster.snapshot import Object, condition
+from webhook.cli.waiting.cause import Cause, queued
 from webhook.cli.waiting.situation import Situation
 from webhook.cluster.pods import KUEUE
-from webhook.text import bare, listed, quoted
+from webhook.kube.pod import labels_of
+from webhook.text import bare, listed, plural, quoted
 
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
@@ -22,44 +24,42 @@ _ABSENT: Final = (
 )
 _LIMITS: Final = re.compile(r"\b(?:maximum|minimum) .* (?:usage|limit)|LimitRange|limit to request ratio")
 _KINDS: Final = ("ReplicaSet", "Job", "StatefulSet", "DaemonSet")
-Object = Mapping[str, Any]
 
 
 class NotCreated(NamedTuple):
-    """A workload that has fewer pods than it wants, and why, as its controller reports."""
+    """A workload that has fewer pods than it wants, and why."""
 
     namespace: str
     name: str
-    """As kubectl takes it: replicaset/chat-5d8."""
+    """The form that kubectl takes: replicaset/chat-5d8."""
     causes: list[Cause]
 
 
 def not_created(s: Situation, namespace: str | None) -> Iterator[NotCreated]:
+    """The workloads of a namespace (None: of all) that lack pods, if their controller says why."""
     for kind in _KINDS:
-        for obj in s.snapshot.of(kind):
-            here = obj["metadata"].get("namespace", "")
-            name = f"{kind.lower()}/{obj['metadata']['name']}"
-            if namespace in (None, here) and kind == "Job" and obj["spec"].get("suspend") and not _finished(obj):
-                yield NotCreated(here, name, [_suspended(here, obj)])
-            elif namespace in (None, here) and (short := _missing(kind, obj)) > 0 and (why := _why(s, kind, obj)):
-                causes = [_cause(s, here, short, why)]
-                yield NotCreated(here, name, causes)
+        for (here, name), obj in s.snapshot.named(kind).items():
+            if namespace not in (None, here):
+                continue
+            if kind == "Job" and obj["spec"].get("suspend") and not _is_finished(obj):
+                yield NotCreated(here, f"job/{name}", [_suspended(here, obj)])
+            elif (missing := _missing_pods(kind, obj)) > 0 and (message := _controller_message(s, kind, obj)):
+                yield NotCreated(here, f"{kind.lower()}/{name}", [_cause(here, missing, message)])
 
 
 def _suspended(namespace: str, job: Object) -> Cause:
+    if queue := labels_of(job).get(KUEUE):
+        return queued(queue, namespace)
     name = bare(job["metadata"]["name"])
-    if queue := (job["metadata"].get("labels") or {}).get(KUEUE):
-        look = f"see what its Workload waits for: kubectl describe workloads -n {namespace}"
-        return Cause("queued", f"Kueue has not admitted it from queue {quoted(queue)}", look)
     fix = f"""resume it: kubectl patch job {name} -n {namespace} --type merge -p '{{"spec": {{"suspend": false}}}}'"""
     return Cause("suspended", "spec.suspend is true: its pods are made when it is resumed", fix)
 
 
-def _missing(kind: str, obj: Object) -> int:
-    """How many pods it lacks."""
+def _missing_pods(kind: str, obj: Object) -> int:
+    """How many pods the workload lacks."""
     spec, status = obj["spec"], obj["status"]
     if kind == "Job":
-        if _finished(obj) or spec.get("suspend"):
+        if _is_finished(obj) or spec.get("suspend"):
             return 0
         wanted = min(spec.get("parallelism", 1), max(0, spec.get("completions", 1 << 30) - status.get("succeeded", 0)))
         return int(wanted) - int(status.get("active", 0))
@@ -68,56 +68,55 @@ def _missing(kind: str, obj: Object) -> int:
     return int(spec.get("replicas", 1)) - int(status.get("replicas", 0))
 
 
-def _finished(job: Object) -> bool:
-    conditions = job["status"].get("conditions") or ()
-    return any(c.get("type") in ("Complete", "Failed") and c.get("status") == "True" for c in conditions)
+def _is_finished(job: Object) -> bool:
+    return any(condition(job, kind).get("status") == "True" for kind in ("Complete", "Failed"))
 
 
-def _why(s: Situation, kind: str, obj: Object) -> str:
-    for condition in obj["status"].get("conditions") or ():
-        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            return str(condition.get("message") or "")
+def _controller_message(s: Situation, kind: str, obj: Object) -> str:
+    """Why the controller could not create a pod: from its condition, else from its newest event; "" if it does not say."""
+    failure = condition(obj, "ReplicaFailure")
+    if failure.get("status") == "True":
+        return str(failure.get("message") or "")
     return next((str(e.get("message") or "") for e in s.events_of(kind, obj) if e.get("reason") == "FailedCreate"), "")
 
 
-def _cause(s: Situation, namespace: str, short: int, why: str) -> Cause:
-    lacks = f"{short} pod{'s' if short > 1 else ''} could not be created: "
-    if match := _QUOTA.search(why):
+def _cause(namespace: str, missing: int, message: str) -> Cause:
+    """The cause in a message of a controller that could not create pods."""
+    lacks = f"{plural(missing, 'pod')} could not be created: "
+    if match := _QUOTA.search(message):
         quota, asked, used, limited = match.groups()
         text = f"{lacks}quota {bare(quota)}: {bare(used)} used, {bare(asked)} asked for, {bare(limited)} at most"
         more = f"raise it: kubectl edit quota {bare(quota)} -n {namespace}"
         fix = f"ask for less, end what uses it (kubectl get pods -n {namespace}), or {more}"
         return Cause("quotaExceeded", text, fix)
-    if match := _WEBHOOK.search(why):
+    if match := _WEBHOOK.search(message):
         ours = _OURS in match[1]
-        text = f"{lacks}{'' if ours else f'webhook {bare(match[1])}: '}{_plain(match[2])}"
-        return Cause(
-            "refused",
-            text,
-            "mend the pod template as it says" if ours else "mend the pod template, or ask who runs that webhook",
-        )
-    if match := _POLICY.search(why):
-        return Cause("refused", f"{lacks}{_plain(match[0])}", "mend the pod template, or ask who keeps that policy")
+        who = "" if ours else f"webhook {bare(match[1])}: "
+        text = f"{lacks}{who}{_printable(match[2])}"
+        fix = "mend the pod template as it says" if ours else "mend the pod template, or ask who runs that webhook"
+        return Cause("refused", text, fix)
+    if match := _POLICY.search(message):
+        return Cause("refused", f"{lacks}{_printable(match[0])}", "mend the pod template, or ask who keeps that policy")
     for word, kind, pattern in _ABSENT:
-        if match := pattern.search(why):
+        if match := pattern.search(message):
             name = bare(match[1])
-            where = f" -n {namespace}" if kind == "ServiceAccount" else ""
-            how = {
-                "ServiceAccount": f"serviceaccount {name}{where}",
+            arguments = {
+                "ServiceAccount": f"serviceaccount {name} -n {namespace}",
                 "PriorityClass": f"priorityclass {name} --value=…",
-            }
-            create = f"create it (kubectl create {how[kind]})" if kind in how else "create it"
-            text = f"{lacks}{kind} {quoted(match[1])} does not exist{f' in {namespace}' if where else ''}"
+            }.get(kind)
+            create = f"create it (kubectl create {arguments})" if arguments else "create it"
+            where = f" in {namespace}" if kind == "ServiceAccount" else ""
+            text = f"{lacks}{kind} {quoted(match[1])} does not exist{where}"
             return Cause(word, text, f"{create}, or name another in the pod template")
-    if _LIMITS.search(why):
-        return Cause(
-            "limitRange",
-            f"{lacks}{_plain(why)}",
-            f"ask for what the LimitRange allows: kubectl describe limits -n {namespace}",
-        )
-    return Cause("notCreated", f"{lacks}{_plain(why)}", "mend what it says; the controller tries again by itself")
+    if _LIMITS.search(message):
+        fix = f"ask for what the LimitRange allows: kubectl describe limits -n {namespace}"
+        return Cause("limitRange", f"{lacks}{_printable(message)}", fix)
+    return Cause(
+        "notCreated", f"{lacks}{_printable(message)}", "mend what it says; the controller tries again by itself"
+    )
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
+    """The first lines of a message, on one line: 6 lines of at most 500 characters, without what cannot be printed."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     return listed(["".join(c if c.isprintable() else "?" for c in line)[:500] for line in lines], 6)

@@ -1,6 +1,6 @@
-"""What the commands read of each kind, with its type: an object in a file may have been written by hand.
+"""Checks the types of all fields that the commands read: an object in a file may have been written by hand.
 
-As `pod_schema`, whose language it is: missing fields, nulls, and fields that are not named are not looked at.
+The schemas are tables as in `pod_schema`: missing fields, nulls, and fields that are not in the table are not looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from webhook.kube.pod_schema import (
     conform,
 )
 
-Object = Mapping[str, Any]
 _METADATA: Final[dict[str, Schema]] = {
     **dict.fromkeys(("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"), STRING),
     "labels": STRINGS,
@@ -46,20 +45,15 @@ _HOOKS: Final[Schema] = {
     ]
 }
 
-_NUMBERS: Final = ("replicas", "parallelism", "completions", "minReplicas", "maxReplicas")
-_COUNTS: Final = (
-    *("replicas", "active", "succeeded", "readyReplicas", "desiredNumberScheduled", "currentNumberScheduled"),
-)
+_SPEC_NUMBERS: Final = ("replicas", "parallelism", "completions", "minReplicas", "maxReplicas")
+_STATUS_NUMBERS: Final = ("replicas", "active", "succeeded", "desiredNumberScheduled", "currentNumberScheduled")
 _WORKLOAD: Final[Schema] = {
-    "spec": {**dict.fromkeys(_NUMBERS, INTEGER), "selector": SELECTOR, "template": _TEMPLATE, "suspend": BOOLEAN},
-    "status": {**dict.fromkeys(_COUNTS, INTEGER), "conditions": _CONDITIONS},
+    "spec": {**dict.fromkeys(_SPEC_NUMBERS, INTEGER), "selector": SELECTOR, "template": _TEMPLATE, "suspend": BOOLEAN},
+    "status": {**dict.fromkeys(_STATUS_NUMBERS, INTEGER), "conditions": _CONDITIONS},
 }
-_SHAPES: Final[Mapping[str, Schema]] = {
+_SCHEMAS: Final[Mapping[str, Schema]] = {
     "Node": {
-        "spec": {
-            "taints": [dict.fromkeys(("key", "value", "effect"), STRING)],
-            "unschedulable": BOOLEAN,
-        },
+        "spec": {"taints": [dict.fromkeys(("key", "value", "effect"), STRING)], "unschedulable": BOOLEAN},
         "status": {"allocatable": QUANTITIES, "capacity": QUANTITIES, "conditions": _CONDITIONS},
     },
     "Pod": {
@@ -112,9 +106,8 @@ _SHAPES: Final[Mapping[str, Schema]] = {
     },
     "PersistentVolumeClaim": {
         "spec": {
+            **dict.fromkeys(("storageClassName", "volumeName"), STRING),
             "accessModes": [STRING],
-            "storageClassName": STRING,
-            "volumeName": STRING,
             "resources": {"requests": QUANTITIES},
         },
         "status": {"phase": STRING},
@@ -138,8 +131,8 @@ _SHAPES: Final[Mapping[str, Schema]] = {
 }
 
 
-def check(kind: str, obj: Object) -> None:
-    """Raises BadPod with the path."""
+def check(kind: str, obj: Mapping[str, Any]) -> None:
+    """Raises BadPod with the path of the field that has another type."""
     conform(obj, {"metadata": _METADATA, "spec": {}, "status": {}}, ())
-    if shape := _SHAPES.get(kind):
-        conform(obj, shape, ())
+    if schema := _SCHEMAS.get(kind):
+        conform(obj, schema, ())

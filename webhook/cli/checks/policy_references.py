@@ -1,35 +1,31 @@
-"""What the policy names, and whether the cluster has it: namespaces, classes of workload, priority classes, taints, labels.
+"""Checks that the cluster has what the policy refers to: namespaces, workload classes, priority classes, taints, labels.
 
-Entries of the shipped policy are for all clusters: no cluster has all of them, and they are not reported.
+Taints and labels of the shipped policy are not reported: they are for all clusters, and no cluster has all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from webhook.admission.context import PROFILE_LABEL
-from webhook.cli.checks.result import Result
-from webhook.cli.cluster.kinds import OUR_NAMESPACE
+from webhook.cli.checks.result import EDIT_POLICY, Result, opted_in
 from webhook.cli.cluster.report import gpu_nodes, gpus_of
-from webhook.cli.cluster.snapshot import OUR_POLICY, Snapshot
+from webhook.cli.cluster.snapshot import Snapshot
 from webhook.cli.offline import load_policy
 from webhook.kube.pod import labels_of
 from webhook.policy.model import DEFAULT_PROFILE, Policy, Profile
 from webhook.policy.workload_classes import ClassRule
 from webhook.text import bare, listed, matches, matches_any, nearest, plural
 
-_EDIT: Final = f"kubectl -n {OUR_NAMESPACE} edit configmap {OUR_POLICY}"
 _ANY: Final = ("*",)
 
 
 def namespaces(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Some have opted in, to profiles that there are."""
-    chosen = {
-        n["metadata"]["name"]: (n["metadata"].get("labels") or {}).get(PROFILE_LABEL) for n in snapshot.of("Namespace")
-    }
-    opted = {name: profile for name, profile in chosen.items() if profile is not None}
+    """Some namespaces have opted in, and name profiles that the policy has."""
+    opted = {name: labels[PROFILE_LABEL] for name, labels in opted_in(snapshot).items()}
     unknown = {name: profile for name, profile in opted.items() if profile and policy.profile(profile)[0] != profile}
     for name, profile in unknown.items():
         near = nearest(profile, list(policy.file.profiles)) or DEFAULT_PROFILE
@@ -43,112 +39,98 @@ def namespaces(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Every entry of `classes` can fit a pod, and labels of pods that are nearly those of an entry are named."""
+    """Every entry of `classes` can match a pod, and no label of a pod is misspelt."""
     rules, names = policy.file.classes, [n["metadata"]["name"] for n in snapshot.of("Namespace")]
     wrong = False
     for number, rule in enumerate(rules):
-        why = next(
-            (
-                f"entry {at + 1} takes all its pods first"
-                for at, earlier in enumerate(rules[:number])
-                if _covers(earlier, rule)
-            ),
-            "",
-        )
+        covering = [at for at, earlier in enumerate(rules[:number]) if _covers(earlier, rule)]
+        why = f"entry {covering[0] + 1} takes all its pods first" if covering else ""
         if not why and names and not any(matches_any(rule.namespaces or _ANY, name) for name in names):
             why = f"it is for namespaces {listed(rule.namespaces)}, and there is none"
         if why:
             wrong = True
             text = f"entry {number + 1} of `classes`, {bare(rule.name)}, fits no pod: {why}"
-            yield Result("classes", "warn", text, f"mend `classes`: {_EDIT}")
-    for key, value, near, pods in _nearly(snapshot, policy):
+            yield Result("classes", "warn", text, f"mend `classes`: {EDIT_POLICY}")
+    for key, value, near, pods in _misspelt(snapshot, policy):
         wrong = True
         text = f"label {bare(key)}={bare(value)} on {plural(pods, 'GPU pod')} is of no class"
-        yield Result(
-            "classes", "warn", text, f"write {bare(key)}={bare(near)} in their manifests, or add it to `classes`"
-        )
+        step = f"write {bare(key)}={bare(near)} in their manifests, or add it to `classes`"
+        yield Result("classes", "warn", text, step)
     if not wrong:
         yield Result("classes", "ok", listed(list(dict.fromkeys(rule.name for rule in rules)), 10))
 
 
 def _covers(one: ClassRule, other: ClassRule) -> bool:
-    """Whether every pod that `other` fits, `one` fits too."""
+    """Whether `one` matches every pod that `other` matches."""
     labels = not one.labels or (
         bool(other.labels) and all(set(values) <= set(one.labels.get(key, ())) for key, values in other.labels.items())
     )
     kinds = not one.owner_kinds or (bool(other.owner_kinds) and set(other.owner_kinds) <= set(one.owner_kinds))
-    return (
-        labels
-        and kinds
-        and (one.namespaces == _ANY or (bool(other.namespaces) and set(other.namespaces) <= set(one.namespaces)))
-    )
+    namespaces = one.namespaces == _ANY or (bool(other.namespaces) and set(other.namespaces) <= set(one.namespaces))
+    return labels and kinds and namespaces
 
 
-def _nearly(snapshot: Snapshot, policy: Policy) -> Iterator[tuple[str, str, str, int]]:
-    """Label, value, the nearest value that a class has, and how many pods have it."""
+def _misspelt(snapshot: Snapshot, policy: Policy) -> Iterator[tuple[str, str, str, int]]:
+    """Labels of GPU pods like one of a class: key, value, the nearest value of a class, and the number of pods."""
     known: dict[str, list[str]] = {}
     for rule in policy.file.classes:
         for key, values in rule.labels.items():
             known.setdefault(key, []).extend(values)
-    seen: dict[tuple[str, str], int] = {}
-    opted = {
-        n["metadata"]["name"] for n in snapshot.of("Namespace") if PROFILE_LABEL in (n["metadata"].get("labels") or {})
-    }
+    seen, opted = Counter[tuple[str, str]](), opted_in(snapshot)
     for pod in snapshot.of("Pod"):
         labels = labels_of(pod) if pod["metadata"]["namespace"] in opted else {}
         for key in known.keys() & labels.keys():
             if labels[key] not in known[key] and gpus_of(pod, policy):
-                seen[key, labels[key]] = seen.get((key, labels[key]), 0) + 1
+                seen[key, labels[key]] += 1
     for (key, value), pods in sorted(seen.items()):
         if near := nearest(value, known[key]):
             yield key, value, near, pods
 
 
-def priorities(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """The PriorityClasses that are given to pods exist."""
+def priority_classes(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
+    """The PriorityClasses that the policy gives to pods exist."""
     known = {name for _, name in snapshot.named("PriorityClass")}
     wanted = {
         name
-        for _, profile in _profiles(policy)
+        for profile in [policy.profile(name)[1] for name in policy.file.profiles]
         if profile.injectors.priority_class.enabled
         for name in profile.injectors.priority_class.classes.values()
         if name
     }
     if missing := sorted(wanted - known):
         text = f"the policy names what does not exist: {listed(missing)}; pods keep their priority"
-        yield Result(
-            "priorityClasses", "broken", text, "kubectl apply -f manifests/50-priority-classes.yaml, or mend the policy"
-        )
+        step = "kubectl apply -f manifests/50-priority-classes.yaml, or mend the policy"
+        yield Result("priorityClasses", "broken", text, step)
     else:
         yield Result("priorityClasses", "ok", listed(sorted(wanted), 10) or "the policy names none")
 
 
-class _Named(NamedTuple):
-    """A word that a profile names, and `where`. `values`: one of these; (): any. `hard`: pods may wait for ever for it."""
+class _Reference(NamedTuple):
+    """A taint or label that a profile refers to, and the `field` that does."""
 
-    where: str
-    word: str
+    field: str
+    key: str
     values: tuple[str, ...] = ()
-    hard: bool = False
+    """It has one of these values; () is any value."""
+    required: bool = False
+    """Whether pods wait for ever without it."""
 
     @property
     def text(self) -> str:
-        return f"{bare(self.word)}{f'={listed(map(bare, self.values))}' if self.values else ''}"
+        return f"{bare(self.key)}{f'={listed(map(bare, self.values))}' if self.values else ''}"
 
 
 def taints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Taints that the policy names are on nodes, and taints of nodes with GPUs are tolerated by it."""
+    """Some node has each taint that the policy adds to the shipped one."""
     node_taints = {
         (str(taint.get("key")), str(taint.get("value") or ""))
         for node in snapshot.nodes.values()
         for taint in node["spec"].get("taints") or ()
     }
     lacking = [
-        (profile, named)
-        for profile, named in _beyond_shipped(policy, _taints)
-        if not any(
-            matches(named.word, key) and (not named.values or value in named.values) for key, value in node_taints
-        )
+        (profile, ref)
+        for profile, ref in _added(policy, _taints)
+        if not any(matches(ref.key, key) and (not ref.values or value in ref.values) for key, value in node_taints)
     ]
     yield from _report("policyTaints", "taint", lacking, [key for key, _ in node_taints])
     if not lacking:
@@ -161,72 +143,65 @@ def taints(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
 
 
 def labels(snapshot: Snapshot, policy: Policy) -> Iterator[Result]:
-    """Labels of nodes that the policy names are on nodes."""
+    """Some node has each label that the policy adds to the shipped one."""
     node_labels: dict[str, set[str]] = {}
     for node in snapshot.nodes.values():
-        for key, value in (node["metadata"].get("labels") or {}).items():
+        for key, value in labels_of(node).items():
             node_labels.setdefault(key, set()).add(value)
     lacking = [
-        (profile, named)
-        for profile, named in _beyond_shipped(policy, _labels)
-        if named.word not in node_labels or (named.values and node_labels[named.word].isdisjoint(named.values))
+        (profile, ref)
+        for profile, ref in _added(policy, _labels)
+        if ref.key not in node_labels or (ref.values and node_labels[ref.key].isdisjoint(ref.values))
     ]
     yield from _report("policyLabels", "label", lacking, list(node_labels))
     if not lacking:
         yield Result("policyLabels", "ok", "nodes have every label that the policy adds to the shipped one")
 
 
-def _report(check: str, noun: str, lacking: Iterable[tuple[str, _Named]], known: list[str]) -> Iterator[Result]:
-    for profile, named in lacking:
-        near = nearest(named.word, sorted(key for key in set(known) if key != named.word))
-        waits = ": its pods wait for ever" if named.hard else ""
-        hint = f"; nearest: {bare(near)}" if near and named.word not in known else ""
-        text = f"profiles.{profile}.{named.where}: no node has the {noun} {named.text}{hint}{waits}"
-        yield Result(check, "broken" if named.hard else "warn", text, f"mend it, or {noun} nodes: {_EDIT}")
+def _report(check: str, noun: str, lacking: Iterable[tuple[str, _Reference]], known: list[str]) -> Iterator[Result]:
+    """A result for each taint or label that no node has. `known` are the keys that nodes have."""
+    for profile, ref in lacking:
+        near = nearest(ref.key, sorted(set(known))) if ref.key not in known else None
+        hint = f"; nearest: {bare(near)}" if near else ""
+        waits = ": its pods wait for ever" if ref.required else ""
+        text = f"profiles.{profile}.{ref.field}: no node has the {noun} {ref.text}{hint}{waits}"
+        yield Result(check, "broken" if ref.required else "warn", text, f"mend it, or {noun} nodes: {EDIT_POLICY}")
 
 
-def _taints(profile: Profile) -> Iterator[_Named]:
+def _taints(profile: Profile) -> Iterator[_Reference]:
     for section in ("taints", "allowed"):
         for taint in getattr(profile.injectors.tolerations, section):
-            yield _Named(f"injectors.tolerations.{section}", taint.key, (taint.value,) if taint.value else ())
+            yield _Reference(f"injectors.tolerations.{section}", taint.key, (taint.value,) if taint.value else ())
     for key in profile.rules.cpu_pod_on_gpu_node.taints:
-        yield _Named("rules.cpuPodOnGpuNode.taints", key)
+        yield _Reference("rules.cpuPodOnGpuNode.taints", key)
 
 
-def _labels(profile: Profile) -> Iterator[_Named]:
+def _labels(profile: Profile) -> Iterator[_Reference]:
     spread = profile.injectors.topology_spread
     for constraint in spread.constraints if spread.enabled and spread.mode == "constraints" else ():
-        hard = constraint.when_unsatisfiable == "DoNotSchedule"
-        yield _Named("injectors.topologySpread.constraints", constraint.key, hard=hard)
+        required = constraint.when_unsatisfiable == "DoNotSchedule"
+        yield _Reference("injectors.topologySpread.constraints", constraint.key, required=required)
     for key in profile.placement.gangs.keys:
-        yield _Named("placement.gangs.keys", key)
+        yield _Reference("placement.gangs.keys", key)
     for key in profile.placement.health.labels:
-        yield _Named("placement.health.labels", key)
+        yield _Reference("placement.health.labels", key)
     for preference in profile.placement.preferences:
         for expression in preference.nodes:
             if expression.operator not in ("NotIn", "DoesNotExist"):
-                yield _Named(
-                    "placement.preferences",
-                    expression.key,
-                    tuple(expression.values) if expression.operator == "In" else (),
-                )
+                values = tuple(expression.values) if expression.operator == "In" else ()
+                yield _Reference("placement.preferences", expression.key, values)
 
 
-def _beyond_shipped(policy: Policy, names: Any) -> Iterator[tuple[str, _Named]]:
-    """What a profile names that the shipped one does not."""
-    seen = set(names(_shipped()))
-    for name, profile in _profiles(policy):
-        for named in names(profile):
-            if named not in seen:
-                seen.add(named)
-                yield name, named
+def _added(policy: Policy, references: Callable[[Profile], Iterator[_Reference]]) -> Iterator[tuple[str, _Reference]]:
+    """The references that the shipped profile does not have, each with the name of the first profile that has it."""
+    seen = set(references(_shipped()))
+    for name in policy.file.profiles:
+        for reference in references(policy.profile(name)[1]):
+            if reference not in seen:
+                seen.add(reference)
+                yield name, reference
 
 
 @cache
 def _shipped() -> Profile:
     return load_policy().profile(DEFAULT_PROFILE)[1]
-
-
-def _profiles(policy: Policy) -> Iterator[tuple[str, Profile]]:
-    for name in policy.file.profiles:
-        yield policy.profile(name)

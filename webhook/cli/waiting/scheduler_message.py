@@ -1,6 +1,6 @@
-"""What the scheduler itself says: read from the pod's condition, which stays, else from its last event.
+"""Reads the message of the scheduler about a pod: from the pod's condition, which stays, else from its newest event.
 
-The form is that of FitError.Error in k8s.io/kubernetes pkg/scheduler/framework/types.go:
+FitError.Error in k8s.io/kubernetes pkg/scheduler/framework/types.go writes it:
 «0/N nodes are available: <reason before nodes>. <N reason, N reason>. <what preemption found>».
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from webhook.cli.cluster.snapshot import condition
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.situation import Situation
 from webhook.kube.pod import Pod
@@ -19,7 +20,7 @@ _FORM: Final = re.compile(
 )
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
 _RESOURCE: Final = re.compile(r"Insufficient (\S+)")
-_WORDS: Final = (
+_CAUSES_OF: Final = (
     ("node(s) were unschedulable", ("cordoned",)),
     ("node(s) had untolerated taint", ("untoleratedTaint", "notReady")),
     ("node(s) didn't match Pod's node affinity", ("nodeSelector", "nodeAffinity", "pinnedNode")),
@@ -49,38 +50,34 @@ _WORDS: Final = (
     ("resourceclaim", ("claimInUse", "noDevice", "claimMissing")),
     ("scheduling gates", ("schedulingGate", "queued")),
     ("waiting for pods's pod group", ("podGroupMissing",)),
-    ("waiting for minCount pods", ("gangIncomplete",)),
     ("minCount", ("gangIncomplete",)),
     ("waiting for the preemption", ("preempting",)),
     ("no nodes available to schedule pods", ("noNodes",)),
 )
-_OF_GPUS: Final = (
-    *(
-        "gpusTaken",
-        "gpusFragmented",
-        "unknownResource",
-        "devicePluginMissing",
-        "moreThanAnyNode",
-        "nodesTooSmall",
-        "noGpus",
-    ),
-    *("otherGpuResource", "insufficientResource", "nominated"),
+"""A part of a reason, and the causes that explain it. The first part that a reason contains counts."""
+_GPU_CAUSES: Final = (
+    *("gpusTaken", "gpusFragmented", "unknownResource", "devicePluginMissing", "moreThanAnyNode", "nodesTooSmall"),
+    *("noGpus", "otherGpuResource", "insufficientResource", "nominated"),
 )
+"""The causes that explain «Insufficient <resource>»."""
 
 
 class Reason(NamedTuple):
-    """`nodes`: how many it keeps away; 0 where it is about no node. `means`: the CAUSES that stand for it."""
+    """One reason of the scheduler. `nodes` is how many nodes it excludes, 0 if it is about no node.
+
+    `causes` are the words of CAUSES that explain it.
+    """
 
     text: str
     nodes: int
-    means: tuple[str, ...]
+    causes: tuple[str, ...]
 
 
-def said(situation: Situation, pod: Pod) -> str:
-    """The scheduler's own words; "" where it has not spoken."""
-    for condition in pod["status"].get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False" and condition.get("message"):
-            return str(condition["message"])
+def scheduler_message(situation: Situation, pod: Pod) -> str:
+    """What the scheduler wrote about the pod; "" if nothing."""
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("message"):
+        return str(scheduled["message"])
     for event in situation.events_of("Pod", pod):
         if event.get("reason") == "FailedScheduling":
             return str(event.get("message") or "")
@@ -88,36 +85,36 @@ def said(situation: Situation, pod: Pod) -> str:
 
 
 def reasons(message: str) -> list[Reason]:
-    """Each reason in such a message."""
+    """The reasons in a message of the scheduler."""
     match = _FORM.fullmatch(message)
     if match is None:
-        return [Reason(message, 0, _means(message))] if message else []
+        return [Reason(message, 0, _causes_of(message))] if message else []
     total, result = int(match[1]), []
     for part in re.split(r"[,.] (?=\d+ |no |0/)|, (?=node)", match[2]):
         counted = _COUNTED.fullmatch(part)
         text, count = (counted[2], int(counted[1])) if counted else (part, total)
-        result.append(Reason(text, count, _means(text)))
+        result.append(Reason(text, count, _causes_of(text)))
     return result
 
 
 def unexplained(message: str, causes: list[Cause]) -> list[Cause]:
-    """Reasons of the scheduler that none of the causes stands for. None while it preempts: its message is then out of date."""
+    """A cause for each reason of the scheduler that none of `causes` explains.
+
+    There is none while the pod preempts others: then the message is out of date.
+    """
     known = {cause.cause for cause in causes}
     if "preempting" in known:
         return []
+    fix = "see the documentation of that scheduler or plugin"
     return [
-        Cause(
-            "schedulerOther",
-            f"the scheduler also says: {bare(reason.text)}",
-            "see the documentation of that scheduler or plugin",
-        )
+        Cause("schedulerOther", f"the scheduler also says: {bare(reason.text)}", fix)
         for reason in reasons(message)
-        if known.isdisjoint(reason.means)
+        if known.isdisjoint(reason.causes)
     ]
 
 
-def _means(text: str) -> tuple[str, ...]:
-    for start, words in _WORDS:
-        if start in text:
-            return words
-    return _OF_GPUS if _RESOURCE.match(text) else ()
+def _causes_of(text: str) -> tuple[str, ...]:
+    for part, causes in _CAUSES_OF:
+        if part in text:
+            return causes
+    return _GPU_CAUSES if _RESOURCE.match(text) else ()

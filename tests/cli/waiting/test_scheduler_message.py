@@ -1,10 +1,10 @@
-"""The scheduler's own words, as it writes them."""
+"""The reasons in a message of the scheduler."""
 
 from __future__ import annotations
 
 import pytest
 
-from webhook.cli.waiting.says import reasons
+from webhook.cli.waiting.scheduler_message import reasons
 
 CASES = [
     pytest.param("", [], id="nothing"),
@@ -21,12 +21,12 @@ CASES = [
     pytest.param(
         '0/2 nodes are available: persistentvolumeclaim "d" not found. preemption: 0/2 nodes are available: 2 Preemption is not helpful.',
         [('persistentvolumeclaim "d" not found', 2)],
-        id="what no node is looked at for",
+        id="a reason for which no node is looked at",
     ),
     pytest.param("running PreFilter plugin: odd", [("running PreFilter plugin: odd", 0)], id="another form"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("message", "told"), CASES)
-def test_reasons(message: str, told: list[tuple[str, int]]) -> None:
-    assert [(reason.text, reason.nodes) for reason in reasons(message)] == told
+@pytest.mark.parametrize(("message", "expected"), CASES)
+def test_reasons(message: str, expected: list[tuple[str, int]]) -> None:
+    assert [(reason.text, reason.nodes) for reason in reasons(message)] == expected
