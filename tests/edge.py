@@ -44,10 +44,10 @@ class Running:
         return f"https://localhost:{self.port}"
 
     def count(self, series: str) -> float:
-        found = re.search(
+        sample = re.search(
             rf"^{re.escape('gpu_admission_' + series)} (\S+)$", self.metrics.text().decode(), re.MULTILINE
         )
-        return float(found[1]) if found else 0.0
+        return float(sample[1]) if sample else 0.0
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("localhost", self.port, ssl=TRUST)
@@ -56,9 +56,9 @@ class Running:
         """Send bytes on a new connection. Returns everything that the server sends until it closes."""
         reader, writer = await self.open()
         writer.write(sent)
-        found = await reader.read()
+        received = await reader.read()
         writer.close()
-        return found
+        return received
 
 
 @asynccontextmanager

@@ -109,8 +109,8 @@ class FakeApi:
             return await self._watch(request, path, int(query["resourceVersion"] or 0), query)
         parent, _, name = path.rpartition("/")
         if verb == "get":
-            found = self.objects[parent].get(name)
-            return web.json_response(found) if found else status(404, f"{name} not found")
+            obj = self.objects[parent].get(name)
+            return web.json_response(obj) if obj else status(404, f"{name} not found")
         body = orjson.loads(await request.read())
         if verb == "put":
             if body["metadata"]["resourceVersion"] != self.objects[parent][name]["metadata"]["resourceVersion"]:
@@ -124,12 +124,12 @@ class FakeApi:
 
     def _patch(self, parent: str, name: str, changes: Json) -> web.Response:
         """A merge patch, one level deep."""
-        if (found := self.objects[parent].get(name)) is None:
+        if (obj := self.objects[parent].get(name)) is None:
             return status(404, f"{name} not found")
         version = changes.pop("metadata", {}).get("resourceVersion")
-        if version not in (None, found["metadata"]["resourceVersion"]):
+        if version not in (None, obj["metadata"]["resourceVersion"]):
             return status(409, "the object has been modified")
-        return web.json_response(self._record(parent, "MODIFIED", found | changes))
+        return web.json_response(self._record(parent, "MODIFIED", obj | changes))
 
     def _verb(self, request: web.Request) -> str:
         if request.method != "GET":
@@ -137,12 +137,12 @@ class FakeApi:
         return "list" if "limit" in request.query else "get"
 
     def _list(self, path: str, query: dict[str, str]) -> web.Response:
-        found = [o for o in self.objects[path].values() if selected(o, query)]
+        objects = [obj for obj in self.objects[path].values() if selected(obj, query)]
         start, limit = int(query.get("continue", 0)), int(query["limit"])
         metadata: Json = {"resourceVersion": str(self.version)}
-        if start + limit < len(found):
+        if start + limit < len(objects):
             metadata["continue"] = str(start + limit)
-        return web.json_response({"kind": "List", "metadata": metadata, "items": found[start : start + limit]})
+        return web.json_response({"kind": "List", "metadata": metadata, "items": objects[start : start + limit]})
 
     async def _watch(self, request: web.Request, path: str, since: int, query: dict[str, str]) -> web.StreamResponse:
         if since < self.oldest:

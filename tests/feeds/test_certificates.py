@@ -28,7 +28,7 @@ async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest
         fake.put(SECRETS, "gpu-admission-tls")
         paths = [f"{CONFIGURATIONS}/{kind}" for kind in CONFIGURATION_KINDS]
 
-        def blank() -> None:
+        def empty_bundles() -> None:
             for path in paths:
                 fake.put(path, "gpu-admission", webhooks=[{"name": "a", "clientConfig": {}}])
 
@@ -37,7 +37,7 @@ async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest
                 fake.objects[path]["gpu-admission"]["webhooks"][0]["clientConfig"].get("caBundle") for path in paths
             ]
 
-        blank()
+        empty_bundles()
         if not watching:
             fake.refuse = {(verb, path): (403, "forbidden") for verb in ("list", "watch") for path in paths}
         keeper = Keeper(
@@ -49,14 +49,14 @@ async def test_an_emptied_bundle_is_repaired(watching: bool, monkeypatch: pytest
             configuration="gpu-admission",
         )
 
-        def mended() -> bool:
+        def repaired() -> bool:
             watched = not watching or all(fake.asked("watch", path) for path in paths)
             return watched and bundles() == [fake.objects[SECRETS]["gpu-admission-tls"]["data"]["ca.crt"]] * 2
 
         async with Tasks(metrics, log) as tasks, asyncio.timeout(20):
             certificates.start(tasks, api, keeper, metrics, log)
             for _ in range(3):
-                while not (all(bundles()) and mended()):  # noqa: ASYNC110  many things change it
+                while not (all(bundles()) and repaired()):  # noqa: ASYNC110  many things change it
                     await asyncio.sleep(0.01)
-                blank()
+                empty_bundles()
         assert metrics.text().count(b"gpu_admission_feed_errors_total{") == 0

@@ -69,7 +69,7 @@ def pod(node: str, address: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running", "podIP": address}}
 
 
-def found(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
+def exporters_of(settings: GpuMetricsSettings, *pods: dict[str, Any]) -> Exporters:
     exporters = Exporters(settings.dcgm)
     exporters.list_begins()
     for each in pods:
@@ -98,7 +98,7 @@ async def exporters(*handlers: Handler, limit: str = "5s") -> AsyncIterator[Dcgm
             {"source": "dcgm", "dcgm": {"port": port or 9400}, "timeout": limit}
         )
         async with http_session() as http:
-            yield DcgmSource(Wiring(settings, http, found(settings, *pods), None))
+            yield DcgmSource(Wiring(settings, http, exporters_of(settings, *pods), None))
     finally:
         for runner in runners:
             await runner.cleanup()
@@ -141,7 +141,7 @@ async def test_no_exporter_is_an_error_with_the_namespace_and_the_labels() -> No
 async def test_an_exporter_that_does_not_listen_is_an_error() -> None:
     settings = GpuMetricsSettings.model_validate({"source": "dcgm", "dcgm": {"port": 1}})
     async with http_session() as http:
-        source = DcgmSource(Wiring(settings, http, found(settings, pod("a", "127.0.0.1")), None))
+        source = DcgmSource(Wiring(settings, http, exporters_of(settings, pod("a", "127.0.0.1")), None))
         with pytest.raises(SourceFailed, match="none of 1 DCGM exporter answered"):
             await source.poll(Utilisation(source._settings))
 

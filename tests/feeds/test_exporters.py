@@ -34,7 +34,7 @@ def pod(
 
 
 @pytest.mark.parametrize(
-    "found",
+    "obj",
     [
         pytest.param(pod(labels={}), id="a pod without the label"),
         pytest.param(pod(namespace="team-a"), id="a tenant's pod with the label of an exporter"),
@@ -46,9 +46,9 @@ def pod(
         pytest.param({}, id="an empty object"),
     ],
 )
-def test_a_pod_that_is_no_running_exporter_is_not_scraped(found: dict[str, Any]) -> None:
+def test_a_pod_that_is_no_running_exporter_is_not_scraped(obj: dict[str, Any]) -> None:
     exporters = Exporters(SETTINGS.dcgm)
-    exporters.seen(found)
+    exporters.seen(obj)
     assert list(exporters) == []
 
 

@@ -117,9 +117,9 @@ async def test_an_answer_of_the_handler_other_than_200_is_plain_text(client: aio
 
 
 async def test_a_declared_body_that_is_too_large_is_refused_before_it_is_sent(server: Running) -> None:
-    found = await server.raw(post(length=http.MAX_BODY_BYTES + 1))
-    assert found.startswith(b"HTTP/1.1 413 Request Entity Too Large")
-    assert b"saw a body of 8388609 bytes, wanted at most 8388608" in found
+    answer = await server.raw(post(length=http.MAX_BODY_BYTES + 1))
+    assert answer.startswith(b"HTTP/1.1 413 Request Entity Too Large")
+    assert b"saw a body of 8388609 bytes, wanted at most 8388608" in answer
 
 
 async def test_an_endless_body_is_cut_off_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +158,9 @@ async def test_a_client_that_expects_100_continue_gets_it(server: Running) -> No
 
 async def test_a_body_that_never_arrives_gets_a_408(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
-    found = await server.raw(post(length=100) + b'{"a')
-    assert found.startswith(b"HTTP/1.1 408 ")
-    assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in found
+    answer = await server.raw(post(length=100) + b'{"a')
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"saw 3 bytes of body in 0.05 s, wanted all 100" in answer
 
 
 async def test_a_connection_without_a_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,10 +254,10 @@ async def test_a_draining_server_answers_and_closes_each_connection(server: Runn
     await kept_reader.readexactly(len(ANSWER))
     server.edge.draining = True
     kept_writer.write(post() + b"{}")
-    found = await kept_reader.read()
-    assert found.startswith(b"HTTP/1.1 200 OK")
-    assert b"\r\nConnection: close\r\n" in found
-    assert found.endswith(ANSWER)
+    answer = await kept_reader.read()
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert b"\r\nConnection: close\r\n" in answer
+    assert answer.endswith(ANSWER)
     kept_writer.close()
     assert (await server.raw(post() + b"{}")).endswith(ANSWER), "new connections are still served"
 
@@ -274,8 +274,8 @@ async def test_requests_that_arrived_before_the_shutdown_are_answered(server: Ru
 
 
 async def test_a_request_with_connection_close_is_answered_with_connection_close(server: Running) -> None:
-    found = await server.raw(post(headers="Content-Type: application/json\r\nConnection: close") + b"{}")
-    assert b"\r\nConnection: close\r\n" in found
+    answer = await server.raw(post(headers="Content-Type: application/json\r\nConnection: close") + b"{}")
+    assert b"\r\nConnection: close\r\n" in answer
 
 
 async def test_a_connection_that_pipelines_requests_is_cut(server: Running) -> None:

@@ -163,9 +163,9 @@ async def test_a_flood_of_reviews_is_refused_and_the_api_server_is_answered(addr
         for _ in range(5):
             hammering = [asyncio.create_task(asked(stranger)) for stranger in strangers]
             assert [await asked(ours) for _ in range(3)] == [200] * 3
-            found = await asyncio.gather(*hammering)
-            assert set(found) == {200, 503}
-            assert found.count(503) > 50
+            statuses = await asyncio.gather(*hammering)
+            assert set(statuses) == {200, 503}
+            assert statuses.count(503) > 50
         assert server.count('shed_total{reason="work"}') == server.count('http_refused_total{code="503"}') > 250
 
 

@@ -65,7 +65,7 @@ class Events:
         self._state, self._metrics, self._log, self._clock, self._today = state, metrics, log, clock, today
         self._waiting: dict[tuple[Involved, str], _Waiting] = {}
         self._buckets: dict[str, TokenBucket] = {}
-        """By namespace. Full ones are removed."""
+        """One bucket per namespace. Full ones are removed."""
         self._all = TokenBucket(BURST, EVERY_SECONDS, clock())
         self._failing = False
 

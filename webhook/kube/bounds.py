@@ -91,7 +91,7 @@ class Excess(NamedTuple):
     """The field as kubectl names it, or "object"."""
     number: int
     noun: str
-    """What was counted, as in LIMITS."""
+    """The name in LIMITS of the counted things."""
     limit: int
 
 

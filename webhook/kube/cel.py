@@ -16,11 +16,11 @@ class Check(NamedTuple):
     """A condition of a rule in CEL."""
 
     subject: Literal["container", "pod"]
-    """What is checked: each container, as the variable `c`, or the pod."""
+    """Whether each container is checked, as the variable `c`, or the pod."""
     bad: str
     """The expression that is true where the rule is violated."""
     wanted: str
-    """What the rule wants instead, in words."""
+    """The text of the message after "wanted"."""
     only_warn: bool = False
 
 

@@ -54,7 +54,7 @@ class Transfer:
 
     @property
     def since(self) -> float:
-        """When a transfer at rate STEADY would have begun to be this far now. The slowest transfer has the earliest time."""
+        """The time at which a transfer at rate STEADY would have begun. It is earliest for the slowest transfer."""
         return self.begun + self.done / STEADY
 
 
