@@ -17,7 +17,7 @@ def test_a_unit_says_what_it_means_and_its_settings(unit: Documented) -> None:
     printed = CliRunner().invoke(app, ["units", unit.name])
     assert printed.exit_code == 0
     assert unit.text in printed.stdout
-    assert len(unit.text) > 200, "a line is not enough for who has to run it"
+    assert len(unit.text) > 200, "one line is not enough for the person who has to run it"
     assert all(f"{key}:" in printed.stdout for key in unit.settings)
 
 
