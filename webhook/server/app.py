@@ -1,7 +1,6 @@
 """Starts and stops everything that `gpu-admission serve` needs.
 
-The state of the cluster comes from one of three sources: the API server, reached as a pod in the cluster; the API server, reached
-by a kubeconfig; or a file that replaces the cluster.
+The cluster state comes from an API server, reached from inside the cluster or by a kubeconfig, or from a file (`--cluster`).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from webhook.tls.rotate import Keeper
 
 
 def serve_forever(settings: ServeSettings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises BadInput if the settings cannot be used."""
+    """Serve until SIGTERM or SIGINT. Raises what `run` does."""
     settings = settings.completed(os.environ)
     loop_factory = None
     with suppress(ImportError):
@@ -50,7 +49,10 @@ def serve_forever(settings: ServeSettings) -> None:
 
 
 async def run(settings: ServeSettings) -> None:
-    """Serve until SIGTERM (after a drain) or SIGINT (at once). Raises BadInput if the settings cannot be used."""
+    """Serve until SIGTERM (after a drain) or SIGINT (at once).
+
+    Raises BadInput, PolicyError or CertificateError if the settings, or the files that they name, cannot be used.
+    """
     process = Process(settings)
     end: asyncio.Future[float] = asyncio.get_running_loop().create_future()  # its result: seconds to drain
     for number, drain in ((signal.SIGTERM, 0.0 if settings.cluster else settings.drain_seconds), (signal.SIGINT, 0.0)):
