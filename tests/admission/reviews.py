@@ -1,4 +1,4 @@
-"""A policy, a cluster and what is decided there about a pod, without bytes and without nodes."""
+"""A policy, a cluster without nodes, and the decisions about a pod there."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def validated(obj: Pod | None, namespace: str = "default", cluster: ClusterFacts
     return validate(request(obj, namespace, **tweaks), POLICY, cluster, None)
 
 
-def told(decision: Decision) -> list[tuple[str, str, str]]:
+def reported(decision: Decision) -> list[tuple[str, str, str]]:
     return [(unit, action, finding.path) for unit, action, finding in decision.findings]
 
 

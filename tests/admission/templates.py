@@ -1,4 +1,4 @@
-"""Workloads, and what is decided about them."""
+"""Workloads, and the decisions about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def policy(mode: str = "warn", *, shadow: bool = False, **profile: Any) -> Polic
 
 
 def deployment(resources: Json | None = None, *, replicas: int = 2, labels: Json | None = None, **fields: Any) -> Json:
-    """Its one container has these resources (one GPU unless told otherwise) and fields; `nodeName` is the pod's."""
+    """A Deployment with one container of these resources (default: one GPU) and `fields`; a `nodeName` goes to the pod."""
     spec = {key: fields.pop(key) for key in ("nodeName", "serviceAccountName") if key in fields}
     main = {"name": "main", "image": "registry.example/app:1", "resources": deepcopy(resources or ALONE), **fields}
     template = {"metadata": {"labels": {"app": "a", **(labels or {})}}, "spec": {"containers": [main], **spec}}

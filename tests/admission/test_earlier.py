@@ -1,4 +1,4 @@
-"""What an earlier call of the hook decided for the same pod, and when it holds no more."""
+"""The choice of an earlier call of the hook for the same pod, and when it no longer holds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 from tests.builders import pod
 from webhook.admission.earlier import earlier_choice, outgrown
-from webhook.admission.record import encoded, previous, record
+from webhook.admission.record import encoded, record, recorded_placement
 from webhook.cluster.pods import demand_of
 from webhook.framework.cluster_view import Placement, Ranked
-from webhook.framework.node_terms import naming, withdraw
+from webhook.framework.node_terms import preferred_node, remove_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod
 
-AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [naming("a1", 100), naming("a2", 35)]}}
+AFFINITY = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [preferred_node("a1", 100), preferred_node("a2", 35)]
+    }
+}
 
 
 def recorded(text: str | None) -> Placement | None:
@@ -55,22 +59,22 @@ def recorded(text: str | None) -> Placement | None:
         pytest.param('{"nodes":[["a1",8,0,1e999]]}', id="an infinite score"),
         pytest.param('{"nodes":[["a1",8,0,1e308]]}', id="a score that no ranking gives"),
         pytest.param("[" * 2000, id="deep nesting"),
-        pytest.param('{"nodes":[["a1",8,0,1.0]],"x":"' + "y" * 2048 + '"}', id="larger than ours ever are"),
+        pytest.param('{"nodes":[["a1",8,0,1.0]],"x":"' + "y" * 2048 + '"}', id="larger than our records are"),
     ],
 )
-def test_a_record_that_is_not_ours_is_not_believed(text: str | None) -> None:
+def test_a_record_that_is_not_ours_does_not_count(text: str | None) -> None:
     assert recorded(text) is None
 
 
-def test_a_record_that_the_affinity_confirms_is_the_choice() -> None:
+def test_a_record_that_the_affinity_confirms_is_the_earlier_choice() -> None:
     before = Placement((Ranked("a2", 8, 0, 1.0), Ranked("b", 6, 1, 0.5)), "spread", total=12)
     text = encoded(record("p", "default", "c", {}, before))
     assert recorded(text) == before
-    assert previous(text, (), "spread") is None
+    assert recorded_placement(text, (), "spread") is None
 
 
-def test_the_strategy_is_that_of_the_policy_whatever_the_record_says() -> None:
-    """It becomes the label of a metric."""
+def test_the_strategy_comes_from_the_policy_and_not_from_the_record() -> None:
+    """The strategy is the label of a metric, so a tenant must not choose it."""
     found = recorded('{"strategy":"tenant text","nodes":[["a1",8,0,1]]}')
     assert found == Placement((Ranked("a1", 8, 0, 1.0),), "spread")
 
@@ -80,7 +84,7 @@ def test_the_strategy_is_that_of_the_policy_whatever_the_record_says() -> None:
         st.none() | st.integers() | st.floats() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
     )
 )
-def test_any_annotation_can_be_recorded_again_or_is_not_believed(value: Any) -> None:
+def test_any_annotation_can_be_recorded_again_or_does_not_count(value: Any) -> None:
     for text in (json.dumps(value), json.dumps({"nodes": value}), json.dumps({"nodes": [["a1", value, 0, value]]})):
         found = recorded(text)
         if found is not None:
@@ -100,7 +104,7 @@ SMALL = asking({"nvidia.com/gpu": "1", "cpu": "4"})
 
 
 def called_again(*containers: dict[str, Any], before: dict[str, Any] = SMALL, **changes: Any) -> Pod:
-    """A pod that was ranked with one container, and has these now."""
+    """A pod for which nodes were ranked when it had the container `before`, and which has `containers` now."""
     asked = demand_of(pod(before))
     text = encoded(record("p", "default", "c", {}, CHOSEN, asked))
     return pod(*containers, annotations={DECISION: text}, **({"affinity": AFFINITY} | changes))
@@ -119,7 +123,7 @@ def grown(found: Pod) -> bool:
         pytest.param([SMALL, asking({})], id="a container that asks for nothing"),
         pytest.param([asking({"nvidia.com/gpu": "1", "cpu": "2"})], id="less CPU"),
         pytest.param([asking({"nvidia.com/gpu": "1"})], id="no CPU"),
-        pytest.param([asking({"nvidia.com/gpu": "one", "cpu": "4"})], id="what is no quantity"),
+        pytest.param([asking({"nvidia.com/gpu": "one", "cpu": "4"})], id="text that is no quantity"),
     ],
 )
 def test_a_pod_that_asks_for_no_more_keeps_its_nodes(containers: list[dict[str, Any]]) -> None:
@@ -135,11 +139,11 @@ def test_a_pod_that_asks_for_no_more_keeps_its_nodes(containers: list[dict[str, 
         pytest.param([asking({"nvidia.com/gpu": "2", "cpu": "1"})], id="a GPU more and less CPU"),
     ],
 )
-def test_a_pod_that_asks_for_more_is_ranked_anew(containers: list[dict[str, Any]]) -> None:
+def test_a_pod_that_asks_for_more_is_ranked_again(containers: list[dict[str, Any]]) -> None:
     assert grown(called_again(*containers))
 
 
-def test_what_was_reserved_is_named() -> None:
+def test_the_earlier_reservation_is_identified() -> None:
     found = called_again(SMALL, asking({"nvidia.com/gpu": "1"}), owned_by="Job")
     earlier = earlier_choice(Edit(found), "pack")
     assert earlier is not None
@@ -149,7 +153,7 @@ def test_what_was_reserved_is_named() -> None:
     assert named.asked.requests == (("cpu", 4000), ("nvidia.com/gpu", 1), ("pods", 1))
 
 
-def test_a_sidecar_of_an_init_container_counts() -> None:
+def test_a_sidecar_counts() -> None:
     found = called_again(SMALL)
     found["spec"]["initContainers"] = [asking({"nvidia.com/gpu": "1"}) | {"restartPolicy": "Always"}]
     assert grown(found)
@@ -159,7 +163,7 @@ def test_a_sidecar_of_an_init_container_counts() -> None:
     "asked",
     ["null", "5", '"x"', "[]", '{"nvidia.com/gpu":"1"}', '{"nvidia.com/gpu":-1}', '{"nvidia.com/gpu":true}', "{}"],
 )
-def test_an_annotation_that_somebody_else_wrote_harms_nobody(asked: str) -> None:
+def test_an_annotation_that_somebody_else_wrote_raises_no_error(asked: str) -> None:
     found = called_again(SMALL)
     found["metadata"]["annotations"][DECISION] = f'{{"nodes":[["a1",8,0,1.0]],"of":1,"asked":{asked}}}'
     earlier = earlier_choice(Edit(found), "pack")
@@ -167,7 +171,7 @@ def test_an_annotation_that_somebody_else_wrote_harms_nobody(asked: str) -> None
     outgrown(found, earlier)
 
 
-def test_a_record_from_before_it_said_what_was_asked_for_holds() -> None:
+def test_an_older_record_without_the_demand_still_holds() -> None:
     found = called_again(SMALL, asking({"nvidia.com/gpu": "7"}))
     text = orjson.loads(found["metadata"]["annotations"][DECISION])
     del text["asked"]
@@ -175,7 +179,7 @@ def test_a_record_from_before_it_said_what_was_asked_for_holds() -> None:
     assert not grown(found)
 
 
-# --- taking out what was written for it -------------------------------------------------------------------------------
+# --- removing the terms for the earlier choice ------------------------------------------------------------------------
 
 OWN = {"weight": 50, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a1"]}]}}
 PIN = {"key": "metadata.name", "operator": "In", "values": ["a1"]}
@@ -188,7 +192,7 @@ MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
         pytest.param({}, {}, id="nothing"),
         pytest.param(AFFINITY, {"nodeAffinity": {}}, id="our preferences"),
         pytest.param(
-            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN, naming("a1", 100)]}},
+            {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN, preferred_node("a1", 100)]}},
             {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [OWN]}},
             id="not the pod's own",
         ),
@@ -220,7 +224,7 @@ MODEL = {"key": "nvidia.com/gpu.product", "operator": "Exists"}
         ),
     ],
 )
-def test_what_was_written_for_the_nodes_is_taken_out(before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_the_terms_for_the_nodes_are_removed(before: dict[str, Any], after: dict[str, Any]) -> None:
     edit = Edit(pod(affinity=before))
-    withdraw(edit, CHOSEN)
+    remove_terms(edit, CHOSEN)
     assert edit.object["spec"]["affinity"] == after

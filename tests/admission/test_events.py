@@ -1,4 +1,4 @@
-"""What is told in Events: when there is none, and its words."""
+"""Events: when there is none, and their messages."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ NOT_TOLD = [
     pytest.param(request(dry_run=True), denied(), id="a dry run"),
     pytest.param(request(), Decision("shadow", findings=(BAD,)), id="a profile in shadow"),
     pytest.param(request(), Decision("allowed", findings=(WARNED,)), id="a warning alone"),
-    pytest.param(request(operation="UPDATE"), denied(), id="an update, whose author reads the answer"),
-    pytest.param(request(resource="jobs", kind="Job"), denied(), id="a workload, whose author reads the answer"),
+    pytest.param(request(operation="UPDATE"), denied(), id="an update, whose author gets the answer"),
+    pytest.param(request(resource="jobs", kind="Job"), denied(), id="a workload, whose author gets the answer"),
     pytest.param(request({"controller": False}), denied(), id="a pod without a controller"),
-    pytest.param(request({"kind": "a b\n"}), denied(), id="a kind that is none"),
-    pytest.param(request({"name": "../nodes"}), denied(), id="a name that is none"),
-    pytest.param(request({"apiVersion": "x/y/z"}), denied(), id="an API version that is none"),
-    pytest.param(request({"uid": "u" * 500}), denied(), id="a uid that is none"),
+    pytest.param(request({"kind": "a b\n"}), denied(), id="an invalid kind"),
+    pytest.param(request({"name": "../nodes"}), denied(), id="an invalid name"),
+    pytest.param(request({"apiVersion": "x/y/z"}), denied(), id="an invalid API version"),
+    pytest.param(request({"uid": "u" * 500}), denied(), id="an invalid uid"),
     pytest.param(request(object={"metadata": {}}), denied(), id="no owner at all"),
 ]
 
 
 @pytest.mark.parametrize(("asked", "decision"), NOT_TOLD)
-def test_nothing_is_told_of(asked: Request, decision: Decision) -> None:
+def test_there_is_no_event_about(asked: Request, decision: Decision) -> None:
     assert refused(asked, decision) is None
 
 
-def test_a_refusal_is_told_on_the_controller_with_the_first_finding_that_refuses() -> None:
+def test_the_event_of_a_refusal_is_on_the_controller_and_has_the_first_finding_that_refuses() -> None:
     event = refused(request(), denied(WARNED, BAD))
     assert event is not None
     assert event.involved == Involved("apps/v1", "ReplicaSet", "team", "web-1", "u-1")
@@ -71,7 +71,7 @@ def test_a_refusal_is_told_on_the_controller_with_the_first_finding_that_refuses
     assert event.message == "its pods are refused: spec.x: saw 0 GPUs, wanted 1. Ask for 1. [gpuZero] (policy 1f0c)"
 
 
-def test_of_several_the_others_are_counted_and_where_to_read_them_is_said() -> None:
+def test_further_findings_are_counted_and_the_event_says_how_to_see_them() -> None:
     event = refused(request(), denied(BAD, BAD, BAD))
     assert event is not None
     assert event.message.endswith(
@@ -94,12 +94,12 @@ AS_CHOSEN = [
     pytest.param(pod("p", on="a", ranked=RANKED), id="bound to the first"),
     pytest.param(pod("p", ranked=RANKED), id="not bound"),
     pytest.param(pod("p", on="b"), id="without a decision"),
-    pytest.param(pod("p", on="b", ranked=RANKED, prefers=("c",)), id="a decision that the spec knows nothing of"),
+    pytest.param(pod("p", on="b", ranked=RANKED, prefers=("c",)), id="a decision that the spec does not confirm"),
 ]
 
 
 @pytest.mark.parametrize("made", AS_CHOSEN)
-def test_nothing_is_told_of_a_pod(made: Json) -> None:
+def test_there_is_no_event_on_a_pod(made: Json) -> None:
     assert bound_elsewhere(made, state([node("a"), node("b")])) is None
 
 
@@ -141,7 +141,7 @@ def test_a_node_that_is_not_in_the_ranking() -> None:
     assert event.message.startswith("bound to c, which is not in the ranking, not to a: ")
 
 
-def test_what_is_only_reserved_did_not_fill_a_node_for_the_scheduler() -> None:
+def test_reservations_do_not_fill_a_node_for_the_scheduler() -> None:
     of = state([node("a", 2), node("b")])
     of.reserve_pod(pod("q", 2), Placement((Ranked("a", 2, 0, 1.0),), "pack"), 0.0)
     event = bound_elsewhere(pod("p", 2, on="b", ranked=RANKED), of)

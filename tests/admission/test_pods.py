@@ -1,4 +1,4 @@
-"""What the mutating hook decides about pods: when, for whom, and by which profile."""
+"""Decisions of the mutating hook about pods: for which requests, and by which profile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.admission.reviews import CLUSTER, POLICY, mutated, request, told, validated
+from tests.admission.reviews import CLUSTER, POLICY, mutated, reported, request, validated
 from tests.builders import GPU, ClusterFacts, container, pod
 from tests.cluster.objects import node, state
 from tests.served import review
@@ -36,13 +36,13 @@ from webhook.placement.placer import Placer
         pytest.param(None, {"operation": "DELETE"}, id="a deletion"),
     ],
 )
-def test_this_is_none_of_our_business(obj: Pod | None, tweaks: dict[str, Any]) -> None:
+def test_the_request_is_ignored(obj: Pod | None, tweaks: dict[str, Any]) -> None:
     decision = mutated(obj, **tweaks)
     assert decision is IGNORED
-    assert Decision("ignored") == IGNORED, "what all share was not written to"
+    assert Decision("ignored") == IGNORED, "the shared object was not changed"
 
 
-def test_there_has_to_be_a_pod() -> None:
+def test_a_request_without_a_pod_is_an_error() -> None:
     with pytest.raises(BadPod, match=r"^object: wanted a Pod, saw none$"):
         mutated(None)
     with pytest.raises(BadPod, match=r"^object: wanted a Pod, saw none$"):
@@ -116,7 +116,7 @@ def test_the_profile_of_a_namespace(namespace: str, profile: str, unknown: bool,
     assert validated(pod(), namespace).profile == profile
 
 
-def test_a_class_that_the_namespace_may_not_have_is_not_given() -> None:
+def test_a_class_that_the_namespace_is_not_entitled_to_is_not_given() -> None:
     wanting = pod(labels={"workload-type": "inference"})
     assert mutated(wanting, "prod").workload == "inference"
     decision = mutated(wanting, "default")
@@ -127,26 +127,26 @@ def test_a_class_that_the_namespace_may_not_have_is_not_given() -> None:
 CONFLICT = pod({"name": "a", "image": "b", "resources": {"limits": {GPU: 2}, "requests": {GPU: 1}}}, hostPID=True)
 
 
-def test_a_refusal_tells_everything_at_once() -> None:
+def test_a_refusal_has_all_findings_at_once() -> None:
     decision = mutated(CONFLICT)
     assert decision.result == "denied"
     assert decision.patch is None
     assert not decision.reservation
     assert decision.message
-    assert ("hostNamespaces", "warn", "spec.hostPID") in told(decision), "what only warns is told too"
+    assert ("hostNamespaces", "warn", "spec.hostPID") in reported(decision), "warnings are recorded too"
     assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
 
 
-def test_a_refusal_in_the_mutating_hook_is_that_of_the_validating_one_with_the_warnings_of_both() -> None:
+def test_a_refusal_in_the_mutating_hook_has_the_findings_of_the_validating_hook_and_the_warnings_of_both() -> None:
     early, late = mutated(CONFLICT, "odd"), validated(CONFLICT, "odd")
     assert (early.message, early.findings) == (late.message, late.findings)
     assert "the policy has no such profile" in str(early.warnings[0])
 
 
 LEFT_TO_THE_API_SERVER = {
-    "no image, which is not about GPUs": (pod({"name": "a", "resources": {"limits": {GPU: 1}}}), "default"),
+    "no image, which does not concern GPUs": (pod({"name": "a", "resources": {"limits": {GPU: 1}}}), "default"),
     "a name in capitals": (pod(container("Main")), "default"),
-    "a bad quantity of GPUs of somebody who is exempt": (
+    "a bad quantity of GPUs from an exempt user": (
         CONFLICT | {"spec": CONFLICT["spec"] | {"serviceAccountName": "exporter"}},
         "ops",
     ),
@@ -155,7 +155,7 @@ LEFT_TO_THE_API_SERVER = {
 
 
 @pytest.mark.parametrize(("obj", "namespace"), LEFT_TO_THE_API_SERVER.values(), ids=LEFT_TO_THE_API_SERVER)
-def test_it_is_completed_and_left_to_the_api_server(obj: Pod, namespace: str) -> None:
+def test_the_pod_is_changed_and_left_to_the_api_server(obj: Pod, namespace: str) -> None:
     assert mutated(obj, namespace).result == "patched"
 
 
@@ -196,7 +196,7 @@ def test_shadow_decides_and_changes_nothing() -> None:
     assert not patched.reservation
 
 
-def test_a_patch_that_does_not_give_the_edited_pod_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_that_does_not_give_the_edited_pod_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_patch, "pointer", lambda path: "/spec/nothing/at/all")
     decision = mutated(pod())
     assert (decision.result, decision.patch, decision.reservation) == ("gated", None, None)

@@ -1,4 +1,4 @@
-"""What the validating hook decides about pods: who is judged, what is denied, and what is only warned about.
+"""Decisions of the validating hook about pods: what is checked, denied, or only warned about.
 
 Covers admission.decision.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.reviews import GREEDY, HOSTILE, told, validated
+from tests.admission.reviews import GREEDY, HOSTILE, reported, validated
 from tests.builders import GPU, UNKNOWN, container, pod
 from webhook.admission.decision import IGNORED
 from webhook.admission.response import warnings_of
@@ -38,7 +38,7 @@ from webhook.kube.pod import Pod
         ),
     ],
 )
-def test_this_is_not_judged(obj: Pod, tweaks: dict[str, Any]) -> None:
+def test_the_request_is_not_checked(obj: Pod, tweaks: dict[str, Any]) -> None:
     assert validated(obj, **tweaks) is IGNORED
 
 
@@ -46,15 +46,15 @@ def test_this_is_not_judged(obj: Pod, tweaks: dict[str, Any]) -> None:
     "tweaks",
     [
         pytest.param({"namespace": "ops"}, id="a service account of a namespace"),
-        pytest.param({"groups": ("dev", "admins")}, id="a group of whoever asks"),
+        pytest.param({"groups": ("dev", "admins")}, id="a group of the user"),
     ],
 )
-def test_the_exempt_are_not_judged(tweaks: dict[str, Any]) -> None:
+def test_exempt_pods_are_not_checked(tweaks: dict[str, Any]) -> None:
     decision = validated(GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": "exporter"}}, **tweaks)
     assert (decision.result, decision.findings) == ("allowed", ())
 
 
-def test_the_others_are() -> None:
+def test_other_pods_are_checked() -> None:
     for namespace, account in (("ops", "default"), ("default", "exporter")):
         reserved_pod_seen = GREEDY | {"spec": GREEDY["spec"] | {"serviceAccountName": account}}
         assert validated(reserved_pod_seen, namespace).result == "denied"
@@ -62,14 +62,14 @@ def test_the_others_are() -> None:
 
 def test_a_good_pod_is_allowed() -> None:
     decision = validated(pod())
-    assert (decision.result, decision.message, told(decision)) == ("allowed", "", [])
+    assert (decision.result, decision.message, reported(decision)) == ("allowed", "", [])
 
 
-def test_a_bad_pod_is_denied_with_all_that_is_wrong_and_warned_of_the_rest() -> None:
+def test_a_bad_pod_is_denied_with_all_findings_and_gets_the_warnings_too() -> None:
     both = pod(container("a", gpu=5), container("b", gpu=6), hostPID=True)
     decision = validated(both)
     assert decision.result == "denied"
-    assert told(decision) == [
+    assert reported(decision) == [
         ("gpuLimit", "deny", f"spec.containers[0].resources.limits[{GPU}]"),
         ("gpuLimit", "deny", f"spec.containers[1].resources.limits[{GPU}]"),
         ("hostNamespaces", "warn", "spec.hostPID"),
@@ -89,11 +89,11 @@ def test_shadow_finds_and_allows() -> None:
     decision = validated(GREEDY, "quiet")
     assert decision.result == "shadow"
     assert decision.message
-    assert told(decision)
+    assert reported(decision)
 
 
-def test_of_an_update_only_what_it_brings_is_judged() -> None:
-    """A Pod that was there before its rule must not be stopped from ending."""
+def test_of_an_update_only_new_violations_count() -> None:
+    """A rule that is newer than the pod must not keep the pod from ending."""
     old = pod(container("a", gpu=5), container("b"))
     same_fault = copy.deepcopy(old)
     same_fault["spec"]["tolerations"] = [{"key": "x", "operator": "Exists"}]
@@ -105,19 +105,19 @@ def test_of_an_update_only_what_it_brings_is_judged() -> None:
     assert {unit for unit, _, _ in decision.findings} == {"deviceAnnotations"}
 
 
-def test_ephemeral_containers_are_judged() -> None:
+def test_ephemeral_containers_are_checked() -> None:
     old = pod()
     debugged = pod(ephemeral=[container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})])
     decision = validated(debugged, operation="UPDATE", subresource="ephemeralcontainers", old=old)
     assert decision.result == "denied"
-    assert told(decision)[0][2].startswith("spec.ephemeralContainers[0]")
+    assert reported(decision)[0][2].startswith("spec.ephemeralContainers[0]")
 
 
-def test_an_update_without_the_old_object_is_judged_as_a_whole() -> None:
+def test_an_update_without_the_old_object_is_checked_as_a_whole() -> None:
     assert validated(GREEDY, operation="UPDATE").result == "denied"
 
 
-def test_of_one_rule_no_more_is_told_than_a_person_reads() -> None:
+def test_the_number_of_findings_per_rule_is_bounded() -> None:
     many = pod(*(container(f"c{i}", gpu=5) for i in range(100)))
     decision = validated(many)
     assert len([unit for unit, _, _ in decision.findings if unit == "gpuLimit"]) == 20
@@ -127,17 +127,17 @@ def test_of_one_rule_no_more_is_told_than_a_person_reads() -> None:
 HUGE = pod(*(container(f"c{i}", gpu=None) for i in range(300)), hostNetwork=True, hostIPC=True)
 
 
-def test_nothing_else_is_looked_at_in_a_pod_that_is_refused_for_its_size() -> None:
+def test_no_rule_runs_on_a_pod_that_is_refused_for_its_size() -> None:
     assert {unit for unit, _, _ in validated(HUGE).findings} == {"podSize"}
 
 
-def test_an_old_pod_that_is_too_large_does_not_hide_what_an_update_brings() -> None:
+def test_an_old_pod_that_is_too_large_does_not_hide_new_violations() -> None:
     old = pod(*(container(f"c{i}", gpu=None) for i in range(300)))
     new = copy.deepcopy(old)
     new["metadata"]["annotations"] = {"cdi.k8s.io/gpus": "nvidia.com/gpu=all"}
-    assert told(validated(new, operation="UPDATE", old=old))[0][:2] == ("deviceAnnotations", "deny")
+    assert reported(validated(new, operation="UPDATE", old=old))[0][:2] == ("deviceAnnotations", "deny")
 
 
-def test_nothing_is_judged_by_a_cluster_that_nobody_knows() -> None:
+def test_no_finding_depends_on_a_cluster_that_is_not_known() -> None:
     decision = validated(pod(priorityClassName="anything"), "not yet seen", cluster=UNKNOWN)
     assert decision.result == "allowed"

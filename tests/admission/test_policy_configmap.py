@@ -19,7 +19,7 @@ CLUSTER = replace(TWO_NODES, priority_classes=SHIPPED_CLASSES)
 
 
 def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE") -> Decision:
-    """`data` of the ConfigMap; a string is its policy."""
+    """The decision about a ConfigMap with this `data`; a string is the policy."""
     obj = {
         "metadata": {"name": "gpu-admission-policy"},
         "data": {"policy.yaml": data} if isinstance(data, str) else data,
@@ -30,7 +30,7 @@ def judged(data: Any, cluster: ClusterFacts = CLUSTER, operation: str = "UPDATE"
     return policy_configmap.validate(request, cluster)
 
 
-def test_the_end_of_the_config_map_is_not_its_business() -> None:
+def test_a_deletion_of_the_config_map_is_ignored() -> None:
     assert judged("profiles: [", operation="DELETE").result == "ignored"
 
 
@@ -48,7 +48,7 @@ GOOD = {
         "profiles: {default: {injectors: {priorityClass: {enabled: false, classes: {inference: b}}}}}",
         CLUSTER,
     ),
-    "a taint for GPUs of a vendor that may come": (
+    "a taint for GPUs of a vendor that no node has yet": (
         "profiles: {default: {injectors: {tolerations: {taints: [{key: amd.com/gpu, effect: NoSchedule, vendor: amd.com}]}}}}",
         CLUSTER,
     ),
@@ -60,7 +60,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize(("text", "cluster"), GOOD.values(), ids=GOOD)
-def test_nothing_is_said_about(text: str, cluster: ClusterFacts) -> None:
+def test_there_is_no_warning_about(text: str, cluster: ClusterFacts) -> None:
     decision = judged(text, cluster)
     assert (decision.result, warnings_of(decision)) == ("allowed", [])
 
@@ -90,12 +90,14 @@ LACKING = {
 
 
 @pytest.mark.parametrize(("text", "warnings"), LACKING.values(), ids=LACKING)
-def test_a_good_policy_is_taken_and_its_author_told_that_the_cluster_lacks(text: str, warnings: list[str]) -> None:
+def test_a_good_policy_is_accepted_with_a_warning_about_what_the_cluster_does_not_have(
+    text: str, warnings: list[str]
+) -> None:
     decision = judged(text)
     assert (decision.result, warnings_of(decision)) == ("allowed", warnings)
 
 
-def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> None:
+def test_a_bad_policy_is_refused_with_path_and_line_of_every_problem() -> None:
     decision = judged("profiles:\n  default:\n    shadow: maybe\n    injektors: {}\n")
     assert decision.result == "denied"
     assert decision.message.splitlines() == [
@@ -105,7 +107,7 @@ def test_a_bad_policy_is_refused_with_every_problem_its_path_and_its_line() -> N
     ]
 
 
-def test_of_many_problems_a_person_gets_twenty() -> None:
+def test_at_most_twenty_problems_are_shown() -> None:
     decision = judged("profiles:\n  default:\n" + "".join(f"    x{n}: 1\n" for n in range(30)))
     lines = decision.message.splitlines()
     assert (lines[0], lines[-1], len(lines)) == (

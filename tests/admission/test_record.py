@@ -1,4 +1,4 @@
-"""The decision record: what stands in it, and what is read back from it."""
+"""The decision record: its content, and what is read back from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.admission.record import MAX_RECORD_BYTES, complaint, encoded, record, warnings
+from webhook.admission.record import MAX_RECORD_BYTES, encoded, record, refusal_message, warnings
 from webhook.framework.cluster_view import Placement, Ranked
 from webhook.framework.interface import Finding, Outcome
 
@@ -48,24 +48,26 @@ def ranked(count: int, length: int = 10) -> Placement:
 
 
 @pytest.mark.parametrize("length", [10, 100, 253], ids=["short names", "long names", "the longest names"])
-def test_of_a_record_that_is_too_large_the_last_nodes_go_first(length: int) -> None:
+def test_a_record_that_is_too_large_first_loses_its_last_nodes(length: int) -> None:
     text = encoded(record("p", "default", "c", OUTCOMES, ranked(40, length)))
     found = orjson.loads(text)
     assert len(text.encode()) <= MAX_RECORD_BYTES
     assert [n[0] for n in found["nodes"]] == [f"{i:0{length}}" for i in range(len(found["nodes"]))]
     assert len(found["nodes"]) > 1
-    assert found["units"]["tolerations"] == ["added", ["nvidia.com/gpu"]], "details stay where nodes are enough"
+    assert found["units"]["tolerations"] == ["added", ["nvidia.com/gpu"]], (
+        "details of units stay if it is enough to leave out nodes"
+    )
     assert found["of"] == 40
 
 
-def test_then_the_details_of_units_go() -> None:
+def test_a_record_that_is_still_too_large_loses_the_details_of_units() -> None:
     outcomes = {"priorityClass": Outcome("kept", "x" * 5000), "tolerations": Outcome("added", ["a"])}
     found = orjson.loads(encoded(record("p", "default", "c", outcomes, ranked(3))))
     assert found["units"] == {"priorityClass": ["kept"], "tolerations": ["added"]}
     assert len(found["nodes"]) == 1
 
 
-def test_encoding_changes_nothing_of_what_was_found() -> None:
+def test_encoding_does_not_change_its_input() -> None:
     found = record("p", "default", "c", {"a": Outcome("b", "x" * 5000)}, ranked(40))
     before = orjson.dumps(found)
     encoded(found)
@@ -75,7 +77,7 @@ def test_encoding_changes_nothing_of_what_was_found() -> None:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def test_warnings_arrive_as_the_api_server_passes_them_on() -> None:
+def test_warnings_have_the_form_that_the_api_server_accepts() -> None:
     texts = [None, "", "one", "one", "two\nlines", "x" * 200, "é\x1b[31m", "five", "six"]
     assert warnings(texts) == ["one", "two lines", "x" * 200, "é [31m", "five", f"1 more warning {LEFT_OUT}six: {ALL}"]
 
@@ -83,7 +85,7 @@ def test_warnings_arrive_as_the_api_server_passes_them_on() -> None:
 LEFT_OUT, ALL = "left out here, of ", "gpu-admission validate shows all"
 
 
-def test_what_does_not_fit_is_left_out_as_a_whole_and_said_to_be() -> None:
+def test_a_warning_that_does_not_fit_is_left_out_as_a_whole_and_counted() -> None:
     texts = ["a: 1", "long: " + "x" * 300, "b: 2", "c: 3", "d: 4", "e: 5", "f: 6", "f: 7"]
     last = f"3 more warnings {LEFT_OUT}long, f (2): {ALL}"
     assert warnings(texts) == ["a: 1", "b: 2", "c: 3", "d: 4", "e: 5", last]
@@ -102,21 +104,21 @@ def finding(number: int) -> tuple[str, Finding]:
 
 
 def test_one_finding_is_one_line() -> None:
-    assert complaint([finding(0)], "1f0c") == (
+    assert refusal_message([finding(0)], "1f0c") == (
         "spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit] (policy 1f0c)"
     )
 
 
 def test_several_findings_are_a_list() -> None:
-    assert complaint([finding(0), finding(1)], "1f0c") == (
+    assert refusal_message([finding(0), finding(1)], "1f0c") == (
         "2 problems (policy 1f0c):\n"
         "- spec.containers[0]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]\n"
         "- spec.containers[1]: saw 9 GPUs, wanted at most 8. Ask for fewer. [gpuLimit]"
     )
 
 
-def test_of_very_many_findings_the_first_are_told_and_the_rest_counted() -> None:
-    lines = complaint(map(finding, range(100)), "1f0c").splitlines()
+def test_of_very_many_findings_the_first_are_shown_and_the_rest_are_counted() -> None:
+    lines = refusal_message(map(finding, range(100)), "1f0c").splitlines()
     assert lines[0] == "100 problems (policy 1f0c):"
     assert len(lines) == 22
     assert lines[-1] == "- … and 80 more"

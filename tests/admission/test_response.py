@@ -1,4 +1,4 @@
-"""Answers: the API server wants just this."""
+"""The answers to the API server."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
             ),
             b'"allowed":false,"status":{"code":403,"reason":"Forbidden","message":"no"},'
             b'"warnings":["host: hostPID true. Remove it. Wanted false."]}}',
-            id="denied: what only warns is told too, what refuses is in the message",
+            id="denied: warnings are sent too, denials are in the message",
         ),
         pytest.param(
             Decision("allowed", warnings=("a",), findings=(UnitFinding("host", "warn", FINDING),), quiet=True),
             b'"allowed":true}}',
-            id="in a shadow profile nothing is said",
+            id="in a shadow profile there are no warnings",
         ),
         pytest.param(
             Decision("shadow", message="pod: no"), b'"allowed":true}}', id="a refusal in a shadow profile is allowed"
@@ -59,7 +59,7 @@ FINDING = Finding("spec.hostPID", "true", "false", "Remove it")
         pytest.param(
             Decision("allowed", findings=(UnitFinding("host", "foretold", FINDING),)),
             b'"allowed":true,"warnings":["host: its pods will be refused: hostPID true. Remove it. Wanted false."]}}',
-            id="what will be refused of pods is a warning on their workload",
+            id="a later refusal of the pods is a warning on their workload",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Decision records in words."""
+"""Sentences about decision records."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.words import _SENTENCES, choice, sentence, why_none
+from webhook.admission.words import _SENTENCES, binding, sentence, why_none
 from webhook.text import matches_any
 
 INJECTORS = Path(__file__).resolve().parents[2] / "webhook" / "injectors"
 
 
 def outcomes() -> list[tuple[str, str]]:
-    """Every injector, by its name in the policy, with each result that it may have, read from its module."""
+    """Every injector with each of its results, read from the source of its module."""
     found = []
     for path in sorted(INJECTORS.glob("[a-z]*.py")):
         head, *rest = path.stem.split("_")
@@ -30,7 +30,7 @@ def outcomes() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("unit", "result"), sorted(set(outcomes())))
-def test_every_result_of_an_injector_is_told_in_words(unit: str, result: str) -> None:
+def test_every_result_of_an_injector_has_a_sentence(unit: str, result: str) -> None:
     assert result in _SENTENCES[unit]
     assert matches_any(("*",), sentence(unit, [result, 1]))
 
@@ -41,7 +41,7 @@ def test_every_result_of_an_injector_is_told_in_words(unit: str, result: str) ->
         pytest.param(["filled", 2], "GPU requests were filled in from limits in 2 place(s)", id="a number"),
         pytest.param(["equal"], "GPU requests equal limits already", id="no detail"),
         pytest.param(["newer", {"a": [1, "b"]}], "newer a 1, b", id="a result of a later version"),
-        pytest.param("odd", "odd", id="what somebody else wrote"),
+        pytest.param("odd", "odd", id="an entry that is not ours"),
         pytest.param([], "[]", id="nothing"),
     ],
 )
@@ -58,8 +58,8 @@ def test_sentences(done: Any, text: str) -> None:
         ("c", "other", "bound to c, which is not in the ranking, not to a: it was full"),
     ],
 )
-def test_where_it_was_bound(bound: str | None, word: str, text: str) -> None:
-    assert choice(["a", "b"], bound, "it was full") == (word, text)
+def test_the_node_to_which_a_pod_was_bound(bound: str | None, word: str, text: str) -> None:
+    assert binding(["a", "b"], bound, "it was full") == (word, text)
 
 
 def test_why_no_node_was_chosen() -> None:

@@ -1,4 +1,4 @@
-"""What is said, repaired and refused when a workload is applied: its pods come later, and from somebody else."""
+"""Warnings, changes and refusals when a workload is applied, before its controller creates the pods."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ SILENT = {
 
 
 @pytest.mark.parametrize(("request_", "under", "cluster"), SILENT.values(), ids=SILENT)
-def test_nothing_is_said_or_done_about(request_: Request, under: Policy, cluster: ClusterFacts) -> None:
+def test_there_is_no_warning_and_no_change_for(request_: Request, under: Policy, cluster: ClusterFacts) -> None:
     assert mutated(request_, under, cluster).result == "ignored"
     decision = validated(request_, under, cluster)
     assert (decision.result, warnings_of(decision)) == ("ignored", [])
 
 
 @pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
-def test_a_template_with_limits_alone_stays_as_it_is_for_it_is_right(mode: str) -> None:
+def test_a_template_with_limits_alone_is_valid_and_stays_as_it_is(mode: str) -> None:
     before = deployment()
     request = asked(deepcopy(before))
     assert mutated(request, policy(mode)).patch is None
@@ -63,18 +63,18 @@ def test_a_template_with_limits_alone_stays_as_it_is_for_it_is_right(mode: str) 
 
 
 @pytest.mark.parametrize("mode", ["warn", "deny"])
-def test_only_mode_fix_repairs_and_under_another_a_missing_limit_is_refused(mode: str) -> None:
+def test_only_mode_fix_adds_a_missing_limit_and_other_modes_refuse_it(mode: str) -> None:
     decision = mutated(asked(deployment(NO_LIMIT, **THIEF)), policy(mode))
     assert (decision.result, decision.patch) == ("denied", None)
     assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity", "privileged"]
 
 
-def test_where_the_injector_is_off_nothing_is_repaired() -> None:
+def test_no_limit_is_added_if_the_injector_is_off() -> None:
     off = policy("fix", injectors={"gpuResources": {"enabled": False}})
     assert mutated(asked(deployment(NO_LIMIT)), off).result == "denied"
 
 
-def test_a_profile_in_shadow_repairs_and_refuses_nothing_and_says_what_it_would_do() -> None:
+def test_a_profile_in_shadow_changes_and_refuses_nothing_and_records_its_findings() -> None:
     shadow = policy("deny", shadow=True)
     assert mutated(asked(deployment(NO_LIMIT)), policy("fix", shadow=True)).result == "ignored"
     assert mutated(asked(deployment(HALF)), shadow).result == "ignored"
@@ -83,15 +83,15 @@ def test_a_profile_in_shadow_repairs_and_refuses_nothing_and_says_what_it_would_
     assert "privileged" in decision.message
 
 
-def test_a_limit_in_the_template_is_not_called_a_change_of_its_pods() -> None:
-    (told,) = [text for text in warnings_of(validated(asked(deployment()), policy())) if "will get" in text]
-    assert "gpuResources" not in told
+def test_a_limit_in_the_template_is_not_reported_as_a_change_of_its_pods() -> None:
+    (warning,) = [text for text in warnings_of(validated(asked(deployment()), policy())) if "will get" in text]
+    assert "gpuResources" not in warning
 
 
-# --- What is repaired -------------------------------------------------------------------------------------------------
+# --- What is changed --------------------------------------------------------------------------------------------------
 
 
-def test_a_request_without_a_limit_gets_it_and_nothing_else_is_touched() -> None:
+def test_a_request_without_a_limit_gets_one_and_nothing_else_changes() -> None:
     before = deployment(NO_LIMIT)
     before["spec"]["template"]["spec"]["containers"].append(container("b"))
     before["spec"]["template"]["spec"]["initContainers"] = [
@@ -107,7 +107,7 @@ def test_a_request_without_a_limit_gets_it_and_nothing_else_is_touched() -> None
     assert after["containers"][0]["resources"] == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
 
-def test_a_template_in_a_template_is_repaired_where_it_stands() -> None:
+def test_a_limit_is_added_in_a_template_inside_a_template() -> None:
     cron = {"kind": "CronJob", "metadata": {"name": "app"}}
     template = deployment(NO_LIMIT)["spec"]["template"]
     template["spec"]["restartPolicy"] = "Never"
@@ -122,7 +122,7 @@ def test_a_template_in_a_template_is_repaired_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize("mode", ["warn", "fix", "deny"])
-def test_what_the_api_server_would_refuse_in_the_template_is_refused_in_our_words_with_all_else_that_is_wrong(
+def test_a_template_that_the_api_server_would_refuse_is_refused_with_the_findings_of_all_rules(
     mode: str,
 ) -> None:
     decision = mutated(asked(deployment(HALF, nodeName="gpu-a1", **THIEF)), policy(mode))
@@ -133,12 +133,12 @@ def test_what_the_api_server_would_refuse_in_the_template_is_refused_in_our_word
     assert lines[0].startswith("- spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: saw ")
 
 
-def test_a_conflict_of_request_and_limit_is_told_once() -> None:
+def test_a_conflict_of_request_and_limit_is_reported_once() -> None:
     decision = mutated(asked(deployment(UNEQUAL)), policy("fix"))
     assert [unit for unit, action, _ in decision.findings if action == "deny"] == ["gpuQuantity"]
 
 
-def test_nothing_is_refused_for_the_api_server_in_a_custom_resource() -> None:
+def test_a_bad_quantity_in_a_custom_resource_is_refused_in_mode_deny_only() -> None:
     template = deployment(HALF)["spec"]["template"]
     ray = {"kind": "RayCluster", "metadata": {"name": "app"}, "spec": {"workerGroupSpecs": [{"template": template}]}}
     request = asked(ray, group="ray.io")
@@ -148,7 +148,7 @@ def test_nothing_is_refused_for_the_api_server_in_a_custom_resource() -> None:
     assert "spec.workerGroupSpecs[0].template.spec.containers[0].resources" in denied.message
 
 
-def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store() -> None:
+def test_only_mode_deny_refuses_a_template_that_the_api_server_would_accept() -> None:
     thief = asked(deployment(**THIEF))
     for mode in ("warn", "fix"):
         assert mutated(thief, policy(mode)).result == "ignored"
@@ -160,13 +160,13 @@ def test_only_mode_deny_refuses_a_template_for_what_the_api_server_would_store()
     )
 
 
-# --- What is said -----------------------------------------------------------------------------------------------------
+# --- Warnings ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_pod_hook_would_refuse_is_foretold_and_then_no_change_is_announced() -> None:
-    told = warnings_of(validated(asked(deployment(**THIEF)), policy()))
-    assert told[0].startswith('privileged: its pods will be refused: true in container "main"')
-    assert not any("will get" in text for text in told)
+def test_a_later_refusal_of_the_pods_is_a_warning_and_then_no_change_is_announced() -> None:
+    warnings = warnings_of(validated(asked(deployment(**THIEF)), policy()))
+    assert warnings[0].startswith('privileged: its pods will be refused: true in container "main"')
+    assert not any("will get" in text for text in warnings)
 
 
 BRIEF = {
@@ -178,12 +178,12 @@ BRIEF = {
 }
 
 
-@pytest.mark.parametrize(("fields", "told"), BRIEF.values(), ids=BRIEF)
-def test_a_line_of_warning_names_the_field_or_the_container(fields: Json, told: str) -> None:
-    assert warnings_of(validated(asked(deployment(**fields)), policy()))[0].startswith(told)
+@pytest.mark.parametrize(("fields", "start"), BRIEF.values(), ids=BRIEF)
+def test_a_warning_names_the_field_or_the_container(fields: Json, start: str) -> None:
+    assert warnings_of(validated(asked(deployment(**fields)), policy()))[0].startswith(start)
 
 
-def test_the_field_of_a_line_is_that_of_the_pod() -> None:
+def test_the_field_in_a_warning_is_that_of_the_pod() -> None:
     obj = deployment()
     obj["spec"]["template"]["metadata"]["annotations"] = {"cdi.k8s.io/a": "nvidia.com/gpu=all"}
     assert warnings_of(validated(asked(obj), policy()))[0].startswith(
@@ -191,34 +191,34 @@ def test_the_field_of_a_line_is_that_of_the_pod() -> None:
     )
 
 
-def test_what_the_pod_hook_would_change_is_said() -> None:
+def test_changes_of_the_pods_are_announced() -> None:
     labelled = deployment(labels={"workload-type": "inference"})
-    told = warnings_of(validated(asked(labelled), policy()))
-    assert "its pods will get: tolerations, priorityClass, topologySpread" in told
+    warnings = warnings_of(validated(asked(labelled), policy()))
+    assert "its pods will get: tolerations, priorityClass, topologySpread" in warnings
 
 
-def test_that_a_class_is_not_for_this_namespace_is_said() -> None:
+def test_there_is_a_warning_about_a_class_that_the_namespace_is_not_entitled_to() -> None:
     classes = [
         {"class": "training", "labels": {"workload-type": ["training"]}, "namespaces": ["ml-*"]},
         {"class": "development"},
     ]
     file = PolicyFile.model_validate({"classes": classes})
-    told = warnings_of(validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)))
-    assert 'namespace "team-a" is not entitled to class training' in told
+    warnings = warnings_of(validated(asked(deployment(labels={"workload-type": "training"})), Policy.of(file)))
+    assert 'namespace "team-a" is not entitled to class training' in warnings
 
 
-def test_a_rule_about_new_pods_is_asked_about_a_template_that_changes_too() -> None:
-    told = warnings_of(validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()))
-    assert told[0].startswith("nodeName: its pods will be refused: ")
+def test_a_rule_about_new_pods_checks_a_changed_template_too() -> None:
+    warnings = warnings_of(validated(asked(deployment(nodeName="gpu-a1"), deployment()), policy()))
+    assert warnings[0].startswith("nodeName: its pods will be refused: ")
 
 
-def test_who_applies_a_template_is_not_who_asks_for_its_pods() -> None:
+def test_the_author_of_a_template_is_not_the_user_who_creates_its_pods() -> None:
     def exempting(**who: Any) -> Policy:
         return policy("deny", exempt=[{"namespaces": ["team-a"], **who}])
 
     thief = asked(deployment(serviceAccountName="exporter", **THIEF), groups=("admins",))
     for who in ({"users": ["jane"]}, {"groups": ["admins"]}):
-        assert validated(thief, exempting(**who)).result == "denied", "its pods come from a controller"
+        assert validated(thief, exempting(**who)).result == "denied", "a controller creates the pods"
     maker = "system:serviceaccount:kube-system:replicaset-controller"
     for who in ({"users": [maker]}, {"serviceAccounts": ["exporter"]}, {}):
         assert validated(thief, exempting(**who)).result == "allowed"

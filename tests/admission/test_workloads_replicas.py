@@ -1,4 +1,4 @@
-"""Workloads that are scaled, and how many pods they ask for."""
+"""Workloads with an autoscaler, and the numbers of their pods."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ FORETOLD = (
 )
 
 
-def spread_of(told: list[str]) -> list[str]:
-    return [line for line in told if line.startswith("spreadMissing")]
+def spread_of(warnings: list[str]) -> list[str]:
+    return [line for line in warnings if line.startswith("spreadMissing")]
 
 
 def test_a_workload_that_is_scaled_and_will_be_spread_is_fine() -> None:
     assert spread_of(warnings_of(validated(asked(deployment(replicas=1)), policy(), SCALED))) == []
 
 
-def test_a_kind_of_another_group_is_not_what_an_autoscaler_of_that_name_scales() -> None:
+def test_an_autoscaler_does_not_scale_a_kind_of_another_group() -> None:
     custom = {"group": "example.com", "kind": "Deployment", "path": "spec.template", "ownerKind": "ReplicaSet"}
     under = {"default": {"templates": {"custom": [custom]}, **NO_SPREAD}}
-    told = warnings_of(
+    warnings = warnings_of(
         validated(
             asked(deployment(replicas=1), group="example.com"),
             Policy.of(PolicyFile.model_validate({"profiles": under})),
             SCALED,
         )
     )
-    assert spread_of(told) == []
+    assert spread_of(warnings) == []
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_where_no_spread_is_added_a_workload_is_told_how_far_it_is_scaled(kind: str) -> None:
+def test_without_added_spread_the_warning_names_the_maximum_of_the_autoscaler(kind: str) -> None:
     obj = {**deployment(replicas=1), "kind": kind}
-    (told,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
-    assert told.startswith(FORETOLD)
+    (warning,) = spread_of(warnings_of(validated(asked(obj), policy(**NO_SPREAD), SCALED)))
+    assert warning.startswith(FORETOLD)
 
 
 # --- How many pods there will be --------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_the_pods_of_a_workload_that_is_created_are_counted() -> None:
         pytest.param(asked(deployment(THIEF), deployment()), id="an update"),
         pytest.param(
             asked({**pytorch_job(Worker=2), "metadata": {"name": "x", "ownerReferences": [{"controller": True}]}}),
-            id="one that another workload made",
+            id="a workload that another workload created",
         ),
     ],
 )

@@ -146,7 +146,7 @@ MISTAKES: dict[str, tuple[Json, str, list[str]]] = {
             "for 1, since this cluster offers no parts of GPUs: no MIG profiles and no shared GPUs. [gpuQuantity]",
             "spec.hostPID: saw true, wanted false: it shows the GPU processes of all pods of the node. Remove it; use "
             "shareProcessNamespace to see the processes of this pod. [hostNamespaces]",
-            'spec.nodeName: saw "sides-a", wanted no node name: it goes past the scheduler, and past the taints of the node. '
+            'spec.nodeName: saw "sides-a", wanted no node name: it bypasses the scheduler and the taints of the node. '
             "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname. [nodeName]",
         ],
     ),
@@ -186,7 +186,7 @@ WARNED: dict[str, tuple[Json, list[str]]] = {
             'cpuPerGpu: 1 CPU and no memory for 2 GPUs in container "main". Request at least cpu: "16" and memory: 64Gi. '
             "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training.",
             "restartPolicy: Always in a pod of class training. Set restartPolicy to OnFailure or Never, or use a Job. Wanted "
-            "OnFailure or Never: what is done would start again, and hold its GPUs.",
+            "OnFailure or Never: finished work would start again, and hold its GPUs.",
         ],
     ),
     "a pod without a GPU that goes to GPU nodes": (

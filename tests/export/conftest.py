@@ -1,4 +1,4 @@
-"""The exported policies on the control plane, and what the pods of these tests name."""
+"""The exported policies on the control plane, and the objects that the pods of these tests need."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ collect_ignore = [] if MUTATES else ["test_changes.py"]
 
 @pytest.fixture(scope="package")
 def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The policies in force for one namespace, and its bans for all but one."""
+    """The exported policies are in force for one namespace, and the bans for all others but one."""
     text = export_yaml(Policy.load(POLICY), everywhere=True, exclude=[OPERATOR, "default"]).replace(
         PROFILE_LABEL, LABEL
     )
     objects: list[Json] = [found for found in yaml.safe_load_all(text) if found]
     if not MUTATES:
         objects = [found for found in objects if not found["kind"].startswith("Mutating")]
-    for found in objects:  # nobody else's pods on this control plane
+    for found in objects:  # other tests use this control plane too
         if found["kind"].endswith("Binding"):
             expression = {"key": "export.example/part", "operator": "Exists"}
             found["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"].append(expression)
@@ -37,12 +37,12 @@ def exported(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         policy = "Never" if name == "export-low" else "PreemptLowerPriority"
         one = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         before.append({**one, "value": value, "preemptionPolicy": policy})
-    for name in RUNTIMES:  # the API server refuses other names before any policy
+    for name in RUNTIMES:  # the API server refuses an unknown RuntimeClass before any policy
         one = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
         before.append({**one, "handler": name})
     before.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "exporter", "namespace": INSIDE}})
     control_plane.kubectl("apply", "-f", "-", input="\n---\n".join(orjson.dumps(o).decode() for o in before + objects))
-    for name in (INSIDE, OUTSIDE, OPERATOR):  # made by a controller, in its own time; a pod needs it
+    for name in (INSIDE, OUTSIDE, OPERATOR):  # a controller creates it later, and a pod needs it
         control_plane.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
     try:
         yield control_plane

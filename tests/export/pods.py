@@ -1,4 +1,4 @@
-"""Pods that the webhook takes, refuses or warns about: each shows one thing."""
+"""Pods that the webhook accepts, refuses or warns about. Each shows one case."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[str, Json]] = {
         pod("p", container={"resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "1"}}}),
     ),
     "too many in a container": ("gpuLimit", pod("p", 16)),
-    "a size that strands GPUs": ("gpuLimit", pod("p", 3)),
+    "a size that leaves GPUs unused": ("gpuLimit", pod("p", 3)),
     "too many in a pod": (
         "gpuLimit",
         pod("p", 8, initContainers=[other("s", restartPolicy="Always", **limits(nvidia_com__gpu=4))]),
@@ -91,13 +91,13 @@ REFUSED: dict[str, tuple[str, Json]] = {
         "deviceMounts",
         pod("p", **SHM, container=mount("/var/run/nvidia-container-devices/all")),
     ),
-    "a mount written otherwise": (
+    "a mount in another spelling": (
         "deviceMounts",
         pod("p", **SHM, container=mount("/var//run/x/../nvidia-container-devices/all")),
     ),
     "an annotation for CDI": ("deviceAnnotations", pod("p", annotations={"cdi.k8s.io/gpu": "nvidia.com/gpu=0"})),
     "a class of workload that is for others": ("priorityClass", pod("p", priorityClassName="export-entitled")),
-    "a vendor that nobody knows": ("deviceEnv", pod("p", 0, container=env("NOBODY_VISIBLE_DEVICES"))),
+    "an unknown vendor": ("deviceEnv", pod("p", 0, container=env("NOBODY_VISIBLE_DEVICES"))),
     "a family of variables": ("deviceEnv", pod("p", 0, container=env("DOCKER_RESOURCE_GPU"))),
     "RDMA without a GPU": ("deviceEnv", pod("p", 0, container=env("NVIDIA_MOFED", "enabled"))),
     "a family of variables by prefix": (
@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[str, Json]] = {
         pod("p", 0, container={"envFrom": [{"prefix": "ASCEND_RUNTIME_O", "secretRef": {"name": "s"}}]}),
     ),
     "an annotation for a plugin of NRI": ("deviceAnnotations", pod("p", annotations={"New.NRI.io/pod": "x"})),
-    "an annotation for CRI-O, as it was written once": (
+    "an annotation for CRI-O in its older form": (
         "deviceAnnotations",
         pod("p", annotations={"devices.crio.io.main": "x"}),
     ),
@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[str, Json]] = {
         "deviceAnnotations",
         pod("p", 0, annotations={"devices.gke.io/container.a": "x"}),
     ),
-    "a prefix of a vendor nobody knows": (
+    "a prefix of an unknown vendor": (
         "deviceEnvFrom",
         pod("p", 0, container={"envFrom": [{"prefix": "FOO_VISIBLE_", "secretRef": {"name": "s"}}]}),
     ),
@@ -133,12 +133,12 @@ REFUSED: dict[str, tuple[str, Json]] = {
         pod("p", volumes=[{"name": "v", "gitRepo": {"repository": "https://example.com/x"}}]),
     ),
     "a socket in a folder of data": ("hostDevices", pod("p", **host("/mnt/x", "Socket"))),
-    "a path that Windows reads otherwise": ("hostDevices", pod("p", **host("/mnt\\..\\dev"))),
-    "a host path that only begins alike": ("hostDevices", pod("p", **host("/mnt2"))),
+    "a path with a backslash": ("hostDevices", pod("p", **host("/mnt\\..\\dev"))),
+    "a host path with the same beginning": ("hostDevices", pod("p", **host("/mnt2"))),
     "settings of the kernel": ("hostDevices", pod("p", **host("/proc/sys"))),
     "the GPU runtime with a claim": ("runtimeClass", pod("p", 0, runtimeClassName="nvidia", **CLAIM)),
     "memory of the node with a claim": ("hostNamespaces", pod("p", 0, hostIPC=True, **CLAIM)),
-    "memory of the node with 0 of a GPU that nobody knows": (
+    "memory of the node with 0 of an unknown GPU": (
         "hostNamespaces",
         pod("p", 0, hostIPC=True, container={"resources": {"limits": {"x.io/gpu": "0"}}}),
     ),
@@ -152,17 +152,17 @@ REFUSED: dict[str, tuple[str, Json]] = {
     "the whole host": ("hostDevices", pod("p", **host("/"))),
     "what is below": ("hostDevices", pod("p", **host("/var/lib/kubelet/device-plugins"))),
     "the whole host through a process": ("hostDevices", pod("p", **host("/proc/1/root/"))),
-    "a path written otherwise": ("hostDevices", pod("p", **host("//var/./run/nvidia//"))),
+    "a path in another spelling": ("hostDevices", pod("p", **host("//var/./run/nvidia//"))),
     "processes of the node": ("hostNamespaces", pod("p", hostPID=True)),
     "memory of the node": ("hostNamespaces", pod("p", 0, hostIPC=True)),
     "privileged": ("privileged", pod("p", container={"securityContext": {"privileged": True}})),
     "every capability": ("capabilities", pod("p", container=adds("ALL"))),
-    "a capability written otherwise": ("capabilities", pod("p", container=adds("cap_sys_admin"))),
+    "a capability in another spelling": ("capabilities", pod("p", container=adds("cap_sys_admin"))),
     "the GPU runtime without a GPU": ("runtimeClass", pod("p", 0, runtimeClassName="nvidia")),
     "a node name": ("nodeName", pod("p", nodeName="a")),
 }
 WARNED: dict[str, tuple[str, Json]] = {
-    "a folder that holds one of the kubelet": ("hostDevices", pod("p", **host("/mnt/k8s-disks/0"))),
+    "a folder that contains one of the kubelet": ("hostDevices", pod("p", **host("/mnt/k8s-disks/0"))),
     "GPUs in gVisor": ("deviceAnnotations", pod("p", annotations={"dev.gvisor.internal.nvproxy": "true"})),
     "no seccomp": ("privileged", pod("p", container={"securityContext": {"seccompProfile": {"type": "Unconfined"}}})),
     "no AppArmor, for the pod": ("privileged", pod("p", securityContext={"appArmorProfile": {"type": "Unconfined"}})),

@@ -1,4 +1,4 @@
-"""What the exported policies change, asserted on the stored pod."""
+"""Changes by the exported policies, asserted on the stored pod."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.controlplane
 
 
 async def stored(api: Api, body: Json) -> Json:
-    """The spec of the pod as it is kept."""
+    """The spec of the stored pod."""
     await api.create(body, INSIDE)
     found = await api.get("Pod", body["metadata"]["name"], INSIDE)
     await api.delete("Pod", body["metadata"]["name"], INSIDE, grace=0)
@@ -30,7 +30,7 @@ AMD = {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoExecute"}
 SKU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
-async def test_a_pod_without_gpu_is_stored_as_it_came(server: Api) -> None:
+async def test_a_pod_without_a_gpu_is_stored_unchanged(server: Api) -> None:
     spec = await stored(server, pod("plain", 0, labels={"workload-type": "inference"}))
     assert (ours(spec), spec["priority"], "priorityClassName" in spec) == ([], 0, False)
     assert "env" not in spec["containers"][0]
@@ -65,7 +65,7 @@ TOLERATED: dict[str, tuple[str, list[Json], list[Json]]] = {
         [{**SKU, "value": "cpu"}],
         [{**SKU, "value": "cpu"}, NVIDIA, SKU],
     ),
-    "only for a while": (
+    "for a limited time": (
         "amd.com/gpu",
         [{**AMD, "tolerationSeconds": 60}, SKU],
         [{**AMD, "tolerationSeconds": 60}, SKU, AMD],

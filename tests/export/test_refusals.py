@@ -1,4 +1,4 @@
-"""The exported policies say of every pod what the webhook says, without the webhook."""
+"""The exported policies accept, refuse and warn about the same pods as the webhook."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def judged(body: Json) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
-async def test_what_the_webhook_takes_is_taken(server: Api, body: Json) -> None:
+async def test_a_pod_that_the_webhook_accepts_is_accepted(server: Api, body: Json) -> None:
     if body["spec"].get("serviceAccountName") != "exporter":
         assert judged(body)[0] == set()
     assert await refusal(server, body, INSIDE) == ""
 
 
 @pytest.mark.parametrize(("rule", "body"), REFUSED.values(), ids=REFUSED)
-async def test_what_the_webhook_refuses_is_refused(server: Api, rule: str, body: Json) -> None:
+async def test_a_pod_that_the_webhook_refuses_is_refused(server: Api, rule: str, body: Json) -> None:
     assert rule in judged(body)[0]
     message = await refusal(server, body, INSIDE)
     assert f"[{rule}]" in message
@@ -43,19 +43,19 @@ async def test_what_the_webhook_refuses_is_refused(server: Api, rule: str, body:
 
 
 @pytest.mark.parametrize(("rule", "body"), WARNED.values(), ids=WARNED)
-async def test_what_the_webhook_warns_about_is_warned_about(server: Api, rule: str, body: Json) -> None:
+async def test_a_pod_that_the_webhook_warns_about_gives_a_warning(server: Api, rule: str, body: Json) -> None:
     denied, warned = judged(body)
     assert (denied, rule in warned) == (set(), True)
     found = await server.create(body, INSIDE, dryRun="All")
     assert [text for text in found.warnings if f"[{rule}]" in text]
 
 
-async def test_a_container_that_comes_later_is_checked_and_the_old_ones_are_not_blamed(server: Api) -> None:
-    body = pod("later", serviceAccountName="exporter", container=env(VISIBLE))  # exempt: as if it was there before
+async def test_an_added_container_is_checked_and_the_old_ones_are_not(server: Api) -> None:
+    body = pod("later", serviceAccountName="exporter", container=env(VISIBLE))  # an exempt pod
     await server.create(body, INSIDE)
     change = {"spec": {"ephemeralContainers": [other("debugger", **env(VISIBLE))]}}
     arguments = {"subresource": "ephemeralcontainers", "strategy": "strategic-merge", "dryRun": "All"}
-    await server.patch("Pod", "later", change, INSIDE, **arguments)  # exempt still
+    await server.patch("Pod", "later", change, INSIDE, **arguments)  # still exempt
     await server.delete("Pod", "later", INSIDE, grace=0)
     await server.create(pod("later-too"), INSIDE)
     with pytest.raises(ApiError, match=r"container debugger: wanted .* \[deviceEnv\]"):
@@ -72,19 +72,19 @@ async def test_the_bans_hold_in_namespaces_that_did_not_opt_in(server: Api) -> N
         pod("p", container=limits(nvidia_com__gpu=0)),
     )
     assert "[deviceEnv]" in await refusal(server, thief, OUTSIDE)
-    assert "[gpuZero]" in await refusal(server, zero, OUTSIDE)  # where we may write, it gets void devices instead
+    assert "[gpuZero]" in await refusal(server, zero, OUTSIDE)  # inside, it gets void devices instead
     assert await refusal(server, large, OUTSIDE) == ""
     assert await refusal(server, thief, OPERATOR) == ""
 
 
 async def test_the_api_server_finds_no_type_mistake_in_any_expression(server: Api) -> None:
-    """It accepts a policy whose expressions name fields that there are not, and says so only in its status."""
+    """The API server accepts a policy with unknown fields in its expressions, and reports them only in its status."""
 
     async def checked() -> list[Json]:
         found = await server.list("ValidatingAdmissionPolicy")
         found = [each for each in found if each["metadata"]["name"].startswith("gpu-admission")]
         assert found
-        assert all("typeChecking" in each.get("status", {}) for each in found), "not looked at yet"
+        assert all("typeChecking" in each.get("status", {}) for each in found), "the API server has not checked it yet"
         return found
 
     for each in await wait_until(checked, 30, "type checking of the policies"):

@@ -1,4 +1,4 @@
-"""What the export says, without a cluster.
+"""The exported objects, without a cluster.
 
 Covers export, export.workload_class, kube.cel.
 """
@@ -49,7 +49,7 @@ def test_a_unit_is_exported_or_says_why_not(name: str, unit: Rule | Injector) ->
     assert (f"\n#   {name}: {unit.not_exported}\n" in export_yaml(DEFAULT)) is not bool(exported)
 
 
-def test_what_may_hold_everywhere_is_exported() -> None:
+def test_every_rule_for_everywhere_is_exported() -> None:
     assert [name for name, rule in named(Rules()) if rule.everywhere and rule.not_exported] == []
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_profile_is_the_default_one_here_too() -> None:
     assert expressions[0] == {"key": PROFILE_LABEL, "operator": "In", "values": ["lax"]}
 
 
-def test_names_of_objects_are_allowed_and_different_whatever_profiles_are_called() -> None:
+def test_names_of_objects_are_valid_and_unique_for_any_names_of_profiles() -> None:
     found = export(policy("{default: {}, Team_A: {}, team-a: {}, team_a: {}, everywhere: {}}"), everywhere=True)
     names = [(each["kind"], each["metadata"]["name"]) for each in found]
     assert len(set(names)) == len(names)
@@ -108,8 +108,8 @@ def test_names_of_objects_are_allowed_and_different_whatever_profiles_are_called
 def test_everywhere_means_the_bans_and_nothing_else() -> None:
     extra = [each for each in export(DEFAULT, everywhere=True, exclude=["gpu-operator"]) if each not in export(DEFAULT)]
     assert {each["kind"] for each in extra} == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    told = {rule for each in extra if each["kind"] == "ValidatingAdmissionPolicy" for rule in rules_of(each)}
-    assert told <= {name for name, rule in named(Rules()) if rule.everywhere}
+    exported = {rule for each in extra if each["kind"] == "ValidatingAdmissionPolicy" for rule in rules_of(each)}
+    assert exported <= {name for name, rule in named(Rules()) if rule.everywhere}
     for binding in (each for each in extra if each["kind"].endswith("Binding")):
         outside, system = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert outside == {"key": PROFILE_LABEL, "operator": "DoesNotExist"}
@@ -117,8 +117,8 @@ def test_everywhere_means_the_bans_and_nothing_else() -> None:
 
 
 @given(st.text())
-def test_words_of_a_policy_stay_words(text: str) -> None:
-    """CEL takes the escapes of JSON, so nothing in a policy ends its quotes."""
+def test_text_of_a_policy_stays_text_in_cel(text: str) -> None:
+    """CEL accepts the escapes of JSON, so no text of a policy can end a CEL string."""
     assert json.loads(literal(text)) == text
     assert not re.search(r"[\x00-\x1f]", literal(text))
 
@@ -129,7 +129,7 @@ def test_words_of_a_policy_stay_words(text: str) -> None:
         pytest.param([], "false", id="nothing"),
         pytest.param(["*"], "true", id="everything"),
         pytest.param(["a"], '(x in ["a"])', id="one name"),
-        pytest.param(["a", "b*"], '(x in ["a"] || x.startsWith("b"))', id="a name and a beginning"),
+        pytest.param(["a", "b*"], '(x in ["a"] || x.startsWith("b"))', id="a name and a prefix"),
     ],
 )
 def test_name_patterns_become_comparisons(patterns: list[str], expression: str) -> None:

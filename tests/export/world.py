@@ -1,4 +1,4 @@
-"""The policy that is exported here, and the names of what is there for it."""
+"""The policy that is exported in these tests, and the names of its objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.controlplane.api import Api, ApiError
 Json = dict[str, Any]
 INSIDE, OUTSIDE, OPERATOR = "export-inside", "export-outside", "export-operator"
 LABEL = "export.example/profile"
-"""In place of the real label, so that a webhook that is installed here meanwhile has no part in this."""
+"""A label in place of the real one, so that an installed webhook does not see these namespaces."""
 POLICY = """
 classes:
   - {class: inference, labels: {workload-type: [inference]}}
@@ -31,12 +31,12 @@ profiles:
     exempt:
       - {namespaces: [export-inside], serviceAccounts: [exporter]}
 """
-"""The default policy with what makes every part of the export show."""
+"""The default policy with settings that use every part of the export."""
 RUNTIMES = ("gvisor", "nvidia")
 
 
 async def refusal(api: Api, body: Json, where: str) -> str:
-    """What the API server says against a pod; "" where it takes it."""
+    """The message with which the API server refuses a pod; "" if it accepts it."""
     try:
         await api.create(body, where, dryRun="All")
     except ApiError as error:

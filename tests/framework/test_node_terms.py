@@ -1,4 +1,4 @@
-"""Affinity terms that name one node by its name; `tests/admission/test_earlier.py` takes them out of a pod."""
+"""Affinity terms that name one node; `tests/admission/test_earlier.py` removes them from a pod."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from webhook.framework.node_terms import named_node, naming
+from webhook.framework.node_terms import named_node, preferred_node
 
 IN_ZONE = {"key": "zone", "operator": "In", "values": ["z1"]}
 
 
-def is_node(name: str) -> dict[str, Any]:
+def has_name(name: str) -> dict[str, Any]:
     return {"key": "metadata.name", "operator": "In", "values": [name]}
 
 
@@ -21,13 +21,13 @@ def is_node(name: str) -> dict[str, Any]:
         pytest.param(None, id="null"),
         pytest.param({}, id="an empty term"),
         pytest.param({"matchFields": []}, id="no field"),
-        pytest.param({"matchFields": [is_node("a"), is_node("b")]}, id="two fields"),
-        pytest.param({"matchFields": [is_node("a")], "matchExpressions": [IN_ZONE]}, id="something else besides"),
-        pytest.param({"matchFields": [is_node("a") | {"operator": "NotIn"}]}, id="all nodes but one"),
-        pytest.param({"matchFields": [is_node("a") | {"values": ["a", "b"]}]}, id="two names"),
-        pytest.param({"matchFields": [is_node("a") | {"values": None}]}, id="no name"),
-        pytest.param({"matchExpressions": [is_node("a")]}, id="a label of that name"),
-        pytest.param({"matchFields": [is_node("a") | {"key": "metadata.uid"}]}, id="another field"),
+        pytest.param({"matchFields": [has_name("a"), has_name("b")]}, id="two fields"),
+        pytest.param({"matchFields": [has_name("a")], "matchExpressions": [IN_ZONE]}, id="another requirement besides"),
+        pytest.param({"matchFields": [has_name("a") | {"operator": "NotIn"}]}, id="all nodes but one"),
+        pytest.param({"matchFields": [has_name("a") | {"values": ["a", "b"]}]}, id="two names"),
+        pytest.param({"matchFields": [has_name("a") | {"values": None}]}, id="no name"),
+        pytest.param({"matchExpressions": [has_name("a")]}, id="a label of that name"),
+        pytest.param({"matchFields": [has_name("a") | {"key": "metadata.uid"}]}, id="another field"),
     ],
 )
 def test_this_term_does_not_name_one_node(term: Any) -> None:
@@ -36,7 +36,7 @@ def test_this_term_does_not_name_one_node(term: Any) -> None:
 
 @pytest.mark.parametrize(
     "term",
-    [{"matchFields": [is_node("a")]}, {"matchFields": [is_node("a")], "matchExpressions": []}],
+    [{"matchFields": [has_name("a")]}, {"matchFields": [has_name("a")], "matchExpressions": []}],
     ids=["just it", "with an empty list"],
 )
 def test_this_term_names_one_node(term: Any) -> None:
@@ -44,4 +44,4 @@ def test_this_term_names_one_node(term: Any) -> None:
 
 
 def test_a_term_of_ours_names_its_node() -> None:
-    assert naming("a", 7) == {"weight": 7, "preference": {"matchFields": [is_node("a")]}}
+    assert preferred_node("a", 7) == {"weight": 7, "preference": {"matchFields": [has_name("a")]}}

@@ -1,4 +1,4 @@
-"""Taints that a policy may name, and which toleration covers which."""
+"""Taints that a policy may name, and which toleration covers another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webhook.framework.taints import AllowedTaint, PolicyTaint, covers
         ("not a key", "String should match pattern"),
     ],
 )
-def test_a_taint_that_must_not_be_tolerated_is_no_setting(key: str, why: str) -> None:
+def test_a_taint_that_must_not_be_tolerated_is_refused_in_a_policy(key: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         PolicyTaint(key=key)
 
@@ -32,13 +32,13 @@ def test_a_taint_that_must_not_be_tolerated_is_no_setting(key: str, why: str) ->
         *("node-role.kubernetes.io/*", "node-role.kubernetes.io/master", "node.cloudprovider.kubernetes.io/shutdown"),
     ],
 )
-def test_a_pattern_that_matches_a_taint_of_kubernetes_is_no_setting(key: str) -> None:
+def test_a_pattern_that_matches_a_taint_of_kubernetes_is_refused_in_a_policy(key: str) -> None:
     with pytest.raises(ValueError, match="this would tolerate nodes that are not ready, or control planes"):
         AllowedTaint(key=key)
 
 
 @pytest.mark.parametrize("key", ["nvidia.com/*", "node-role.kubernetes.io/gpu", "nodes.example.com/gpu"])
-def test_a_pattern_of_gpu_taints_is_a_setting(key: str) -> None:
+def test_a_pattern_of_gpu_taints_is_accepted_in_a_policy(key: str) -> None:
     assert AllowedTaint(key=key).key == key
 
 

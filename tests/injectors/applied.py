@@ -1,4 +1,4 @@
-"""What every test of an injector checks besides its own: the patch, a second time, and whose paths were touched."""
+"""Checks for every injector: the patch applies, a second application changes nothing, only its own paths are touched."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from webhook.kube.pod import Pod, containers
 
 
 def applied(injector: Injector, case: Case, own: str) -> tuple[Pod, Outcome]:
-    """The pod after an injector, and what it says it did. `own`: a pattern of the JSON pointers that are its own."""
+    """The pod after an injector, and its outcome. `own`: a regular expression for the JSON pointers that it may change."""
     edit = Edit(copy.deepcopy(case.pod))
     outcome = injector.inject(edit, case.context)
     operations: list[dict[str, Any]] = orjson.loads(edit.patch())
     assert {o["op"] for o in operations} <= {"add", "replace", "remove"}
     assert [o["path"] for o in operations if not re.fullmatch(own, o["path"])] == []
-    assert jsonpatch.apply_patch(case.pod, operations) == edit.object, "the patch says what was done"
+    assert jsonpatch.apply_patch(case.pod, operations) == edit.object, "the patch describes the edits"
     again = Edit(copy.deepcopy(edit.object))
     injector.inject(again, case.context)
-    assert again.patch() == b"[]", "applied twice it equals applied once"
+    assert again.patch() == b"[]", "a second application changes nothing"
     if injector.needs_placement:
-        assert _resources(edit.object) == _resources(case.pod), "the node was chosen for what the pod asked for"
+        assert _resources(edit.object) == _resources(case.pod), "the node was chosen for these requests"
     return edit.object, outcome
 
 
@@ -36,7 +36,7 @@ def _resources(pod: Pod) -> list[Any]:
 
 
 def unchanged(injector: Injector, case: Case) -> Outcome:
-    """What an injector says that leaves a pod alone."""
+    """The outcome of an injector that must not change the pod."""
     pod, outcome = applied(injector, case, own="")
     assert pod == case.pod
     return outcome

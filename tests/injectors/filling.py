@@ -1,4 +1,4 @@
-"""Pods and nodes for what cpuPerGpu fills in."""
+"""Pods and nodes for the tests of the injector cpuPerGpu."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.placement.settings import PlacementSettings
 OWN = r"/spec/(containers|initContainers)/\d+/resources/requests(/(cpu|memory))?"
 FILL = CpuPerGpuRequests(classes=CLASSES)
 NODE = objects.node("big", 8, cpu="128", memory="1000Gi")
-"""A share of 80 % is 12.8 CPUs and 100 GiB for each GPU."""
+"""80 % of it are 12.8 CPUs and 100 GiB for each GPU."""
 SMALL = objects.node("small", 1, cpu="3920m", memory="15Gi")
 
 
@@ -39,7 +39,7 @@ def view(*nodes: Mapping[str, Any], taken: Iterable[Mapping[str, Any]] = (), fre
 
 
 def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pack") -> Case:
-    """A pod before that cluster, which also ranks nodes for it."""
+    """A pod with a context of that cluster, in which nodes can be ranked for it."""
     found = case(made, workload=workload)
     context: Context = found.context
     context.cluster = of.cluster
@@ -51,7 +51,7 @@ def on(of: Known, made: Pod, *, workload: str = "training", strategy: str = "pac
 
 
 def requests(made: Pod, kind: str = "containers", position: int = 0) -> dict[str, Any]:
-    """What a container requests besides GPUs."""
+    """The requests of a container without those for GPUs."""
     asked = made["spec"][kind][position]["resources"]["requests"]
     return {name: asked[name] for name in asked if name != GPU}
 

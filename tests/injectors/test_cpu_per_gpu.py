@@ -1,4 +1,4 @@
-"""Requests of CPU and memory that are missing beside GPUs, on clusters as they are fed from lists.
+"""The injector that adds missing CPU and memory requests beside GPUs.
 
 Covers framework.resources_per_gpu.
 """
@@ -18,7 +18,7 @@ from webhook.kube.pod import DECISION
 from webhook.policy.model import Policy
 
 LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
-    "requests of the user's own": (on(view(), pod(asking(cpu="1", memory="64Mi"))), NONE),
+    "requests of the user": (on(view(), pod(asking(cpu="1", memory="64Mi"))), NONE),
     "requests of 0": (on(view(), pod(asking(cpu="0", memory="0"))), NONE),
     "limits without requests, which the API server makes equal": (on(view(), pod(LIMITED)), NONE),
     "a class without numbers": (on(view(), pod(asking()), workload="development"), NONE),
@@ -30,7 +30,7 @@ LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
     ),
     "an ephemeral container": (on(view(), pod({"name": "main"}, ephemeral=[asking(name="debug")])), NONE),
     "GPUs by a claim": (on(view(), pod({"name": "m", "resources": {"claims": [{"name": "gpu"}]}})), NONE),
-    "resources of the whole pod": (
+    "pod-level resources": (
         on(view(), pod(asking(), resources={"limits": {"memory": "64Gi"}})),
         Outcome("skipped", "the pod has resources of its own"),
     ),
@@ -42,7 +42,7 @@ LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
         on(view(), pod(asking(), nodeName="big")),
         Outcome("skipped", "its node is fixed"),
     ),
-    "a pod that was decided for before": (
+    "a pod with an earlier decision": (
         on(view(), pod(asking(), annotations={DECISION: "{}"})),
         Outcome("skipped", "decided for before"),
     ),
@@ -63,7 +63,7 @@ LEFT_ALONE: dict[str, tuple[Case, Outcome]] = {
         on(view(objects.node("plain", None)), pod(asking())),
         Outcome("skipped", "no node has as many GPUs"),
     ),
-    "a container beside it that requests the share of a node": (
+    "another container that requests the share of a node": (
         on(view(), pod(asking(), container("other", gpu=None, requests={"cpu": "13", "memory": "100Gi"}))),
         Outcome("skipped", "the pod requests its share of a node already"),
     ),
@@ -125,7 +125,7 @@ FILLED: dict[str, tuple[Case, dict[str, str], Outcome]] = {
         {"memory": "11Gi"},
         Outcome("filledLess", {"memory": "11Gi"}),
     ),
-    "a node that is full now, for without it the pod waits too": (
+    "a node that is full now, where the pod waits in any case": (
         on(view(NODE, taken=[objects.pod("all", 8, on="big")]), pod(asking())),
         {"cpu": "8", "memory": "32Gi"},
         Outcome("filled", {"cpu": "8", "memory": "32Gi"}),
@@ -139,15 +139,15 @@ FILLED: dict[str, tuple[Case, dict[str, str], Outcome]] = {
 
 
 @pytest.mark.parametrize(("starved", "wanted", "outcome"), FILLED.values(), ids=FILLED)
-def test_what_is_missing_is_filled_in(starved: Case, wanted: dict[str, str], outcome: Outcome) -> None:
+def test_missing_requests_are_added(starved: Case, wanted: dict[str, str], outcome: Outcome) -> None:
     before = starved.pod["spec"]["containers"][0]["resources"].get("limits")
     after, said = applied(FILL, starved, OWN)
     assert requests(after) == wanted
-    assert after["spec"]["containers"][0]["resources"]["limits"] == before, "no limits"
+    assert after["spec"]["containers"][0]["resources"]["limits"] == before, "no limits are added"
     assert said[:3] == outcome[:3]
 
 
-def test_containers_share_by_their_gpus_and_sidecars_have_theirs() -> None:
+def test_containers_and_sidecars_share_by_their_numbers_of_gpus() -> None:
     sidecar = asking(name="side") | {"restartPolicy": "Always"}
     made = pod(asking(2, "a"), asking(1, "b", memory="1Gi"), container("c", gpu=None), init=[sidecar])
     after, said = applied(FILL, on(view(), made), OWN)
@@ -166,7 +166,7 @@ def test_numbers_and_share_are_settings() -> None:
     assert requests(after) == {"cpu": "1600m", "memory": "12800Mi"}
 
 
-def test_a_node_that_comes_or_changes_is_taken_into_account() -> None:
+def test_a_new_or_changed_node_counts_at_once() -> None:
     of = objects.state([NODE])
     assert of.view(0).least_per_gpu(GPU, 1) == {"cpu": 16000, "memory": 125 * 2**30}
     of.node_seen(SMALL)

@@ -1,4 +1,4 @@
-"""Requests of CPU and memory that are filled in keep no pod from a node that has room for it now."""
+"""The injector cpuPerGpu and placement: a pod that fits on a node now still does with the added requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARES = [NODE, SMALL, objects.node("four", 4, cpu="32", memory="64Gi")]
 
 
 @given(pods(), st.sampled_from(["training", "inference", "development"]), st.integers(1, 100))
-def test_nothing_written_is_touched_and_any_node_that_could_take_the_pod_still_can(
+def test_existing_requests_stay_and_every_node_that_could_take_the_pod_still_can(
     made: Pod, workload: str, share: int
 ) -> None:
     before = on(view(*SHARES), made, workload=workload)
@@ -38,7 +38,7 @@ def test_nothing_written_is_touched_and_any_node_that_could_take_the_pod_still_c
         return
     for kind in ("containers", "initContainers"):
         for old, new in zip(made["spec"].get(kind) or (), after["spec"].get(kind) or (), strict=True):
-            assert {**requests_of(new), **requests_of(old)} == requests_of(new), "what was written stands"
+            assert {**requests_of(new), **requests_of(old)} == requests_of(new), "existing requests stay"
             if added := requests_of(new).keys() - requests_of(old).keys():
                 assert added <= {"cpu", "memory"}
                 assert (new["resources"].get("limits") or {}) == (old["resources"].get("limits") or {})
@@ -52,7 +52,7 @@ def test_nothing_written_is_touched_and_any_node_that_could_take_the_pod_still_c
 
 @st.composite
 def crowded(draw: st.DrawFn) -> Known:
-    """A few nodes whose CPU, memory or GPUs others have taken."""
+    """A few nodes whose CPU, memory or GPUs other pods use."""
     sizes = st.tuples(
         st.sampled_from([1, 4, 8]), st.sampled_from(["4", "32", "96"]), st.sampled_from(["16Gi", "256Gi"])
     )
@@ -68,7 +68,7 @@ def crowded(draw: st.DrawFn) -> Known:
 
 
 @given(crowded(), st.integers(1, 8), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"), max_size=1))
-def test_no_pod_waits_that_could_run_without_us(of: Known, gpus: int, own: dict[str, str]) -> None:
+def test_a_pod_that_could_run_without_us_can_run_with_us(of: Known, gpus: int, own: dict[str, str]) -> None:
     before = on(of, pod(asking(gpus, **own)))
     after, _ = applied(FILL, before, OWN)
     assert before.context.place is not None
@@ -77,7 +77,7 @@ def test_no_pod_waits_that_could_run_without_us(of: Known, gpus: int, own: dict[
 
 
 @given(pods())
-def test_the_gate_has_nothing_to_stop(made: Pod) -> None:
+def test_the_patch_always_applies(made: Pod) -> None:
     server = Server()
     server.mutate(made, namespace="fed")
     assert ("mutate", "gated") not in server.recorder.told
@@ -87,21 +87,21 @@ def test_the_gate_has_nothing_to_stop(made: Pod) -> None:
 
 
 def replica() -> Pod:
-    """Alike, as the pods of a controller are: what was decided for one is told of the next."""
+    """A replica. All replicas are equal, as the pods of a controller are."""
     made = plain_pod(labels={"app": "web", "workload-type": "training"}, restartPolicy="OnFailure")
     made["metadata"]["generateName"] = f"{made['metadata'].pop('name')}-"
     return made
 
 
 def decided(server: Server) -> tuple[list[Any], dict[str, Any], bool]:
-    """What became of the next replica: the outcome, its requests, and whether a node was chosen."""
+    """The decision about the next replica: the outcome, its requests, and whether a node was chosen."""
     before = replica()
     stored = as_stored(server.mutate(before, namespace="fed"), before)
     record = orjson.loads(stored["metadata"]["annotations"][DECISION])
     return record["units"]["cpuPerGpu"], requests(stored), bool(record.get("nodes"))
 
 
-def test_pods_get_their_share_while_there_is_room_and_go_as_they_came_where_there_is_none() -> None:
+def test_pods_get_their_share_while_there_is_room_and_stay_unchanged_when_there_is_none() -> None:
     taken = objects.pod("busy", 0, on="one", asks={"cpu": "40", "memory": "1Gi"})
     made = cluster()
     made.replace("nodes", [objects.node("one", 8, cpu="64", memory="512Gi")], NOW)
@@ -112,12 +112,12 @@ def test_pods_get_their_share_while_there_is_room_and_go_as_they_came_where_ther
     assert [decided(server) for _ in range(3)] == [less] * 3, "24 CPUs are free"
     assert [decided(server) for _ in range(2)] == [as_it_came] * 2
     made.pod_gone(taken, NOW)
-    assert [decided(server) for _ in range(3)] == [less] * 3, "what is free is looked at each time"
-    assert decided(server) == (*less[:2], False), "it waits for GPUs with or without"
+    assert [decided(server) for _ in range(3)] == [less] * 3, "the free capacity is read for each pod"
+    assert decided(server) == (*less[:2], False), "it waits for GPUs with or without the requests"
 
 
-def test_a_pod_after_those_that_no_gpu_was_free_for_is_looked_at_by_itself() -> None:
-    """They would wait as they came as well; it would not."""
+def test_each_pod_is_decided_by_itself_after_pods_without_a_free_gpu() -> None:
+    """Without added requests the first pods would wait too, but the last one would not."""
     gpus, cpu = objects.pod("gpus", 8, on="one"), objects.pod("cpu", 0, on="one", asks={"cpu": "62"})
     made = cluster()
     made.replace("nodes", [objects.node("one", 8, cpu="64", memory="512Gi")], NOW)
@@ -129,7 +129,7 @@ def test_a_pod_after_those_that_no_gpu_was_free_for_is_looked_at_by_itself() -> 
     assert decided(server) == (["skipped", "no node has as much free now"], {}, True)
 
 
-def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
+def test_the_added_requests_count_when_the_node_is_chosen() -> None:
     made = cluster()
     nodes = [objects.node("a", 8, cpu="64", memory="512Gi"), objects.node("b", 8, cpu="64", memory="512Gi")]
     made.replace("nodes", nodes, NOW)
@@ -137,20 +137,22 @@ def test_what_is_filled_in_counts_when_the_node_is_chosen() -> None:
     server, before = Server(made), replica()
     stored = as_stored(server.mutate(before, namespace="fed"), before)
     assert [each[0] for each in orjson.loads(stored["metadata"]["annotations"][DECISION])["nodes"]] == ["b"]
-    assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, "and was reserved"
+    assert int(made.nodes.columns.free["cpu"][made.nodes.row_of["b"]]) == 64000 - 6400, (
+        "the reservation includes the added CPU"
+    )
     assert server.validate(stored, namespace="fed")["warnings"] == [
         'cpuPerGpu: 6.4 CPUs and 32Gi for 1 GPU in container "main". Request at least cpu: "8" and memory: 32Gi. '
         "Wanted 8 to 16 CPUs and 32Gi to 64Gi per GPU for training."
     ]
 
 
-def test_where_the_node_has_enough_the_rule_has_nothing_to_say() -> None:
+def test_after_the_injector_the_rule_finds_nothing_if_the_node_has_enough() -> None:
     server, before = Server(), replica()
     assert "warnings" in server.validate(before, namespace="fed")
     assert "warnings" not in server.validate(as_stored(server.mutate(before, namespace="fed"), before), namespace="fed")
 
 
-def test_who_applies_a_workload_is_told_that_its_pods_will_get_requests() -> None:
+def test_the_author_of_a_workload_gets_a_warning_that_its_pods_will_get_requests() -> None:
     policy = Policy.load("profiles: {default: {injectors: {cpuPerGpu: {enabled: true}}}}")
     main = asking() | {"image": "a"}
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"restartPolicy": "Never", "containers": [main]}}
@@ -158,6 +160,6 @@ def test_who_applies_a_workload_is_told_that_its_pods_will_get_requests() -> Non
     (document,) = offline.documents(orjson.dumps(made), "job.json")
     assert isinstance(document, offline.Document)
     state = objects.state([NODE], max_age=60)
-    told = warnings_of(offline.run(document, offline.decide_validate, policy, state).decision)
-    assert any(line.startswith("its pods will get:") and "cpuPerGpu" in line for line in told)
-    assert not any(line.startswith("cpuPerGpu") for line in told), "the rule sees the pod as it will be"
+    warnings = warnings_of(offline.run(document, offline.decide_validate, policy, state).decision)
+    assert any(line.startswith("its pods will get:") and "cpuPerGpu" in line for line in warnings)
+    assert not any(line.startswith("cpuPerGpu") for line in warnings), "the rule checks the pod after the injectors"

@@ -27,16 +27,14 @@ def asks(name: str = "main", **resources: Any) -> dict[str, Any]:
         pytest.param(pod(), id="equal already"),
         pytest.param(pod(container(gpu=0)), id="0 in both"),
         pytest.param(pod(asks(limits={GPU: "1000m"}, requests={GPU: 1})), id="equal in two spellings"),
-        pytest.param(
-            pod(asks(limits={GPU: "2"}, requests={GPU: "1"})), id="which one is meant nobody knows: a rule says so"
-        ),
+        pytest.param(pod(asks(limits={GPU: "2"}, requests={GPU: "1"})), id="a conflict, which a rule reports"),
         pytest.param(pod(asks(limits={"cpu": "4"}, requests={"memory": "1Gi"})), id="CPU and memory are the user's"),
         pytest.param(pod(asks(limits={"nvidia.com/gpumem": "4000"})), id="GPU memory is no GPU"),
         pytest.param(pod(asks(limits=None, requests=None)), id="limits and requests of null"),
         pytest.param(pod({"name": "a", "resources": None}), id="resources of null"),
         pytest.param(pod({"name": "a"}), id="no resources"),
         pytest.param(pod(container(gpu=None), ephemeral=[asks(limits={GPU: 1})]), id="an ephemeral container"),
-        pytest.param(pod(resources={"limits": {GPU: 1}}), id="resources of the whole pod"),
+        pytest.param(pod(resources={"limits": {GPU: 1}}), id="pod-level resources"),
     ],
 )
 def test_left_alone(before: Pod) -> None:

@@ -1,4 +1,4 @@
-"""Affinity to the ranked nodes, preferred and required."""
+"""Node affinity to the ranked nodes, preferred and required."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builders import Case, case, container, pod
 from tests.injectors.applied import applied, unchanged
 from webhook.framework.cluster_view import Expression, Placement, Preferred, Ranked
 from webhook.framework.interface import Outcome
-from webhook.framework.node_terms import is_node, naming
+from webhook.framework.node_terms import has_name, preferred_node
 from webhook.injectors.node_affinity import NodeAffinity
 from webhook.kube.pod import PREFERRED, REQUIRED
 
@@ -53,7 +53,7 @@ def placed(affinity: Any = ..., *names: str, **spec: Any) -> Case:
     ],
 )
 def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | None, reason: str | None) -> None:
-    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [is_node("x")]}]}}}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("x")]}]}}}
     outcome = unchanged(NodeAffinity(mode=mode), case(pod(affinity=affinity), placement=placement))
     assert outcome == Outcome("none", reason or (placement.reason if placement else ""))
 
@@ -63,12 +63,12 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
     [
         pytest.param(
             NodeAffinity(),
-            {"nodeAffinity": {PREFERRED: [naming("a2", 60), USERS, naming("a1", 100)]}},
+            {"nodeAffinity": {PREFERRED: [preferred_node("a2", 60), USERS, preferred_node("a1", 100)]}},
             id="all nodes are preferred already",
         ),
         pytest.param(
             PINNED,
-            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [is_node("a1")]}]}}},
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]}}},
             id="the node is required already",
         ),
         pytest.param(
@@ -79,12 +79,12 @@ def test_left_alone_where_no_node_was_chosen(mode: Any, placement: Placement | N
         pytest.param(
             PINNED,
             {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}},
-            id="no terms at all: the API server says so",
+            id="no terms at all, which the API server refuses",
         ),
         pytest.param(PINNED, {"nodeAffinity": {REQUIRED: {}}}, id="a selector without terms"),
     ],
 )
-def test_left_alone_where_nothing_is_to_be_said(injector: NodeAffinity, affinity: dict[str, Any]) -> None:
+def test_left_alone_where_nothing_is_to_be_added(injector: NodeAffinity, affinity: dict[str, Any]) -> None:
     assert unchanged(injector, placed(affinity)) == Outcome("present")
 
 
@@ -103,12 +103,12 @@ UNSEEN = [
     pytest.param(
         {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
         "required podAffinity",
-        id="where other pods are",
+        id="required pod affinity",
     ),
     pytest.param(
         {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}},
         "required podAntiAffinity",
-        id="where other pods are not",
+        id="required pod anti-affinity",
     ),
     pytest.param(
         {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
@@ -116,22 +116,20 @@ UNSEEN = [
         id="a hard spread",
     ),
     pytest.param(
-        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes", id="a claim to a volume"
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes", id="a volume claim"
     ),
     pytest.param(
-        {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}, "volumes", id="a volume of its own"
+        {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}, "volumes", id="an ephemeral volume"
     ),
-    pytest.param(
-        {"volumes": [{"name": "v", "csi": {"driver": "d"}}]}, "volumes", id="a volume of a driver with limits"
-    ),
+    pytest.param({"volumes": [{"name": "v", "csi": {"driver": "d"}}]}, "volumes", id="a CSI volume"),
     pytest.param({"resourceClaims": [{"name": "c"}]}, "resource claims", id="claimed devices"),
-    pytest.param({"schedulingGroup": {"podGroupName": "g"}}, "gang scheduling", id="a group that goes together"),
-    pytest.param({"workloadRef": {"name": "w"}}, "gang scheduling", id="a group, as 1.35 has it"),
-    pytest.param({"containers": [container(ports=[{"hostPort": 80}])]}, "host ports", id="a port of the node"),
+    pytest.param({"schedulingGroup": {"podGroupName": "g"}}, "gang scheduling", id="a scheduling group"),
+    pytest.param({"workloadRef": {"name": "w"}}, "gang scheduling", id="a workload reference, as in 1.35"),
+    pytest.param({"containers": [container(ports=[{"hostPort": 80}])]}, "host ports", id="a host port"),
     pytest.param(
         {"initContainers": [container(ports=[{"containerPort": 1}, {"hostPort": 80}])]},
         "host ports",
-        id="a port of the node for a sidecar",
+        id="a host port of a sidecar",
     ),
 ]
 SEEN = [
@@ -153,7 +151,7 @@ SEEN = [
         },
         id="volumes that every node has",
     ),
-    pytest.param({"containers": [container(ports=[{"containerPort": 80}])]}, id="a port of its own"),
+    pytest.param({"containers": [container(ports=[{"containerPort": 80}])]}, id="a container port"),
     pytest.param({"containers": [container(ports=None)], "volumes": None, "resourceClaims": None}, id="nulls"),
 ]
 
@@ -162,12 +160,12 @@ SEEN = [
 def test_this_does_not_keep_a_pod_from_being_pinned(spec: dict[str, Any]) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
     assert after["spec"]["affinity"]["nodeAffinity"][REQUIRED] == {
-        "nodeSelectorTerms": [{"matchFields": [is_node("a1")]}]
+        "nodeSelectorTerms": [{"matchFields": [has_name("a1")]}]
     }
     assert outcome == Outcome("required", "a1")
 
 
-def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
+def test_the_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
     known = case(pod(), placement=ranked("a1", "a2", weights=()))
     assert unchanged(NodeAffinity(), known) == Outcome("present")
 
@@ -178,30 +176,48 @@ def test_a_choice_of_an_earlier_call_has_no_weights_and_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("affinity", "want"),
     [
-        pytest.param(..., {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="no affinity"),
-        pytest.param(None, {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="null"),
-        pytest.param({}, {"nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}}, id="an empty one"),
+        pytest.param(
+            ..., {"nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]}}, id="no affinity"
+        ),
+        pytest.param(
+            None, {"nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]}}, id="null"
+        ),
+        pytest.param(
+            {}, {"nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]}}, id="an empty one"
+        ),
         pytest.param(
             {"podAffinity": {"x": 1}, "nodeAffinity": None},
-            {"podAffinity": {"x": 1}, "nodeAffinity": {PREFERRED: [naming("a1", 100), naming("a2", 60)]}},
+            {
+                "podAffinity": {"x": 1},
+                "nodeAffinity": {PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]},
+            },
             id="another kind of affinity stays",
         ),
         pytest.param(
             {"nodeAffinity": {PREFERRED: [USERS], "somethingNew": True}},
-            {"nodeAffinity": {PREFERRED: [USERS, naming("a1", 100), naming("a2", 60)], "somethingNew": True}},
+            {
+                "nodeAffinity": {
+                    PREFERRED: [USERS, preferred_node("a1", 100), preferred_node("a2", 60)],
+                    "somethingNew": True,
+                }
+            },
             id="the user's preferences come first",
         ),
         pytest.param(
-            {"nodeAffinity": {PREFERRED: [naming("a1", 3)]}},
-            {"nodeAffinity": {PREFERRED: [naming("a1", 3), naming("a1", 100), naming("a2", 60)]}},
-            id="a node that the user prefers a little has our weight too: it would come after the others",
+            {"nodeAffinity": {PREFERRED: [preferred_node("a1", 3)]}},
+            {
+                "nodeAffinity": {
+                    PREFERRED: [preferred_node("a1", 3), preferred_node("a1", 100), preferred_node("a2", 60)]
+                }
+            },
+            id="a node with a small weight of the user gets our weight too: otherwise it would come after the others",
         ),
         pytest.param(
             {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]}}},
             {
                 "nodeAffinity": {
                     REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]},
-                    PREFERRED: [naming("a1", 100), naming("a2", 60)],
+                    PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)],
                 }
             },
             id="what is required stays",
@@ -217,11 +233,11 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("affinity", "terms"),
     [
-        pytest.param(..., [{"matchFields": [is_node("a1")]}], id="no affinity"),
-        pytest.param({"nodeAffinity": {REQUIRED: None}}, [{"matchFields": [is_node("a1")]}], id="null"),
+        pytest.param(..., [{"matchFields": [has_name("a1")]}], id="no affinity"),
+        pytest.param({"nodeAffinity": {REQUIRED: None}}, [{"matchFields": [has_name("a1")]}], id="null"),
         pytest.param(
             {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [IN_ZONE]}]}}},
-            [{"matchExpressions": [IN_ZONE], "matchFields": [is_node("a1")]}],
+            [{"matchExpressions": [IN_ZONE], "matchFields": [has_name("a1")]}],
             id="added to a term, not beside it",
         ),
         pytest.param(
@@ -231,15 +247,15 @@ def test_preferred(affinity: Any, want: dict[str, Any]) -> None:
                         "nodeSelectorTerms": [
                             {"matchExpressions": [IN_ZONE], "matchFields": None},
                             {},
-                            {"matchFields": [is_node("b")]},
+                            {"matchFields": [has_name("b")]},
                         ]
                     }
                 }
             },
             [
-                {"matchExpressions": [IN_ZONE], "matchFields": [is_node("a1")]},
+                {"matchExpressions": [IN_ZONE], "matchFields": [has_name("a1")]},
                 {},
-                {"matchFields": [is_node("b"), is_node("a1")]},
+                {"matchFields": [has_name("b"), has_name("a1")]},
             ],
             id="added to every term that matches something",
         ),
@@ -252,20 +268,26 @@ def test_required(affinity: Any, terms: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(("spec", "why"), UNSEEN)
-def test_a_pod_that_is_judged_by_what_we_do_not_see_is_not_pinned(spec: dict[str, Any], why: str) -> None:
+def test_a_pod_for_which_the_scheduler_filters_by_more_than_we_check_is_not_pinned(
+    spec: dict[str, Any], why: str
+) -> None:
     after, outcome = applied(PINNED, case(pod() | {"spec": pod()["spec"] | spec}, placement=ranked("a1", "a2")), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [naming("a1", 100), naming("a2", 60)]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {
+        PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60)]
+    }
     assert outcome == Outcome("notPinned", [why, 2])
 
 
-def test_what_the_policy_prefers_comes_after_the_ranked_nodes() -> None:
+def test_preferences_of_the_policy_come_after_the_ranked_nodes() -> None:
     found = ranked("a1", "a2")._replace(preferred=(POOL,), warning="no such node")
     after, outcome = applied(NodeAffinity(), case(pod(), placement=found), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [naming("a1", 100), naming("a2", 60), OF_POOL]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {
+        PREFERRED: [preferred_node("a1", 100), preferred_node("a2", 60), OF_POOL]
+    }
     assert outcome == Outcome("preferred", 3, "no such node")
 
 
-def test_a_pinned_pod_has_no_use_for_preferences() -> None:
+def test_a_pinned_pod_gets_no_preferences() -> None:
     found = ranked("a1", "a2")._replace(preferred=(POOL,), warning="no such node")
     after, outcome = applied(PINNED, case(pod(), placement=found), OWN)
     assert list(after["spec"]["affinity"]["nodeAffinity"]) == [REQUIRED]
@@ -273,8 +295,8 @@ def test_a_pinned_pod_has_no_use_for_preferences() -> None:
 
 
 @pytest.mark.parametrize("injector", [NodeAffinity(), PINNED], ids=["preferred", "required"])
-def test_what_is_preferred_is_said_where_no_node_was_chosen(injector: NodeAffinity) -> None:
+def test_preferences_are_added_if_no_node_was_chosen(injector: NodeAffinity) -> None:
     found = Placement((), "pack", "cluster state is stale", preferred=(POOL, BY_NAME))
     after, outcome = applied(injector, case(pod(), placement=found), OWN)
-    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, naming("a7", 20)]}
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [OF_POOL, preferred_node("a7", 20)]}
     assert outcome == Outcome("preferredPools", ["cluster state is stale", 2])

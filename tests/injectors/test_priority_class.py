@@ -23,7 +23,7 @@ def cluster(*classes: PriorityClass, fresh: bool = True) -> ClusterFacts:
 
 KNOWN = cluster(TRAINING, DEFAULT, MINE)
 NUMBERS = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
-"""What the API server has filled in before we are asked."""
+"""The fields that the API server sets before we are called."""
 
 
 @pytest.mark.parametrize(
@@ -42,21 +42,21 @@ NUMBERS = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
             KNOWN,
             "training",
             Outcome("kept", "system-node-critical"),
-            id="one that a rule will judge",
+            id="one that a rule will check",
         ),
         pytest.param(
             {"priorityClassName": "gpu-training", "priority": 3},
             KNOWN,
             "training",
             Outcome("kept", "gpu-training"),
-            id="just this one: its numbers are the API server's affair",
+            id="the same class: its numbers are set by the API server",
         ),
         pytest.param(
             {"priorityClassName": "gpu-training", "priority": 3},
             cluster(PriorityClass("gpu-training", 3, "PreemptLowerPriority", True)),
             "training",
             Outcome("kept", "gpu-training"),
-            id="just this one, which is the global default",
+            id="the same class, which is the global default",
         ),
         pytest.param({**NUMBERS}, UNKNOWN, "training", Outcome("unknown", "gpu-training"), id="classes not yet known"),
     ],
@@ -65,7 +65,7 @@ def test_left_alone(spec: dict[str, Any], facts: ClusterFacts, workload: str, ou
     assert unchanged(PriorityClassName(), case(pod(**spec), cluster=facts, workload=workload)) == outcome
 
 
-def test_a_class_that_does_not_exist_is_never_named_and_the_caller_is_told() -> None:
+def test_a_class_that_does_not_exist_is_never_set_and_gives_a_warning() -> None:
     outcome = unchanged(PriorityClassName(), case(pod(**NUMBERS), cluster=cluster(DEFAULT)))
     assert outcome == Outcome(
         "missing", "gpu-training", 'PriorityClass "gpu-training" does not exist: the pod keeps its priority'
@@ -89,7 +89,7 @@ def test_an_empty_name_means_no_class() -> None:
             NUMBERS,
             KNOWN,
             {"priorityClassName": "gpu-training", "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"},
-            id="the numbers are written from the class",
+            id="the numbers are set from the class",
         ),
         pytest.param(
             NUMBERS,
@@ -102,7 +102,7 @@ def test_an_empty_name_means_no_class() -> None:
             {"priority": None},
             KNOWN,
             {"priorityClassName": "gpu-training", "priority": 1000},
-            id="a number of null is written",
+            id="a number of null is set",
         ),
         pytest.param(
             {"priorityClassName": "", **NUMBERS},
@@ -120,7 +120,7 @@ def test_an_empty_name_means_no_class() -> None:
             NUMBERS,
             cluster(TRAINING, fresh=False),
             {"priorityClassName": "gpu-training"},
-            id="numbers of a stale class are taken away: the API server computes them again",
+            id="numbers are removed while the class may be stale: the API server computes them again",
         ),
     ],
 )
@@ -132,7 +132,7 @@ def test_set(before: dict[str, Any], facts: ClusterFacts, after: dict[str, Any])
 
 
 def test_the_second_call_keeps_what_the_api_server_computed_from_the_class() -> None:
-    """Removing the numbers each time would store a pod without a priority: there is no third call."""
+    """If the numbers were removed at each call, the pod would be stored without a priority: there is no third call."""
     computed = {"priorityClassName": "gpu-training", "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"}
     stale = cluster(TRAINING, fresh=False)
     assert unchanged(PriorityClassName(), case(pod(**computed), cluster=stale)) == Outcome("kept", "gpu-training")

@@ -31,7 +31,7 @@ def tainted(*taints: Taint, fresh: bool = True) -> ClusterFacts:
 @pytest.mark.parametrize(
     "present",
     [
-        pytest.param([EXISTS], id="just this one"),
+        pytest.param([EXISTS], id="the same toleration"),
         pytest.param([{"key": GPU, "operator": "Exists"}], id="one for all effects"),
         pytest.param([{"operator": "Exists"}], id="a wildcard of the user's"),
         pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], id="a wildcard for one effect"),
@@ -45,7 +45,7 @@ def test_left_alone_where_the_pod_tolerates_the_taint(present: list[dict[str, An
 HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor"}
 
 
-def test_left_alone_where_a_hard_spread_would_count_nodes_for_it_and_others_need_none() -> None:
+def test_left_alone_where_a_hard_spread_would_count_full_nodes_and_others_need_no_toleration() -> None:
     made = pod(topologySpreadConstraints=[HONOR])
     assert unchanged(Tolerations(), case(made, cluster=ClusterFacts(open_node=True))) == Outcome("left")
 
@@ -55,8 +55,8 @@ def test_left_alone_where_a_hard_spread_would_count_nodes_for_it_and_others_need
     [
         pytest.param(HONOR, ClusterFacts(open_node=False), id="all nodes have taints"),
         pytest.param(HONOR, UNKNOWN, id="the cluster is not known"),
-        pytest.param(HONOR | {"whenUnsatisfiable": "ScheduleAnyway"}, ClusterFacts(), id="it is soft"),
-        pytest.param(HONOR | {"nodeTaintsPolicy": "Ignore"}, ClusterFacts(), id="it does not look at taints"),
+        pytest.param(HONOR | {"whenUnsatisfiable": "ScheduleAnyway"}, ClusterFacts(), id="ScheduleAnyway"),
+        pytest.param(HONOR | {"nodeTaintsPolicy": "Ignore"}, ClusterFacts(), id="a spread that ignores taints"),
     ],
 )
 def test_added_where_a_spread_loses_nothing(spread: dict[str, Any], cluster: ClusterFacts) -> None:
@@ -69,7 +69,9 @@ def test_added_where_a_spread_loses_nothing(spread: dict[str, Any], cluster: Clu
 @pytest.mark.parametrize(
     ("taint", "allowed"),
     [
-        pytest.param(Taint("team", "b", "NoSchedule"), (AllowedTaint(key=GPU),), id="a taint that nobody allowed"),
+        pytest.param(
+            Taint("team", "b", "NoSchedule"), (AllowedTaint(key=GPU),), id="a taint that the policy does not allow"
+        ),
         pytest.param(
             Taint("dedicated", "db", "NoSchedule"),
             (AllowedTaint(key="dedicated", value="gpu"),),
@@ -83,7 +85,7 @@ def test_left_alone_where_the_policy_does_not_allow_it(taint: Taint, allowed: tu
     assert unchanged(injector, case(pod(), cluster=tainted(taint))) == Outcome("covered")
 
 
-def test_taints_are_not_believed_while_the_state_is_stale() -> None:
+def test_taints_of_nodes_do_not_count_while_the_state_is_stale() -> None:
     stale = tainted(Taint("sku", "gpu", "NoSchedule"), fresh=False)
     assert unchanged(Tolerations(taints=()), case(pod(), cluster=stale)) == Outcome("covered")
 
@@ -92,7 +94,7 @@ def test_another_vendors_taint_is_not_tolerated() -> None:
     after, _ = applied(Tolerations(), case(pod(container(gpu=None, limits={"amd.com/gpu": 1}))), OWN)
     assert AMD in after["spec"]["tolerations"]
     after, _ = applied(Tolerations(), case(pod(container(limits={"amd.com/gpu": 0})), cluster=UNKNOWN), OWN)
-    assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor are none"
+    assert after["spec"]["tolerations"] == [EXISTS], "0 GPUs of a vendor do not count"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_the_vendors_taint_is_tolerated(present: dict[str, Any], want: list[dict
         ),
     ],
 )
-def test_taints_that_gpu_nodes_carry(
+def test_taints_that_gpu_nodes_have(
     taints: list[Taint], allowed: list[AllowedTaint], want: list[dict[str, Any]]
 ) -> None:
     injector = Tolerations(taints=(), allowed=tuple(allowed))
@@ -202,7 +204,7 @@ def test_taints_of_the_policy_for_all_vendors_and_with_a_value() -> None:
     assert outcome == Outcome("added", ["pool"])
 
 
-def test_what_was_worked_out_before_is_not_given_away() -> None:
+def test_a_second_pod_gets_its_own_copy_of_the_tolerations() -> None:
     injector = Tolerations()
     first, _ = applied(injector, case(pod()), OWN)
     first["spec"]["tolerations"][0]["key"] = "changed"

@@ -1,4 +1,4 @@
-"""Topology spread, in agreement with the chosen node.
+"""Topology spread that agrees with the chosen node.
 
 Covers framework.spread_constraints.
 """
@@ -89,13 +89,13 @@ ANTI = TopologySpread(mode="antiAffinity")
             replica(affinity={"podAntiAffinity": {SOFT: [{"weight": 1, "podAffinityTerm": {"topologyKey": HOST}}]}}),
             ANTI,
             Outcome("present"),
-            id="the pod keeps away from its like",
+            id="the pod has an anti-affinity to its replicas",
         ),
         pytest.param(
             replica(cluster=UNKNOWN),
             TopologySpread(constraints=(Constraint(key=ZONE),)),
             Outcome("present"),
-            id="zones that nobody knows",
+            id="zones that are not known",
         ),
         pytest.param(
             replica(cluster=ONE_ZONE),
@@ -107,7 +107,7 @@ ANTI = TopologySpread(mode="antiAffinity")
             replica(cluster=UNKNOWN),
             TopologySpread(constraints=(Constraint(key=HOST, when_unsatisfiable="DoNotSchedule"),)),
             Outcome("present"),
-            id="a hard spread over hosts that nobody knows",
+            id="a hard spread over hosts that are not known",
         ),
     ],
 )
@@ -130,7 +130,7 @@ def test_left_alone(known: Case, injector: TopologySpread, outcome: Outcome) -> 
         pytest.param(
             replica(placement=CHOSEN, keeps_apart=True, cluster=TWO_ZONES),
             [constraint(HOST, 100), constraint(ZONE, 100)],
-            id="with a chosen node: so softly that the choice stands",
+            id="with a chosen node: with a maxSkew that does not work against it",
         ),
         pytest.param(
             replica({"app": "web"}),
@@ -204,12 +204,12 @@ def test_a_soft_anti_affinity_instead(affinity: dict[str, Any] | None) -> None:
         ({"when_unsatisfiable": "Never"}, "Input should be 'ScheduleAnyway' or 'DoNotSchedule'"),
     ],
 )
-def test_what_the_api_server_would_refuse_is_no_setting(settings: dict[str, Any], why: str) -> None:
+def test_a_setting_that_the_api_server_would_refuse_is_refused(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Constraint(**({"key": "zone"} | settings))
 
 
-def test_one_key_twice_is_no_setting() -> None:
+def test_one_key_twice_is_refused() -> None:
     hard = Constraint(key=HOST, when_unsatisfiable="DoNotSchedule")
     with pytest.raises(
         ValueError, match=r"kubernetes\.io/hostname stands here twice: keep one constraint for each key"

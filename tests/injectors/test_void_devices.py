@@ -1,4 +1,4 @@
-"""Containers without a GPU get none by their image either."""
+"""Containers without a GPU get no GPU by their image."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_left_alone(before: Pod) -> None:
     ("scheduler", "outcome"),
     [("kai-scheduler", Outcome("none")), ("default-scheduler", Outcome("added", 1)), (None, Outcome("added", 1))],
 )
-def test_only_a_scheduler_that_hands_out_parts_of_gpus_sets_the_variable_itself(
+def test_nothing_is_set_only_for_a_scheduler_that_hands_out_parts_of_gpus(
     scheduler: str | None, outcome: Outcome
 ) -> None:
     unit = dict(Policy.load("{}").injectors("default"))["voidDevices"]
@@ -63,13 +63,13 @@ def test_only_a_scheduler_that_hands_out_parts_of_gpus_sets_the_variable_itself(
         pytest.param({"resources": {"claims": [{"name": "gpu"}]}}, [VOID], id="a claim, which CDI serves"),
     ],
 )
-def test_a_container_without_a_gpu_is_given_none(fields: dict[str, Any], env: list[Any]) -> None:
+def test_a_container_without_a_gpu_gets_void(fields: dict[str, Any], env: list[Any]) -> None:
     after, outcome = applied(VoidDevices(), case(pod(PLAIN | fields)), OWN)
     assert after["spec"]["containers"] == [PLAIN | fields | {"env": env}]
     assert outcome == Outcome("added", 1)
 
 
-def test_init_containers_and_sidecars_beside_a_gpu_container_are_given_none() -> None:
+def test_init_containers_and_sidecars_beside_a_gpu_container_get_void() -> None:
     before = pod(container(), init=[PLAIN | {"name": "i"}, PLAIN | {"name": "s", "restartPolicy": "Always"}])
     after, outcome = applied(VoidDevices(), case(before), OWN)
     assert [c["env"] for c in after["spec"]["initContainers"]] == [[VOID], [VOID]]
@@ -83,4 +83,4 @@ def test_variable_and_value_are_settings() -> None:
     assert after["spec"]["containers"][0]["env"] == [{"name": "AMD_VISIBLE_DEVICES", "value": "none"}]
     assert injector.every_pod
     assert not VoidDevices().every_pod
-    assert VoidDevices().claims
+    assert VoidDevices().handles_claims

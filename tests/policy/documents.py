@@ -1,4 +1,4 @@
-"""A small kind of settings, in place of a policy."""
+"""Small models that stand in for the policy in tests of the loader."""
 
 from __future__ import annotations
 

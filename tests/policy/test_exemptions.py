@@ -1,4 +1,4 @@
-"""Who is exempt from the rules, and that labels never make anybody so."""
+"""Exemptions from the rules: which requests they cover. Labels never count."""
 
 from __future__ import annotations
 
@@ -28,15 +28,23 @@ NOT_EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
     "the right account in another namespace": (EXPORTER, request("team-a"), pod(serviceAccountName="dcgm-exporter")),
     "another account in the right namespace": (EXPORTER, request("monitoring"), pod(serviceAccountName="grafana")),
     "no account, which is the default one": (EXPORTER, request("monitoring"), pod()),
-    "a label that says so": (EXPORTER, request("monitoring"), pod(labels={"serviceAccountName": "dcgm-exporter"})),
+    "a label with the name of the account": (
+        EXPORTER,
+        request("monitoring"),
+        pod(labels={"serviceAccountName": "dcgm-exporter"}),
+    ),
     "another user": (OPERATOR, request("team-a", "system:serviceaccount:team-a:operator"), pod()),
     "a user without the group": (DEBUGGER, request("team-a", "jane", "tenants"), pod()),
-    "a namespace that only begins alike": (WHOLE, request("gpu-operator-2"), pod()),
+    "a namespace with the same beginning": (WHOLE, request("gpu-operator-2"), pod()),
 }
 EXEMPT: dict[str, tuple[Exemption, Request, Pod]] = {
     "an exporter by its account": (EXPORTER, request("monitoring"), pod(serviceAccountName="dcgm-exporter")),
     "an account by its old field": (EXPORTER, request("monitoring"), pod(serviceAccount="dcgm-exporter")),
-    "an operator by who asks": (OPERATOR, request("team-a", "system:serviceaccount:gpu-operator:gpu-operator"), pod()),
+    "an operator by its user name": (
+        OPERATOR,
+        request("team-a", "system:serviceaccount:gpu-operator:gpu-operator"),
+        pod(),
+    ),
     "a debugger by group": (DEBUGGER, request("team-a", "jane", "tenants", "platform"), pod()),
     "a whole namespace": (WHOLE, request("gpu-operator"), pod()),
 }
@@ -61,6 +69,6 @@ def test_who_is_exempt(exemption: Exemption, asked: Request, subject: Pod) -> No
     ],
     ids=["no namespace", "every namespace", "an account of any namespace"],
 )
-def test_an_exemption_that_exempts_anybody_who_wants_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_an_exemption_that_every_tenant_could_use_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Exemption.model_validate(settings)

@@ -1,4 +1,4 @@
-"""From text to settings, with a small model, so that these tests do not change with the policy."""
+"""Reading settings from YAML, with a small model, so that these tests do not change with the policy."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "#" * ((1 << 17) + 1),
             ["the policy has 131073 bytes; wanted at most 131072: shorten it, comments included"],
-            id="more than is read in good time",
+            id="more bytes than are read",
         ),
         pytest.param(
             "entries: [" + "a, " * 20_000 + "]",
             ["line 1: more than 20000 keys and values are refused"],
-            id="more values than are looked at",
+            id="more values than are read",
         ),
         pytest.param(
             "entries: " + ":".join("1" * 100),
@@ -63,7 +63,7 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "entries: [" + "a, " * 1025 + "]",
             ["line 1: entries: saw 1025 entries, wanted at most 1024: use patterns with *"],
-            id="a list of which each decision would look at all",
+            id="a list that is too long for decisions",
         ),
         pytest.param(
             "profiles:\n  default: {first: [" + "a, " * 1020 + "]}\n" + "".join(f"  a{n}: {{}}\n" for n in range(99)),
@@ -71,12 +71,14 @@ UNKNOWN = "unknown key; known here: "
                 "profiles: saw 103121 values, those of `default` in each profile; wanted at most 100000: "
                 "shorten `default`, or have fewer profiles"
             ],
-            id="much in each of many profiles",
+            id="too many values after inheritance",
         ),
         pytest.param(
             "entries: &all\n  - class: a\nprofiles: *all", ["line 3: an alias is refused: write it out"], id="an alias"
         ),
-        pytest.param("[" * 100_000, ["line 1: more than 32 levels are refused"], id="nesting that ends a parser"),
+        pytest.param(
+            "[" * 100_000, ["line 1: more than 32 levels are refused"], id="nesting that is too deep for a parser"
+        ),
         pytest.param(
             "entries: []\nprofiles: {}\nentries: []",
             ["line 3: entries: the key stands here twice"],
@@ -96,14 +98,16 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "entries: !!python/name:os.system x", ['line 1: entries: "x" is no os.system'], id="a tag that runs code"
         ),
-        pytest.param("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp'], id="no day of any year"),
+        pytest.param("entries: 2024-99-99", ['line 1: entries: "2024-99-99" is no timestamp'], id="an invalid date"),
         pytest.param(
             "entries: " + "1" * 5000,
             [f'line 1: entries: "{"1" * 80}…" is too long for what is no text: put text in quotes'],
             id="a number of 5000 digits",
         ),
         pytest.param("entrees: []", ['line 1: entrees: unknown key; did you mean "entries"?'], id="a misspelt key"),
-        pytest.param("kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"], id="a key like no other"),
+        pytest.param(
+            "kind: ConfigMap", [f"line 1: kind: {UNKNOWN}entries, profiles"], id="a key without a similar one"
+        ),
         pytest.param(
             "profiles:\n  default:\n    first:\n      most_pods: 3",
             ['line 4: profiles.default.first.most_pods: unknown key; did you mean "mostPods"?'],
@@ -120,7 +124,7 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "profiles:\n  default:\n    '\\x1b[31m\"': 1",
             [rf"line 3: profiles.default.\\x1b[31m\": {UNKNOWN}shadow, first, second"],
-            id="a key that would colour a terminal",
+            id="a key with terminal escapes",
         ),
         pytest.param("entries: 5", ['line 1: entries: saw "5"; wanted a list'], id="a number for a list"),
         pytest.param("entries:", ["line 1: entries: saw nothing; wanted a list"], id="nothing for a list"),
@@ -149,7 +153,7 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "profiles: {default: {first: {mostPods: 1.5}}}",
             ['line 1: profiles.default.first.mostPods: saw "1.5"; wanted a whole number'],
-            id="a part of a number",
+            id="a fraction for a whole number",
         ),
         pytest.param(
             "profiles: {default: {first: {mostPods: 0}}}",
@@ -159,7 +163,7 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "profiles: {default: {first: {action: refuse}}}",
             ["line 1: profiles.default.first.action: saw \"refuse\"; wanted 'deny', 'warn' or 'off'"],
-            id="none of the words",
+            id="a word that is not allowed",
         ),
         pytest.param(
             "profiles: {default: {first: {action: true}}}",
@@ -174,7 +178,7 @@ UNKNOWN = "unknown key; known here: "
         pytest.param(
             "profiles:\n  default:\n    shadow: x\n  a: {}\n  b:\n    first: {}",
             ['line 3: profiles.default.shadow: saw "x"; wanted true or false'],
-            id="a mistake that others inherit is told once",
+            id="a mistake that other profiles inherit is reported once",
         ),
         pytest.param(
             "profiles:\n  default:\n    shadow: x\n  a:\n    shadow: x",
@@ -182,7 +186,7 @@ UNKNOWN = "unknown key; known here: "
                 'line 3: profiles.default.shadow: saw "x"; wanted true or false',
                 'line 5: profiles.a.shadow: saw "x"; wanted true or false',
             ],
-            id="a mistake that is made twice is told twice",
+            id="a mistake in two places is reported twice",
         ),
         pytest.param(
             "profiles:\n  default:\n    first: {names: [a]}\n  a:\n    second:\n      names: [a]",
@@ -196,7 +200,7 @@ UNKNOWN = "unknown key; known here: "
                 'line 4: profiles.default.shadow: saw "x"; wanted true or false',
                 "line 6: profiles.default.first.action: saw \"y\"; wanted 'deny', 'warn' or 'off'",
             ],
-            id="all mistakes at once",
+            id="all mistakes are reported at once",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Documents that are right: profiles inherit from `default`; and whatever a text is, it is settings or a PolicyError."""
+"""Valid documents: profiles inherit from `default`. Any text gives settings or a PolicyError."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from webhook.policy.loader import read
         pytest.param(
             "profiles: {default: {shadow: on}}",
             Document(profiles={"default": Profile(shadow=True)}),
-            id="…and a truth value where one is wanted",
+            id="off is a boolean where one is wanted",
         ),
         pytest.param(
             "profiles: {default: {first: {mostPods: null}}}",
             Document(profiles={"default": Profile(first=Unit(most_pods=None))}),
-            id="null where it means something",
+            id="null where it is a value",
         ),
         pytest.param(
             "profiles: {1: {}, yes: {}}",
@@ -67,7 +67,7 @@ profiles:
         pytest.param(
             "first: {action: deny}",
             Unit(action="deny", most_pods=2, names=("a", "b"), reserved={"x": ("one",), "y*": ()}),
-            id="what it does not state",
+            id="keys that it does not state",
         ),
         pytest.param(
             "first:",
@@ -94,7 +94,7 @@ def test_a_profile_inherits_from_default(text: str, want: Unit) -> None:
 
 
 def test_the_order_of_a_merged_map_is_that_of_default_and_then_its_own() -> None:
-    """In some maps the first entry that matches decides: the order must not come from a hash."""
+    """In some maps the first entry that matches decides, so the order must be defined."""
     names = [f"n{i}" for i in range(50)]
     default = ", ".join(f"{n}: []" for n in names)
     text = (
@@ -104,17 +104,17 @@ def test_the_order_of_a_merged_map_is_that_of_default_and_then_its_own() -> None
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_settings_or_a_policy_error(text: str) -> None:
+def test_any_text_gives_settings_or_a_policy_error(text: str) -> None:
     _attempt(text)
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_settings_or_a_policy_error(text: bytes) -> None:
+def test_any_bytes_give_settings_or_a_policy_error(text: bytes) -> None:
     _attempt(text)
 
 
 @given(st.text(alphabet="entriesprofilesdefault:{}[],\n -&*!?|>'\"#%@`~01.", max_size=40))
-def test_anything_like_yaml_is_settings_or_a_policy_error(text: str) -> None:
+def test_any_yaml_gives_settings_or_a_policy_error(text: str) -> None:
     _attempt(text)
 
 

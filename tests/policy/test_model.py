@@ -1,4 +1,4 @@
-"""Which policies are refused, what the shipped one says, and what is made of it."""
+"""Policies that are refused, the shipped policy, and the parsed policy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ BAD = [
     pytest.param(
         "profiles: {default: {placement: {otherwise: best}}}",
         "line 1: profiles.default.placement.otherwise: saw \"best\"; wanted 'pack', 'apart', 'spread' or 'off'",
-        id="no such strategy",
+        id="an unknown strategy",
     ),
     pytest.param(
         f"{PREFERENCES} [{{nodes: [{{key: pool, value: spot}}]}}]}}}}}}",
@@ -95,12 +95,12 @@ BAD = [
     pytest.param(
         f"{PREFERENCES} [{{nodes: [{{key: pool, operator: Gt, values: [40Gi]}}]}}]}}}}}}",
         'line 1: profiles.default.placement.preferences[0].nodes[0]: Gt wants one whole number, as ["40000"], saw "40Gi"',
-        id="more than something that is no number",
+        id="Gt with a value that is no number",
     ),
     pytest.param(
         f"{PREFERENCES} [{{nodes: [{{key: pool, values: [true]}}]}}]}}}}}}",
         "line 1: profiles.default.placement.preferences[0].nodes[0].values[0]: saw \"true\"; wanted text: put it in quotes",
-        id="a label's value that YAML takes for something else",
+        id="a label's value that YAML reads as another type",
     ),
     pytest.param(
         f"{PREFERENCES} [{{nodes: []}}]}}}}}}",
@@ -152,14 +152,14 @@ def test_a_bad_policy_leaves_the_old_one_in_force(text: str, problem: str) -> No
         pytest.param("{nodeAffinity: {mode: required}}", id="a required node and a soft spread"),
     ],
 )
-def test_what_agrees_is_a_policy(injectors: str) -> None:
+def test_settings_that_agree_are_accepted(injectors: str) -> None:
     Policy.load(f"profiles: {{default: {{injectors: {injectors}}}}}")
 
 
 # --- the shipped policy -----------------------------------------------------------------------------------------------
 
 
-def test_the_shipped_policy_says_what_holds_without_it() -> None:
+def test_the_shipped_policy_equals_the_defaults() -> None:
     shipped = load_policy()
     assert shipped.file == PolicyFile()
     assert shipped.hash == Policy.load("{}").hash
@@ -196,7 +196,7 @@ def test_the_shipped_policy_names_every_key_of_the_default_profile() -> None:
 def test_units_run_in_the_order_of_their_fields() -> None:
     names = [name for name, _ in Policy.load("{}").injectors("default")]
     assert names == ["gpuResources", "tolerations", "priorityClass", "voidDevices", "topologySpread", "nodeAffinity"]
-    assert names[-2:] == ["topologySpread", "nodeAffinity"], "they read the choice that the others prepare"
+    assert names[-2:] == ["topologySpread", "nodeAffinity"], "injectors that need placement run last"
 
 
 def test_units_that_are_off_do_not_run() -> None:
@@ -230,12 +230,12 @@ def test_a_profile_that_is_not_there_is_the_default_one() -> None:
         ),
     ],
 )
-def test_the_hash_tells_policies_apart_by_what_they_mean(one: str, other: str, same: bool) -> None:
+def test_the_hash_depends_on_the_meaning_of_a_policy(one: str, other: str, same: bool) -> None:
     assert (Policy.load(one).hash == Policy.load(other).hash) is same
     assert len(Policy.load(one).hash) == 12
 
 
-def test_policies_do_not_depend_on_the_seed_of_hashes() -> None:
+def test_policies_do_not_depend_on_the_hash_seed() -> None:
     names = ", ".join(f"c{i}: []" for i in range(20))
     text = (
         f"profiles: {{default: {{rules: {{priorityClass: {{reserved: {{{names}}}}}}}}}, "

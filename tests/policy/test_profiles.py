@@ -1,4 +1,4 @@
-"""The profiles of manifests/examples/profiles are ready to use, and a guess stops nobody."""
+"""The profiles in manifests/examples/profiles are valid, and a class that is only a guess never preempts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_there_are_four() -> None:
     assert sorted(path.stem for path in FOLDER.iterdir()) == ["balance", "default", "strict", "throughput"]
 
 
-def test_each_says_what_differs_and_no_more() -> None:
+def test_each_profile_states_only_its_differences() -> None:
     assert profile("default") == POLICY.profile("default")[1]
     balance, throughput, strict = map(profile, ("balance", "throughput", "strict"))
     workloads = ("inference-critical", "inference", "service", "training", "development", "none")
@@ -55,7 +55,7 @@ def test_each_says_what_differs_and_no_more() -> None:
         ),
     ],
 )  # fmt: skip
-def test_only_what_was_asked_for_by_label_preempts(
+def test_only_a_class_that_was_asked_for_by_label_preempts(
     labels: dict[str, str], owner: str | None, workload: str, priority: str, preempts: bool
 ) -> None:
     made = POLICY.classify(pod(labels=labels), Owner(owner, "a", "u") if owner else None, "team-a")
@@ -65,7 +65,7 @@ def test_only_what_was_asked_for_by_label_preempts(
     assert (name, PRIORITIES[name]["preemptionPolicy"] != "Never") == (priority, preempts)
 
 
-def test_an_entitled_namespace_has_the_critical_class_and_no_other_may_name_it() -> None:
+def test_only_an_entitled_namespace_may_use_the_critical_class() -> None:
     written = (
         "classes: [{class: inference-critical, labels: {workload-type: [inference-critical]}, namespaces: [serving]}]"
     )
@@ -75,8 +75,8 @@ def test_an_entitled_namespace_has_the_critical_class_and_no_other_may_name_it()
         assert policy.profile("default")[1].rules.priority_class.reserved["gpu-inference-critical"] == namespaces
 
 
-def test_a_class_that_another_profile_gives_is_for_those_who_are_entitled_to_it_there() -> None:
-    """Else a namespace with a profile of its own could name the PriorityClass of every other."""
+def test_a_class_that_another_profile_gives_is_for_the_namespaces_entitled_there() -> None:
+    """Otherwise every namespace with its own profile could use the PriorityClasses of all others."""
     policy = Policy.load("""
 classes:
   - {class: inference, labels: {workload-type: [inference]}, namespaces: [serving]}

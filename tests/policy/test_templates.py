@@ -1,4 +1,4 @@
-"""Where the pod templates of workloads stand, and the pods that will come of them."""
+"""Pod templates in workloads, and the pods that will be created from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def owner(template: Template) -> tuple[str, str]:
 
 
 NONE = {
-    "an object made by a controller: whoever wrote its template was told": (
+    "an object created by a controller, whose owner was checked": (
         workload("ReplicaSet", ownerReferences=[{"kind": "Deployment", "name": "app", "controller": True}]),
         "apps",
     ),
@@ -67,7 +67,7 @@ def test_the_template_of_every_built_in_kind_is_found(
 ) -> None:
     (template,) = found(workload(kind, spec), group, kind)
     assert (template.field("spec"), template.replicas, owner(template)) == (f"{field}spec", replicas, (maker, "app"))
-    assert template.maker.startswith("system:serviceaccount:kube-system:")
+    assert template.creator.startswith("system:serviceaccount:kube-system:")
     assert template.pod["metadata"]["generateName"] == "app-"
     assert template.pod["metadata"]["labels"] == {"app": "a"}
     assert template.pod["spec"] is POD["spec"]
@@ -82,7 +82,7 @@ def test_a_custom_resource_has_a_template_for_each_entry_of_a_map_in_the_order_o
     ]
     assert [t.replicas for t in (first, second)] == [1, 4]
     assert owner(first) == ("PyTorchJob", "app")
-    assert first.maker == "", "who makes the pods of a custom resource is not known"
+    assert first.creator == "", "who creates the pods of a custom resource is not known"
 
 
 def test_a_custom_resource_has_a_template_for_each_entry_of_a_list() -> None:
@@ -119,7 +119,7 @@ CUSTOM = [
 @pytest.mark.parametrize(
     ("group", "kind", "spec", "owned_by", "places"), CUSTOM, ids=[c[1] + " of " + c[0] for c in CUSTOM]
 )
-def test_heads_and_leaders_are_found_like_workers(
+def test_templates_of_heads_and_leaders_are_found(
     group: str, kind: str, spec: dict[str, Any], owned_by: str, places: list[str]
 ) -> None:
     made = found(workload(kind, spec), group, kind)
@@ -141,7 +141,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize(("group", "kind", "spec", "owned_by", "field"), PARTS, ids=[f"{p[1]}: {p[4]}" for p in PARTS])
-def test_what_is_no_whole_template_is_read_as_one_and_its_fields_are_those_of_the_object(
+def test_a_part_of_a_template_is_read_as_a_whole_one_and_findings_name_the_fields_of_the_object(
     group: str, kind: str, spec: dict[str, Any], owned_by: str, field: str
 ) -> None:
     (template,) = found(workload(kind, spec), group, kind)
@@ -150,7 +150,7 @@ def test_what_is_no_whole_template_is_read_as_one_and_its_fields_are_those_of_th
     assert (owner(template)[0], template.field(GPU_FIELD)) == (owned_by, field)
 
 
-def test_of_a_thousand_entries_one_more_is_found_than_may_be() -> None:
+def test_of_a_thousand_entries_one_more_than_the_limit_is_found() -> None:
     groups = [{"template": POD}] * 1000
     made = workload("RayCluster", {"workerGroupSpecs": groups})
     assert len(found(made, "ray.io", "RayCluster")) == LIMITS["templates"] + 1

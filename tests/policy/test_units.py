@@ -1,4 +1,4 @@
-"""A unit is added by three steps: its file, its test, one line. All else that knows of units picks it up."""
+"""A unit is added in three steps: its file, its test, one line. Nothing else needs a change."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_pod_is_refused_and_the_metrics_say_so() -> None:
     assert b'gpu_admission_findings_total{action="deny",rule="imageTag"} 1.0' in metrics.text()
 
 
-def test_its_settings_stand_in_the_generated_policy_and_its_page_in_the_docs() -> None:
+def test_its_settings_are_in_the_generated_policy_and_its_page_in_the_docs() -> None:
     written = document(ToyFile())
     assert "      # No container runs an image by a tag that moves.\n      imageTag:\n        action: deny\n" in written
     assert "        # Tags that move.\n        tags: [latest]\n" in written
@@ -106,16 +106,16 @@ def test_it_is_exported_or_the_export_says_why_not() -> None:
 
 
 def test_the_command_units_knows_it() -> None:
-    told = {unit.name: unit for unit in documented(POLICY)}
-    assert (told["imageTag"].state, told["imageTag"].settings["tags"]) == ("deny", ["latest"])
-    assert told["teamLabel"].summary == "Pods carry the team that pays for them."
+    units = {unit.name: unit for unit in documented(POLICY)}
+    assert (units["imageTag"].state, units["imageTag"].settings["tags"]) == ("deny", ["latest"])
+    assert units["teamLabel"].summary == "Pods carry the team that pays for them."
 
 
-def test_it_keeps_what_all_units_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_contract_tests_cover_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(contract.RULES, "image_tag", ImageTag())
-    contract.test_a_rule_says_what_it_reads_and_what_it_means_for_dra("image_tag")
-    contract.test_a_rule_is_called_like_its_file("image_tag")
-    contract.test_the_settings_of_a_rule_survive_being_written_and_read_and_each_is_documented("image_tag")
+    contract.test_the_page_of_a_rule_names_the_fields_it_reads_and_says_what_holds_for_dra("image_tag")
+    contract.test_a_rule_has_the_name_of_its_file("image_tag")
+    contract.test_the_settings_of_a_rule_can_be_written_and_read_again_and_each_is_documented("image_tag")
     contract.test_a_good_pod_passes("image_tag")
     changed, _ = applied(TeamLabel(), case(pod()), own="/metadata/labels(/team)?")
     assert changed["metadata"]["labels"] == {"team": "team-a"}

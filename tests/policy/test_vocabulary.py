@@ -1,5 +1,5 @@
 # ruff: noqa: E501  a policy stands on one line
-"""Words of a policy that mean nothing, and those that are somebody's own."""
+"""Misspelt words in a policy, and words that are accepted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_this_is_taken(text: str) -> None:
+def test_the_policy_is_accepted(text: str) -> None:
     Policy.load(text)
 
 
@@ -45,19 +45,19 @@ BAD = {
         "profiles: {default: {injectors: {priorityClass: {classes: {inferense: high}}}}}",
         f'line 1: profiles.default.injectors.priorityClass.classes.inferense: {CLASS} "inferense"; did you mean "inference"?',
     ),
-    "a class that is inherited is told once": (
+    "a class that is inherited is reported once": (
         "profiles:\n  default:\n    rules: {restartPolicy: {classes: [trainin]}}\n  a: {}\n  b: {}",
         f'line 3: profiles.default.rules.restartPolicy.classes[0]: {CLASS} "trainin"; did you mean "training"?',
     ),
-    "a kind that makes no pods": (
+    "a kind that creates no pods": (
         "classes: [{class: inference, ownerKinds: [Deployment]}]",
         "line 1: classes[0].ownerKinds[0]: the pods of a Deployment are made by its ReplicaSet: write ReplicaSet",
     ),
-    "a kind in other letters": (
+    "a kind in other upper and lower case": (
         "classes: [{class: training, ownerKinds: [Job, PytorchJob]}]",
         f'line 1: classes[0].ownerKinds[1]: saw "PytorchJob", which is no kind {KNOWN} "PyTorchJob"?',
     ),
-    "a kind of several": (
+    "a kind in the plural": (
         "classes: [{class: training, ownerKinds: [RayClusters]}]",
         f'line 1: classes[0].ownerKinds[0]: saw "RayClusters", which is no kind {KNOWN} "RayCluster"?',
     ),
@@ -96,7 +96,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "problem"), BAD.values(), ids=BAD)
-def test_this_is_refused_with_the_nearest_word(text: str, problem: str) -> None:
+def test_the_policy_is_refused_with_the_nearest_word(text: str, problem: str) -> None:
     with pytest.raises(PolicyError) as caught:
         Policy.load(text)
     assert caught.value.problems == [problem]

@@ -1,4 +1,4 @@
-"""The class of a pod, and what follows from it."""
+"""The class of workload of a pod, and its consequences."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ classes:
             "Job",
             "dev",
             Workload("training", 'namespace "dev" is not entitled to class inference'),
-            id="not entitled: the next entry that fits",
+            id="not entitled: the next entry that matches",
         ),
         pytest.param(
             {"workload-type": "Serving"},
             None,
             "prod",
             Workload("none", 'label workload-type="Serving" gives no class; nearest: serving'),
-            id="a value in other letters",
+            id="a value in other upper and lower case",
         ),
         pytest.param(
             {"workload-type": "infernce"},
@@ -65,7 +65,7 @@ def test_the_class_of_a_pod(labels: dict[str, str], kind: str | None, namespace:
     assert Policy.load(CLASSES).classify(pod(labels=labels), owner, namespace) == want
 
 
-def test_a_priority_class_is_kept_for_whom_its_class_of_workload_is_for() -> None:
+def test_a_priority_class_is_reserved_for_the_namespaces_of_its_class_of_workload() -> None:
     policy = Policy.load("""
 classes:
   - {class: inference, labels: {a: [b]}, namespaces: [prod]}

@@ -1,4 +1,4 @@
-"""Capabilities that open devices."""
+"""Capabilities with which a container can open devices."""
 
 from __future__ import annotations
 

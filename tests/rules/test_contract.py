@@ -1,4 +1,4 @@
-"""What every rule keeps: it is one file with one test file, it says what it reads, and no pod makes it fail.
+"""The contract of all rules: one file with one test file, a page that names the fields read, and no pod makes a rule fail.
 
 Covers framework.interface.
 """
@@ -44,7 +44,7 @@ RULES = {name: rule_of(name)() for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rule_says_what_it_reads_and_what_it_means_for_dra(name: str) -> None:
+def test_the_page_of_a_rule_names_the_fields_it_reads_and_says_what_holds_for_dra(name: str) -> None:
     text = sys.modules[type(RULES[name]).__module__].__doc__ or ""
     assert "\nFields read: " in text
     assert any(word in text for word in ("\nRefused: ", "\nWarned about: "))
@@ -53,7 +53,7 @@ def test_a_rule_says_what_it_reads_and_what_it_means_for_dra(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rule_is_called_like_its_file(name: str) -> None:
+def test_a_rule_has_the_name_of_its_file(name: str) -> None:
     assert type(RULES[name]).__name__.startswith("".join(word.capitalize() for word in name.split("_")))
 
 
@@ -65,7 +65,7 @@ def test_a_rule_has_a_test_file_with_both_tables(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_settings_of_a_rule_survive_being_written_and_read_and_each_is_documented(name: str) -> None:
+def test_the_settings_of_a_rule_can_be_written_and_read_again_and_each_is_documented(name: str) -> None:
     rule = RULES[name]
     written = rule.model_dump(mode="json", by_alias=True)
     assert type(rule).model_validate(written) == rule
@@ -116,7 +116,7 @@ LABELS = st.dictionaries(st.one_of(st.sampled_from(["nvidia.com/gpu.product", "a
 
 
 def partly(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Maps with any of these keys; now and then the value is something else altogether."""
+    """Maps with any of these keys; sometimes the value has another type."""
     return st.fixed_dictionaries({}, optional={k: st.one_of(v, v, v, ODD) for k, v in parts.items()})
 
 
@@ -172,7 +172,7 @@ OBSTACLE = Obstacle("cpu", "spec", "9 CPUs", "8", "Ask for 8", True)
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case | None:
-    """A pod that `pod_schema.check` lets through, and what is known besides it; None where the shape was wrong."""
+    """A pod that passes `pod_schema.check`, with its context; None if its shape was wrong."""
     made = {"metadata": draw(partly(annotations=ANNOTATIONS, labels=LABELS, name=WORDS)), "spec": draw(SPECS)}
     try:
         known: Pod = check(made)
@@ -193,7 +193,7 @@ def cases(draw: st.DrawFn) -> Case | None:
 
 @given(cases())
 @settings(max_examples=300, deadline=None)
-def test_no_pod_makes_a_rule_fail_or_say_what_cannot_be_printed_and_it_says_the_same_twice(made: Case | None) -> None:
+def test_no_pod_makes_a_rule_fail_and_its_findings_are_printable_and_repeatable(made: Case | None) -> None:
     if made is None:
         return
     for name, rule in RULES.items():
@@ -204,7 +204,7 @@ def test_no_pod_makes_a_rule_fail_or_say_what_cannot_be_printed_and_it_says_the_
             assert len(message) <= LONGEST_MESSAGE, (name, message)
 
 
-def test_findings_come_one_by_one_so_that_nobody_pays_for_more_than_are_told() -> None:
+def test_findings_are_yielded_one_by_one_so_that_those_beyond_the_bound_cost_nothing() -> None:
     many = [container(str(n), gpu="500m", securityContext={"privileged": True}) for n in range(3)]
     for name in ("gpu_quantity", "privileged"):
         findings = iter(RULES[name].check(*case(pod(*many))[:2]))

@@ -57,7 +57,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             'Request at least cpu: "4" and memory: 8Gi.'
         ],
     ),
-    "a sidecar that is starved": (
+    "a sidecar with too little": (
         case(pod(container(), init=[sidecar("s") | {"resources": asking(1, cpu="1", memory="64Mi")["resources"]}])),
         [
             f'spec.initContainers[0].resources.requests: saw 1 CPU and 64Mi for 1 GPU in container "s", {_TRAINING} '
@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
 }
 
 
-def test_numbers_that_are_no_quantities_are_refused_when_the_policy_is_read() -> None:
+def test_a_policy_with_numbers_that_are_no_quantities_is_refused() -> None:
     with pytest.raises(ValidationError, match="is not a quantity"):
         PerGpu(cpu=("8 cores", "16"), memory=("1Gi", "2Gi"))
     with pytest.raises(ValidationError, match="wanted a quantity above 0"):

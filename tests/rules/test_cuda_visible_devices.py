@@ -1,4 +1,4 @@
-"""GPUs that are chosen by hand inside a container."""
+"""Variables that select GPUs inside a container."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "Remove it, or ask for a GPU in the limits of the container."
         ],
     ),
-    "a value from elsewhere, without a GPU": (
+    "a reference, without a GPU": (
         case(pod(container(gpu=None, env={CUDA: {"configMapKeyRef": {}}}))),
         [
             f'spec.containers[0].env[0]: saw {CUDA}=(from a configMapKeyRef) in container "main" with 0 GPUs, {_WANTED} '
             "Remove it, or ask for a GPU in the limits of the container."
         ],
     ),
-    "a value that is no text": (
+    "a value that is not text": (
         case(pod(container() | {"env": [{"name": CUDA, "value": 3}]})),
         [f'spec.containers[0].env[0]: saw {CUDA}="3" in container "main" with 1 GPU, {_WANTED} Remove it.'],
     ),
-    "a value from elsewhere": (
+    "a reference": (
         case(pod(container(env={CUDA: {"configMapKeyRef": {}}}))),
         [
             f'spec.containers[0].env[0]: saw {CUDA}=(from a configMapKeyRef) in container "main" with 1 GPU, {_WANTED} Remove it.'

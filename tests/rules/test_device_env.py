@@ -91,11 +91,11 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"}))),
         [f'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="all" in container "main", {_WANTED} {_FIX}'],
     ),
-    "a value that is composed when the container starts": (
+    "a value that refers to another variable": (
         case(pod(container(gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "$(X)void"}))),
         [f'spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="$(X)void" in container "main", {_WANTED} {_FIX}'],
     ),
-    "a value from elsewhere, in every kind of container": (
+    "a reference, in every kind of container": (
         case(
             pod(
                 container(env={"NVIDIA_VISIBLE_DEVICES": _REFERENCE}),
@@ -149,7 +149,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "Remove it, or set NVIDIA_VISIBLE_DEVICES to void beside it."
         ],
     ),
-    "a CUDA version beside a variable that does not close it": (
+    "a CUDA version beside a variable that takes a device": (
         case(pod(container(gpu=None, env={"CUDA_VERSION": "12.4", "NVIDIA_MIG_CONFIG_DEVICES": ""}))),
         [
             'spec.containers[0].env[0]: saw CUDA_VERSION="12.4" in container "main", which asks for no GPU, wanted no such variable: alone it stands for all GPUs of the node. '

@@ -54,7 +54,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'spec.ephemeralContainers[0].envFrom[0]: saw prefix "N" in container "debug", {_WANTED}',
         ],
     ),
-    "a prefix that makes one of a whole family": (
+    "a prefix that makes a variable of a pattern": (
         case(pod(from_map("ASCEND_RUNTIME_OPT"))),
         [
             f'spec.containers[0].envFrom[0]: saw prefix "ASCEND_RUNTIME_OPT" in container "main", '
@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         )
         for prefix in ("FOO_VISIBLE", "FOO_VISIBLE_", "FOO_VISIBLE_DEV", "FOO_VISIBLE_DEVICE")
     },
-    "unknown variables where the policy minds": (
+    "unknown variables where the policy denies them": (
         case(pod(from_map()), rule=DeviceEnvFrom(unknown="deny")),
         [
             f'spec.containers[0].envFrom[0]: saw variables of unknown names in container "main", which asks for a GPU, {_UNKNOWN}'
@@ -106,7 +106,7 @@ def test_what_is_only_warned_about(warned: Case, messages: list[str]) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["NVIDIA_G", "NVIDIA_MOFE", "CXPU_", "NVIDIA_NVS", "AMD_"])
-def test_a_prefix_makes_none_of_all_that_hand_out_devices_in_the_shipped_policy(prefix: str) -> None:
+def test_a_prefix_that_can_make_a_variable_of_the_default_policy_is_refused(prefix: str) -> None:
     rule = dict(Policy.load("{}").rules("default"))["deviceEnvFrom"]
     (finding,) = case(pod(from_map(prefix, gpu=None))).findings(rule)
     assert not finding.only_warn

@@ -17,7 +17,7 @@ DENY = GpuFits(when_it_may_change="deny")
 
 
 def meets(cause: str, about: str = "spec", *, lasting: bool = False) -> dict[str, Any]:
-    """A cluster in which the pod meets this obstacle."""
+    """The context of a pod with this obstacle."""
     return {"obstacles": lambda _: (Obstacle(cause, about, "this", "that", "Do it", lasting),)}
 
 

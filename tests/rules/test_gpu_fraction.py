@@ -48,7 +48,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             'Write a number such as "0.5".'
         ],
     ),
-    "none of a GPU": (
+    "a fraction of 0": (
         case(part(gpu_fraction="0")),
         [
             'metadata.annotations[gpu-fraction]: saw "0", wanted a number above 0 and below 1. '
@@ -76,7 +76,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             'Write a number such as "2".'
         ],
     ),
-    "a number of devices of nothing": (
+    "a number of devices without a fraction": (
         case(part(gpu_fraction_num_devices="2")),
         [
             'metadata.annotations[gpu-fraction-num-devices]: saw "2", wanted gpu-fraction or gpu-memory beside it. '

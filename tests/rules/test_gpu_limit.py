@@ -30,7 +30,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(gpu=5))),
         [f'{_WHERE}: saw 5 in container "main", wanted at most 4 in a container. {_FIX}'],
     ),
-    "too many in a container, and so in the pod: said once": (
+    "too many in a container, and so in the pod: reported once": (
         case(pod(container(gpu=9))),
         [f'{_WHERE}: saw 9 in container "main", wanted at most 4 in a container. {_FIX}'],
     ),

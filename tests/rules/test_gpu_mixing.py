@@ -1,4 +1,4 @@
-"""GPUs that do not go together in one container."""
+"""GPUs that cannot be used together in one container."""
 
 from __future__ import annotations
 

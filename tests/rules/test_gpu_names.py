@@ -1,4 +1,4 @@
-"""Names that look like those of GPUs."""
+"""Names that are similar to those of GPUs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         }.items()
     },
     "in requests alone": (asking("nvidia/gpu", "requests"), _message("nvidia/gpu", GPU, "requests")),
-    "though a node names it": (
+    "although a node has it": (
         case(pod(container(gpu=None, limits={"nvidia.com/gpus": "1"})), cluster=replace(TWO_NODES, offers={"a": {"nvidia.com/gpus": 8}})),
         _message("nvidia.com/gpus"),
     ),

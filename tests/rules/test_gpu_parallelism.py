@@ -1,4 +1,4 @@
-"""Parallelism in arguments, and the GPUs that are asked for.
+"""Parallelism in arguments compared with the number of GPUs.
 
 Covers framework.arguments, framework.parallelism.
 """
@@ -61,7 +61,7 @@ ALLOWED: dict[str, Case] = {
         pod(container(gpu=1, args=[TP, "2"]) | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [{"name": "g"}]}})
     ),
     "an option that only begins like it": running("--tp-comm-overlap", "2"),
-    "no number": running(TP, "many"),
+    "text that is no number": running(TP, "many"),
     "an option without a value": running(TP),
     "the size of the world": running(env={"WORLD_SIZE": "8"}),
     "the size of a world of several pods": running(env={"WORLD_SIZE": "16", "MASTER_ADDR": "trainer-0"}),
@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(gpu=2, command=["/bin/bash", "-c"], args=["set -e\nexec python -m vllm --tp 4 \\\n --port 80"]))),
         _message("--tp 4", 4, 2),
     ),
-    "in a shell, of a value in quotes": (
+    "in a shell, with the value in quotes": (
         case(pod(container(gpu=2, command=["bash", "-c", 'torchrun --nproc_per_node="4" a.py']))),
         _message("--nproc_per_node=4", 4, 2),
     ),
@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(gpu=2, command=["sh", "-c", "(vllm serve m --tensor-parallel-size=4)& wait"]))),
         _message(f"{TP}=4", 4, 2),
     ),
-    "in a shell, with a line that goes on": (
+    "in a shell, with a continued line": (
         case(pod(container(gpu=2, command=["sh", "-c", "vllm serve m --tensor-parallel-size \\\n  4 --port 1"]))),
         _message(f"{TP} 4", 4, 2),
     ),
@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
     "of TGI": (running("--num-shard", "2", gpu=1), _message("--num-shard 2", 2, 1)),
     "accelerate": (running("--num_processes=4", gpu=8), _message("--num_processes=4", 4)),
     "a variable that is known": (running(TP, "$(TP)", env={"TP": "4"}), _message(f"{TP} 4", 4)),
-    "several pods, each with GPUs that stand idle": (
+    "several pods, each with unused GPUs": (
         running(TP, "4", owned_by="LeaderWorkerSet"), _message(f"{TP} 4", 4)
     ),
     "each replica of a Deployment": (running(TP, "4", gpu=2, owned_by="ReplicaSet"), _message(f"{TP} 4", 4, 2)),

@@ -1,4 +1,4 @@
-"""GPU quantities: what is a number of GPUs, and what the user reads where it is none."""
+"""GPU quantities: which are valid, and the messages about the others."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, nvidia.com/mig-3g.40gb."
         ],
     ),
-    "half a GPU, where the parts of GPUs are away for the moment": (
+    "half a GPU, where the parts of GPUs are gone for the moment": (
         case(pod(container(gpu="500m")), cluster=replace(POOLS, offers={"a": {"nvidia.com/gpu.shared": 0}})),
         [
             f'{_WHERE}: saw "500m", the API server\'s spelling of 0.5, in container "main", wanted a whole number of GPUs. '
@@ -85,14 +85,14 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'{_WHERE}: saw "\u0661" in container "main", wanted a whole number of GPUs. Write a number without a unit, as 1.'
         ],
     ),
-    "fewer than none": (
+    "a negative number": (
         case(pod(container(gpu=-1))),
         [
             f'{_WHERE}: saw "-1" in container "main", wanted a whole number of GPUs, not below zero. '
             "Ask for the number of GPUs that the container needs, or remove the line."
         ],
     ),
-    "no number": (
+    "text that is no number": (
         case(pod(container("a\nb", gpu="one"))),
         [
             f'{_WHERE}: saw "one" in container "a\\nb", wanted a whole number of GPUs. Write a number without a unit, as 1.'
@@ -153,5 +153,7 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
 
 
-def test_it_is_asked_in_the_mutating_hook_too_since_the_api_server_would_refuse_the_pod_before_it_validates() -> None:
+def test_the_rule_runs_in_the_mutating_hook_too_since_the_api_server_checks_the_pod_before_the_validating_hook() -> (
+    None
+):
     assert RULE.early

@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
         ],
     ),
-    "zero in other words, in an init container": (
+    "zero in another spelling, in an init container": (
         case(pod(init=[container("setup", gpu="0m")])),
         [
             f'spec.initContainers[0].{_WHERE}: saw 0 GPUs in container "setup", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
@@ -39,7 +39,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'
         ],
     ),
-    "zero, and the last word on devices is all": (
+    "zero, and the last of two variables is all": (
         case(pod(container(gpu=0) | {"env": [{"name": VISIBLE, "value": v} for v in ("void", "all")]})),
         [
             f'spec.containers[0].{_WHERE}: saw 0 GPUs in container "main", wanted at least 1, or no such line: with 0 nothing hides the node\'s GPUs. {_FIX}'

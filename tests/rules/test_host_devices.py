@@ -106,15 +106,15 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         )
         for kind in ("CharDevice", "BlockDevice", "Socket")
     },
-    "what Windows takes as a way out": (
+    "a backslash, which Windows reads as a slash": (
         case(host(r"/mnt\..\dev")),
         [f'spec.volumes[0].hostPath.path: saw "/mnt\\\\..\\\\dev", {_MAY} {_FIX}'],
     ),
     **{
-        f"{path}, what the node runs from": (
+        f"{path}, which the node itself needs": (
             case(host(path)),
             [
-                f'spec.volumes[0].hostPath.path: saw "{path}", wanted another folder: in this one is what the node runs from. {_FIX}'
+                f'spec.volumes[0].hostPath.path: saw "{path}", wanted another folder: this one has files that the node itself needs. {_FIX}'
             ],
         )
         for path in _OF_NODES
@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "Clone it in an init container, into an emptyDir."
         ],
     ),
-    "any, where the policy admits none": (
+    "any path, where the policy allows none": (
         case(host("/mnt"), rule=HostDevices(allowed=())),
         [f'spec.volumes[0].hostPath.path: saw "/mnt", wanted no host path. {_FIX}'],
     ),
@@ -157,10 +157,10 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
         ("//mnt/k8s-disks/0/.", "/mnt/k8s-disks/0/pods"),
     ],
 )
-def test_who_mounts_a_folder_that_holds_one_of_the_node_is_told(path: str, held: str) -> None:
+def test_a_folder_that_contains_one_of_the_node_gives_a_warning(path: str, held: str) -> None:
     (finding,) = case(host(path)).findings(RULE)
     assert finding.only_warn
     assert finding.message == (
-        f'spec.volumes[0].hostPath.path: saw "{path}", wanted a folder below it: {held} in it is what the node runs from '
-        "on some clouds. Mount the folder of your data alone."
+        f'spec.volumes[0].hostPath.path: saw "{path}", wanted a folder below it: on some clouds the node itself needs '
+        f"{held}. Mount the folder of your data alone."
     )

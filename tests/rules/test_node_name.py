@@ -21,7 +21,7 @@ ALLOWED: dict[str, Case] = {
 }
 
 _END = (
-    "wanted no node name: it goes past the scheduler, and past the taints of the node. "
+    "wanted no node name: it bypasses the scheduler and the taints of the node. "
     "Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname."
 )
 REFUSED: dict[str, tuple[Case, list[str]]] = {
@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         case(pod(container(gpu=None), nodeName="gpu-a1")),
         [f'spec.nodeName: saw "gpu-a1", {_END}'],
     ),
-    "a tenant who says that it is a mirror pod": (
+    "a pod of a tenant with the annotation of mirror pods": (
         case(pod(nodeName="gpu-a1", annotations={"kubernetes.io/config.mirror": "x"})),
         [f'spec.nodeName: saw "gpu-a1", {_END}'],
     ),

@@ -27,7 +27,7 @@ def template(
     rule: PdbMissing | None = None,
     up_to: int = 0,
 ) -> Case:
-    """Of team-a; `budgets` are known, and there are none, unless told otherwise. `up_to`: scaled to so many."""
+    """The template of a workload in team-a. `budgets` is None if they are not known; `up_to` is the maximum of an autoscaler."""
     made = pod(container(gpu=gpu), name="chat", labels=labels, owned_by=owned_by)
     scaled = {("team-a", "Deployment", "chat"): Autoscaler("chat", up_to)} if up_to else {}
     cluster = replace(TWO_NODES, budgets=budgets, autoscalers=scaled)
@@ -72,11 +72,11 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
         template(1, up_to=40),
         message('up to 40 replicas by HorizontalPodAutoscaler "chat"'),
     ),
-    "one that does not say how many": (
+    "one that does not state its replicas": (
         template(None, up_to=40),
         message('up to 40 replicas by HorizontalPodAutoscaler "chat"'),
     ),
-    "one that says more": (template(50, up_to=40), message("50 replicas")),
+    "one that states more": (template(50, up_to=40), message("50 replicas")),
     "a budget for other pods": (
         template(budgets={"team-a": {"app": "search"}}),
         message("4 replicas"),
@@ -104,6 +104,6 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
     assert refused.messages(RULE) == messages
 
 
-def test_the_warning_says_what_to_do_in_one_line_that_is_not_cut() -> None:
+def test_the_warning_fits_on_one_line_with_the_next_step() -> None:
     (finding,) = template(1000).findings(RULE)
     assert len(f"pdbMissing: {finding.brief(0)}") <= MAX_WARNING_LENGTH

@@ -33,14 +33,14 @@ ALLOWED: dict[str, Case] = {
 }
 
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "a class that does not exist, almost spelt like one that does": (
+    "a class that does not exist, with a name similar to one that does": (
         case(pod(priorityClassName="gpu-trainnig")),
         [
             'spec.priorityClassName: saw "gpu-trainnig", wanted a PriorityClass of this cluster: gpu-training. '
             "Write gpu-training if that is meant, or remove the line."
         ],
     ),
-    "a class that does not exist, like nothing that does": (
+    "a class that does not exist, with a name of its own": (
         case(pod(priorityClassName="urgent"), cluster=ClusterFacts(priority_classes=classes("b", "a"))),
         [
             'spec.priorityClassName: saw "urgent", wanted a PriorityClass of this cluster: a, b. '
@@ -54,7 +54,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "Choose one of those, or remove the line."
         ],
     ),
-    "a reserved class that our watch does not know yet": (
+    "a reserved class that the watch does not know yet": (
         case(pod(priorityClassName="system-new", priority=7)),
         [
             'spec.priorityClassName: saw "system-new" in namespace "team-a", wanted another class: this one is '
@@ -75,7 +75,7 @@ REFUSED: dict[str, tuple[Case, list[str]]] = {
             "for no namespace of a tenant. Remove the line."
         ],
     ),
-    "the class of a workload that the namespace is not entitled to, by name": (
+    "the PriorityClass of a class of workload that the namespace is not entitled to": (
         case(pod(priorityClassName="gpu-inference"), rule=ENTITLED),
         [
             'spec.priorityClassName: saw "gpu-inference" in namespace "team-a", wanted another class: this one is '

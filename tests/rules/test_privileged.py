@@ -89,12 +89,12 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
         ({"seLinuxOptions": {"type": "spc_t", "level": "s0"}}, "seLinuxOptions.type", "spc_t"),
     ],
 )
-def test_what_takes_away_a_part_of_what_confines_a_container_is_only_warned_about(
+def test_a_setting_that_confines_a_container_less_gives_a_warning(
     security: dict[str, Any], field: str, value: str
 ) -> None:
     of_pod = {} if field == "procMount" else {"securityContext": security}
     warned = case(pod(container(securityContext=security), **of_pod))
-    end = "wanted another value: this one takes away a part of what confines a container. Remove it."
+    end = "wanted another value: this one confines a container less. Remove it."
     assert warned.messages(RULE) == [
         *([f'spec.securityContext.{field}: saw "{value}" in the pod, {end}'] if of_pod else []),
         f'spec.containers[0].securityContext.{field}: saw "{value}" in container "main", {end}',
@@ -102,7 +102,7 @@ def test_what_takes_away_a_part_of_what_confines_a_container_is_only_warned_abou
     assert all(finding.only_warn for finding in warned.findings(RULE))
 
 
-def test_what_confines_a_container_otherwise_is_its_authors_choice() -> None:
+def test_other_settings_that_confine_a_container_are_allowed() -> None:
     options = {"seLinuxOptions": {"type": "container_t", "level": "s0:c1,c2"}}
     profiles = {"seccompProfile": {"type": "Localhost"}, "appArmorProfile": {"type": "RuntimeDefault"}}
     assert case(pod(container(securityContext=options | profiles), securityContext=options)).messages(RULE) == []

@@ -1,4 +1,4 @@
-"""Training that starts again when it is done."""
+"""Training that starts again after it has finished."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ ALLOWED: dict[str, Case] = {
     "always, without a GPU": case(pod(container(gpu=None), restartPolicy="Always")),
 }
 
-_START = "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: what is done would start again, and hold its GPUs."
+_START = "spec.restartPolicy: saw Always in a pod of class training, wanted OnFailure or Never: finished work would start again, and hold its GPUs."
 REFUSED: dict[str, tuple[Case, list[str]]] = {
     "always, in a pod by itself": (
         case(pod(restartPolicy="Always")),
         [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."],
     ),
     "nothing, which is always": (case(pod()), [f"{_START} Set restartPolicy to OnFailure or Never, or use a Job."]),
-    "a Deployment that trains": (
+    "training in a Deployment": (
         case(pod(restartPolicy="Always", owned_by="ReplicaSet")),
         [f"{_START} Use a Job instead of a Deployment."],
     ),
-    "a StatefulSet that trains, with a claim": (
+    "training in a StatefulSet, with a claim": (
         case(pod(container(gpu=None), resourceClaims=[{"name": "gpu"}], owned_by="StatefulSet")),
         [f"{_START} Use a Job instead of a StatefulSet."],
     ),

@@ -1,4 +1,4 @@
-"""The GPU runtime, and who may use it."""
+"""Which pods may use a GPU runtime."""
 
 from __future__ import annotations
 

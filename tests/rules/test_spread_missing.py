@@ -47,7 +47,7 @@ def replica(
     autoscalers: Mapping[Target, Autoscaler] | None = None,
     **spec: Any,
 ) -> Case:
-    """A pod; a HorizontalPodAutoscaler scales Deployment "chat" unless told otherwise."""
+    """A pod of a workload; by default a HorizontalPodAutoscaler scales Deployment "chat"."""
     made = pod(name=of, owned_by=owned_by, labels=labels, **spec)
     return case(made, cluster=replace(TWO_NODES, autoscalers=scaled() if autoscalers is None else autoscalers))
 
@@ -92,15 +92,15 @@ def message(seen: str) -> list[str]:
 
 SCALED = message('up to 40 replicas by HorizontalPodAutoscaler "chat-hpa"')
 REFUSED: dict[str, tuple[Case, list[str]]] = {
-    "as few as the policy calls many": (template(2), message("2 replicas")),
+    "exactly as many as the setting": (template(2), message("2 replicas")),
     "four replicas": (template(), message("4 replicas")),
     "four replicas of a StatefulSet": (template(owned_by="StatefulSet", of="StatefulSet"), message("4 replicas")),
-    "one, where the policy calls that many": (template(None, rule=SpreadMissing(replicas=1)), message("1 replica")),
+    "one, where the setting is 1": (template(None, rule=SpreadMissing(replicas=1)), message("1 replica")),
     "a Deployment that may be scaled to many": (template(1, autoscalers=scaled()), SCALED),
-    "a Deployment that does not say how many": (template(None, autoscalers=scaled()), SCALED),
-    "a Deployment that says fewer": (template(4, autoscalers=scaled()), SCALED),
-    "a Deployment that says more": (template(50, autoscalers=scaled()), message("50 replicas")),
-    "a Deployment that says as many": (template(40, autoscalers=scaled()), message("40 replicas")),
+    "a Deployment that does not state its replicas": (template(None, autoscalers=scaled()), SCALED),
+    "a Deployment that states fewer": (template(4, autoscalers=scaled()), SCALED),
+    "a Deployment that states more": (template(50, autoscalers=scaled()), message("50 replicas")),
+    "a Deployment that states as many": (template(40, autoscalers=scaled()), message("40 replicas")),
     "a StatefulSet that may be scaled to many": (
         template(1, "StatefulSet", of="StatefulSet", autoscalers=scaled(("team-a", "StatefulSet", "chat"))),
         SCALED,
@@ -137,6 +137,6 @@ def test_what_is_refused(refused: Case, messages: list[str]) -> None:
 
 
 @pytest.mark.parametrize("warned", WARNED.values(), ids=WARNED)
-def test_a_pod_of_a_workload_that_is_scaled_is_told_of_and_never_refused(warned: Case) -> None:
+def test_a_pod_of_a_scaled_workload_gives_a_warning_and_is_never_refused(warned: Case) -> None:
     assert warned.messages(RULE) == SCALED
     assert all(finding.only_warn for finding in warned.findings(RULE))

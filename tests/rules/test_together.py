@@ -1,4 +1,4 @@
-"""All rules of the default policy on one pod, as the validating hook asks them."""
+"""All rules of the default policy together on one pod, in the validating hook."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def asked(new: Pod, old: Pod | None = None, subresource: str = "", **request: An
 
 
 def denied(request: Request) -> list[str]:
-    """The rules that deny a pod, in the order in which the user reads them."""
+    """The rules that deny a pod, in the order of the message."""
     return [unit for unit, action, _ in validate(request, POLICY, TWO_NODES, None).findings if action == "deny"]
 
 
 THIEF = container(gpu=1, env={"NVIDIA_VISIBLE_DEVICES": "all"}, securityContext={"privileged": True})
 
 
-def test_a_good_pod_is_allowed_and_nothing_is_said() -> None:
+def test_a_good_pod_is_allowed_without_warnings() -> None:
     decision = validate(asked(pod(restartPolicy="Never")), POLICY, TWO_NODES, None)
     assert (decision.result, decision.findings) == ("allowed", ())
 
@@ -44,15 +44,15 @@ def test_all_findings_of_a_pod_come_at_once_in_the_order_of_the_policy() -> None
     ]
 
 
-def test_of_one_rule_no_more_than_a_person_reads() -> None:
+def test_the_number_of_findings_of_one_rule_is_bounded() -> None:
     assert denied(asked(pod(*(container(str(n), gpu=-1) for n in range(200))))) == ["gpuQuantity"] * 20
 
 
-def test_a_pod_that_is_too_large_is_looked_at_no_further() -> None:
+def test_no_rule_runs_on_a_pod_that_is_too_large() -> None:
     assert denied(asked(pod(*[THIEF] * 20_000))) == ["podSize"]
 
 
-def test_an_update_is_refused_only_for_what_it_brings() -> None:
+def test_an_update_is_refused_only_for_new_violations() -> None:
     old = pod(THIEF, hostPID=True, nodeName="gpu-a1")
     new = pod(THIEF | {"image": "registry.example/app:2"}, hostPID=True, nodeName="gpu-a1")
     assert denied(asked(new, old)) == []
@@ -61,7 +61,7 @@ def test_an_update_is_refused_only_for_what_it_brings() -> None:
     ]
 
 
-def test_a_debug_container_of_a_running_pod_is_judged_and_the_rest_of_the_pod_is_not() -> None:
+def test_a_debug_container_of_a_running_pod_is_checked_and_the_rest_of_the_pod_is_not() -> None:
     running = pod(container(limits={GPU: "64"}), nodeName="gpu-a1")
     thief = container("debug", gpu=None, env={"NVIDIA_VISIBLE_DEVICES": "all"})
     assert denied(asked(running, running, "ephemeralcontainers")) == []

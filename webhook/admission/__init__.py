@@ -1,1 +1,1 @@
-"""Decides: a review goes in, a decision comes out."""
+"""Decides about one admission request: a request goes in, a decision comes out."""

@@ -1,4 +1,4 @@
-"""What a decision is made from: the profile of the namespace, the context of the units, and the findings of the rules."""
+"""Shared by the decisions about pods and workloads: the namespace's profile, the context of the units, the rules' findings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from webhook.admission import record
 from webhook.admission.decision import Decision, UnitFinding
+from webhook.admission.record import refusal_message
 from webhook.errors import BadPod
 from webhook.framework.cluster_view import Cluster
 from webhook.framework.interface import Context, Finding, Rule
@@ -22,11 +22,11 @@ from webhook.text import quoted
 
 PROFILE_LABEL = "gpu-admission.io/profile"
 _MAX_FINDINGS = 20
-"""Of one rule, that are reported."""
+"""Maximum number of findings reported per rule."""
 _MAX_OLD_FINDINGS = 200
-"""Of one rule in the old object. Those beyond that excuse nothing in the new one."""
+"""Maximum number of findings per rule in the old object. Only these are subtracted from the findings in the new object."""
 _SIZE = "podSize"
-"""The name under which messages and metrics report bounds. No policy can turn it off."""
+"""The unit name under which messages and metrics report an exceeded bound. No policy can turn it off."""
 Rules = Sequence[tuple[str, Rule]]
 
 
@@ -36,14 +36,15 @@ class NamespaceProfile(NamedTuple):
     name: str
     settings: Profile
     unknown: bool
-    """The policy has no profile of that name; this is the default one."""
+    """The policy has no profile of the name in the label, so this is the default one."""
     warning: str | None
 
 
 def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespaceProfile | None:
-    """The profile of a namespace; None where it has not opted in.
+    """The profile of a namespace; None if the namespace has not opted in.
 
-    A namespace that we do not know counts as opted in: the API server asks only for labelled ones, and our watch may lag.
+    A namespace that we do not know counts as opted in: the API server sends requests of labelled namespaces only, and our
+    watch may lag behind.
     """
     labels = cluster.namespace_labels(namespace)
     if labels is None:
@@ -58,8 +59,10 @@ def profile_of(namespace: str, policy: Policy, cluster: Cluster) -> NamespacePro
 
 
 def pod_of(obj: Pod | None) -> Pod:
-    """The object itself. Its types are not checked here: the API server has decoded it. If a decision fails, the handler calls
-    `pod_schema.check` to tell a malformed pod from a bug of ours.
+    """The object itself. Raises BadPod if there is none.
+
+    Its types are not checked here: the API server has decoded it. If a decision fails, the handler calls `pod_schema.check`
+    to tell a malformed pod from a bug of ours.
     """
     if obj is None:
         raise BadPod("object: wanted a Pod, saw none")
@@ -69,7 +72,7 @@ def pod_of(obj: Pod | None) -> Pod:
 def context_of(
     request: Request, pod: Pod, policy: Policy, cluster: Cluster, profile: NamespaceProfile, placer: Placer | None
 ) -> Context:
-    """What units may know. `placer` chooses nodes of that `cluster`; None: no node is chosen."""
+    """The context of the units for one pod. `placer` ranks the nodes of `cluster`; None: no node is chosen."""
     controller, obstacles = owner(pod), None
     if placer is not None:
         settings = profile.settings.placement
@@ -89,7 +92,10 @@ def context_of(
 
 
 def _other_gpus(pod: Pod, cluster: Cluster) -> frozenset[str]:
-    """The vendors of GPUs that are no resource of the policy; those of claims where GPUs are served by DRA at all."""
+    """The vendors of GPUs that the pod gets in other ways than by a resource of the policy.
+
+    A claim counts for every vendor with a DRA driver: which device it is for is not known here.
+    """
     vendors = other_gpus(pod)
     if not claims_devices(pod):
         return vendors
@@ -97,15 +103,15 @@ def _other_gpus(pod: Pod, cluster: Cluster) -> frozenset[str]:
 
 
 def exempt(request: Request, pod: Pod, profile: NamespaceProfile) -> bool:
-    """Whether the user who creates the pod, or its ServiceAccount, is exempt from the rules."""
+    """Whether an exemption of the profile covers this request for the pod."""
     return any([exemption.covers(request, pod) for exemption in profile.settings.exempt])
 
 
 def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFinding]:
-    """What the rules find. On an UPDATE only what is new.
+    """The findings of the rules. On an UPDATE only those that the old object does not have.
 
-    At most _MAX_FINDINGS findings of each rule, so that neither the message nor the time grows with the pod. What several rules
-    find is reported by one of them: the first that denies, else the first.
+    Each rule yields at most _MAX_FINDINGS, so that neither the message nor the time grows with the pod. Findings of several
+    rules with the same cause are reported by one of them: the first that denies, else the first.
     """
     findings: list[UnitFinding] = []
     by_cause: dict[str, UnitFinding] = {}
@@ -125,7 +131,7 @@ def findings_of(pod: Pod, context: Context, rules: Rules) -> Iterator[UnitFindin
 
 
 def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
-    """The findings that the old object does not have. It is looked at once there is one."""
+    """The findings that the old object does not have. The rule checks the old object only if there is a finding."""
     before: frozenset[Finding] | None = None
     for finding in rule.check(pod, context):
         if before is None:
@@ -134,8 +140,8 @@ def _new(rule: Rule, pod: Pod, old: Pod, context: Context) -> Iterator[Finding]:
             yield finding
 
 
-def excessive(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
-    """Findings for what is past a bound. The rules did not run."""
+def size_findings(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
+    """The findings for exceeded bounds. The rules do not run on such an object."""
     return [
         UnitFinding(
             _SIZE,
@@ -151,6 +157,10 @@ def excessive(excesses: Iterable[bounds.Excess]) -> list[UnitFinding]:
     ]
 
 
+def without_none(*warnings: str | None) -> tuple[str, ...]:
+    return tuple([warning for warning in warnings if warning])
+
+
 def denials(findings: Sequence[UnitFinding]) -> list[UnitFinding]:
     return [finding for finding in findings if finding.action == "deny"]
 
@@ -158,14 +168,14 @@ def denials(findings: Sequence[UnitFinding]) -> list[UnitFinding]:
 def refused(
     request: Request, findings: Sequence[UnitFinding], policy: Policy, profile: NamespaceProfile, workload: str = ""
 ) -> Decision:
-    """Refused for every denial in `findings`; in a shadow profile only recorded."""
-    complaint = record.complaint([(denial.unit, denial.finding) for denial in denials(findings)], policy.hash)
+    """The decision to refuse, for all denials in `findings`. With a profile in shadow the result is "shadow"."""
+    message = refusal_message([(denial.unit, denial.finding) for denial in denials(findings)], policy.hash)
     return Decision(
         "shadow" if profile.settings.shadow else "denied",
         profile.name,
         workload,
         policy.hash,
-        message=f"{subject_of(request)}: {complaint}",
+        message=f"{subject_of(request)}: {message}",
         findings=tuple(findings),
         unknown_profile=profile.unknown,
         quiet=profile.settings.shadow,
@@ -173,10 +183,10 @@ def refused(
 
 
 def subject_of(request: Request) -> str:
-    """The object that is refused, as the user knows it.
+    """The kind and name of the object, for messages.
 
-    Of a generated name only the prefix. A controller tries again with another name each time; an equal message makes one
-    Event with a count instead of many (client-go/tools/record/events_cache.go).
+    If the name is generated, only generateName: a controller tries again with another name each time, and equal messages
+    make one Event with a count (client-go/tools/record/events_cache.go).
     """
     kind = "pod" if request.kind == "Pod" else request.kind
     if (request.generated and request.name.startswith(request.generated)) or not request.name:

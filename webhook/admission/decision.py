@@ -1,4 +1,4 @@
-"""What was decided for one request: plain values, nothing encoded for the wire."""
+"""The decision about one request, as plain values that are not yet encoded for the API server."""
 
 from __future__ import annotations
 
@@ -12,49 +12,50 @@ from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Finding, Outcome
 
 Result = Literal["ignored", "patched", "unchanged", "allowed", "denied", "shadow", "gated"]
-"""`ignored`: not for us to decide. `shadow`: would be refused or changed if the profile were not in shadow. `gated`: our own
-patch does not apply, so the pod is allowed without it."""
+"""`ignored`: the request is not decided by us. `shadow`: the object would be refused or changed if the profile were not in
+shadow. `gated`: our own patch does not apply, so the pod is allowed without it."""
 
 
 class UnitFinding(NamedTuple):
-    """A finding, the unit that yielded it, and what is done about it."""
+    """A finding, with the unit that yielded it and the action."""
 
     unit: str
     action: str
-    """`deny`, `warn`, or `foretold`: the pods of this workload will be refused."""
+    """`deny`; `warn`; or `foretold`: the workload is allowed, but its pods will be refused."""
     finding: Finding
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is answered, recorded and, where a node was chosen, reserved."""
+    """What is answered and recorded and, if a node was chosen, what is reserved."""
 
     result: Result
     profile: str = ""
     workload: str = ""
-    """The class of the pod's workload."""
+    """The class of workload of the pod."""
     policy: str = ""
     """The hash of the policy that decided."""
     patch: bytes | None = None
-    """A JSON Patch; None where the pod is left as it is."""
+    """A JSON Patch; None if the object stays as it is."""
     message: str = ""
-    """Why it is refused, for the user; "" where it is not."""
+    """The reason of a refusal, for the user; "" if the request is allowed."""
     warnings: tuple[str, ...] = ()
-    """Warnings besides those of findings."""
+    """Warnings that do not come from findings."""
     record: str = ""
-    """The decision record: see `admission.record`."""
+    """The decision record as JSON: see `admission.record`."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
     reservation: ReservationRequest | None = None
-    """What is to be reserved on the first node of `placement`; None where this call chose none."""
+    """What to reserve on the first node of `placement`; None if this call chose no node."""
     gang: tuple[str, int] | None = None
-    """A workload that is created, as `cluster.jobs.workload_key` names it, and how many pods with GPUs it is to have."""
+    """For a new workload: its key (`cluster.jobs.workload_key`) and its number of pods with GPUs."""
     outgrown: Outgrown | None = None
-    """What an earlier call chose for the pod when it was smaller, and has reserved."""
+    """The choice of an earlier call that no longer holds, because the pod now asks for more."""
     unknown_profile: bool = False
+    """The namespace's label names a profile that the policy does not have."""
     quiet: bool = False
-    """The profile is in shadow: nothing is said to the client."""
+    """The client gets no warnings, since the profile is in shadow."""
 
 
 IGNORED = Decision("ignored")

@@ -1,11 +1,12 @@
-"""What an earlier call of the hook decided for the same pod: the API server calls again where another hook changed it after us.
+"""Reads what an earlier call of the mutating hook chose for the same pod.
 
-The nodes stay, so that a second call changes nothing. They do not stay where the pod asks for more than it did then, as with a
-sidecar that another hook added: the node that was best for the smaller pod may have no room for this one. Then what was written
-for these nodes is taken out, and it is ranked anew as if nothing were reserved for it.
+The API server calls a second time if another hook changed the pod after us. The chosen nodes stay, so that the second call
+changes nothing. They do not stay if the pod asks for more than at the first call, for example because another hook added a
+sidecar: the chosen node may be too small for it. Then the terms for these nodes are removed, and nodes are ranked again
+without the pod's own reservation.
 
-Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names, and what was
-reserved for the smaller pod stays until the watch shows the larger one (`cluster.ledger`).
+Anyone can write an annotation. So it counts only if the pod's own affinity names its first node, and the reservation for the
+smaller pod stays until the watch shows the larger one (`cluster.ledger`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from webhook.admission.record import MAX_RECORD_BYTES, previous
+from webhook.admission.record import MAX_RECORD_BYTES, recorded_placement
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import PodKey, demand_of, key_of
 from webhook.errors import QuantityError
@@ -26,36 +27,36 @@ from webhook.kube.pod import CONTAINER_LISTS, DECISION, Pod, annotations_of
 
 
 class Outgrown(NamedTuple):
-    """A choice that holds no more, and what is reserved for it."""
+    """The choice of an earlier call for a pod that now asks for more; it identifies the reservation."""
 
     key: PodKey
     node: str
     asked: Demand
-    """What the pod asked for then."""
+    """The demand of the pod at that call."""
 
 
 class Earlier(NamedTuple):
-    """What an earlier call chose."""
+    """The choice of an earlier call."""
 
     placement: Placement
     asked: Demand | None
-    """What the pod asked for then; None where the record does not say."""
+    """The demand of the pod at that call; None if the record does not contain it."""
 
 
 def earlier_choice(edit: Edit, strategy: str) -> Earlier | None:
-    """The choice of an earlier call for this pod. `strategy` is that of the policy."""
+    """The choice of an earlier call for this pod; None if there is none. `strategy`: from the policy."""
     record = annotations_of(edit.object).get(DECISION)
     if not record or len(record) > MAX_RECORD_BYTES:
         return None
     preferred = {named_node(term.get("preference")) for term in edit.get(PREFERRED_TERMS) or ()}
     fields = [field for term in edit.get(REQUIRED_TERMS) or () for field in term.get("matchFields") or ()]
     named: Container[str | None] = preferred | {named_node({"matchFields": [field]}) for field in fields}
-    placement = previous(record, named, strategy)
+    placement = recorded_placement(record, named, strategy)
     return None if placement is None else Earlier(placement, _asked(record))
 
 
 def outgrown(pod: Pod, earlier: Earlier) -> Outgrown | None:
-    """The earlier choice, where `pod` asks for more of something than it did then."""
+    """The earlier choice, if `pod` now asks for more of some resource; else None."""
     if earlier.asked is None:
         return None
     try:
@@ -70,14 +71,17 @@ def outgrown(pod: Pod, earlier: Earlier) -> Outgrown | None:
 def _asked(record: str) -> Demand | None:
     try:
         requests: dict[str, Any] = orjson.loads(record)["asked"]
-        amounts = sorted([(name, amount) for name, amount in requests.items() if type(amount) is int and amount > 0])
+        amounts = [(name, amount) for name, amount in requests.items() if type(amount) is int and amount > 0]
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     return Demand(tuple(sorted([*amounts, ("pods", 1)])))
 
 
 def as_written(pod: Pod) -> Pod:
-    """The pod without limits, if the mutating hook added its GPU limits to the requests that its author wrote."""
+    """The pod as its author wrote it, as far as `Context.field_of` needs it.
+
+    That is the pod without any resources if the mutating hook added GPU limits to requests: then the author wrote the requests.
+    """
     if '"gpuResources":["limitsFilled"' not in annotations_of(pod).get(DECISION, ""):
         return pod
     lists: dict[str, Any] = {kind: [{} for _ in pod["spec"].get(kind) or ()] for kind in CONTAINER_LISTS}

@@ -1,9 +1,9 @@
-"""What Events say, for people who look at an object with `kubectl describe`.
+"""The Kubernetes Events about decisions, for people who run `kubectl describe`.
 
-On the controller of pods that are refused: the first finding, whole. The controller's own Event (FailedCreate) has all findings
-at once, on many lines; after 25 its client sends only one in five minutes, and it folds those that differ into one
-(client-go tools/record/events_cache.go). On a pod that the scheduler bound to another node than the first of the ranking: why, as
-far as it is known.
+An Event on the controller of refused pods has the first finding in full. The controller's own Event (FailedCreate) has all
+findings on many lines; after 25 Events its client sends only one in five minutes, and it merges different ones
+(client-go tools/record/events_cache.go). An Event on a pod that the scheduler bound to another node than the first ranked one
+says why, as far as that is known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from webhook.admission.context import denials
 from webhook.admission.decision import Decision
-from webhook.admission.words import choice, finding_line, why_elsewhere
+from webhook.admission.words import binding, finding_line, why_elsewhere
 from webhook.cluster.pods import ranked_nodes
 from webhook.cluster.state import ClusterState
 from webhook.kube.pod import Pod, controller_reference
@@ -24,8 +24,8 @@ from webhook.text import plural, printable
 REFUSED: Final = "PodRefused"
 BOUND_ELSEWHERE: Final = "BoundElsewhere"
 MAX_MESSAGE: Final = 4096
-"""Characters. A finding has some hundreds. The API server has no limit for Events of core/v1; those of events.k8s.io/v1 may have
-1,024 bytes (pkg/apis/core/validation/events.go), which is why ours are of core/v1."""
+"""Characters in a message; a finding has some hundreds. The API server has no limit for Events of core/v1, and 1,024 bytes for
+those of events.k8s.io/v1 (pkg/apis/core/validation/events.go), which is why ours are of core/v1."""
 _API_VERSION = re.compile(r"([a-z0-9.-]{1,253}/)?v[a-z0-9]{1,62}", re.ASCII)
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -43,17 +43,19 @@ class Involved(NamedTuple):
 
 
 class Event(NamedTuple):
+    """The content of an Event. `type` and `reason` are those of the Kubernetes API."""
+
     involved: Involved
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
     repeats: bool = False
-    """It may happen again to the same object, and is counted."""
+    """The same Event may happen again to the object, so it has a count."""
 
 
 def refused(request: Request, decision: Decision) -> Event | None:
-    """The Event on the controller of a pod that is refused. None for a dry run, in shadow, and for a pod on its own, whose author
-    reads the refusal itself."""
+    """The Event on the controller of a refused pod. None for a dry run, for a profile in shadow, and for a pod without a
+    controller, whose author gets the refusal directly."""
     if decision.result != "denied" or request.dry_run or request.object is None:
         return None
     if (request.resource, request.operation, request.subresource) != ("pods", "CREATE", ""):
@@ -70,9 +72,9 @@ def refused(request: Request, decision: Decision) -> Event | None:
 
 
 def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:
-    """The Event on a pod that was just bound. None where it was bound to the first of its ranked nodes, or has none.
+    """The Event on a pod that was just bound. None if its node is the first of its ranked nodes, or if it has none.
 
-    `state` is as it is after that. What it knows may be some moments older or newer than what the scheduler knew.
+    `state` includes the pod. It may be slightly older or newer than what the scheduler knew.
     """
     bound, ranked = pod["spec"].get("nodeName"), ranked_nodes(pod)
     if not bound or not ranked or bound == ranked[0]:
@@ -81,12 +83,13 @@ def bound_elsewhere(pod: Pod, state: ClusterState) -> Event | None:
     involved = _involved(metadata.get("namespace", ""), {"apiVersion": "v1", "kind": "Pod", **metadata})
     if involved is None:
         return None
-    _, message = choice(ranked, bound, why_elsewhere(pod, ranked[0], state))
+    _, message = binding(ranked, bound, why_elsewhere(pod, ranked[0], state))
     return Event(involved, "Normal", BOUND_ELSEWHERE, _bounded(message))
 
 
 def _involved(namespace: str, reference: Mapping[str, Any]) -> Involved | None:
-    """None where a part is not of the form that the API server accepts: a tenant may have written it."""
+    """The object that a reference names. None if a part has not the form that the API server accepts: a tenant may have
+    written it."""
     parts = [reference.get(key) for key in ("apiVersion", "kind", "name", "uid")]
     for pattern, part in zip((_API_VERSION, _KIND, _NAME, _UID), parts, strict=True):
         if not isinstance(part, str) or not pattern.fullmatch(part):

@@ -1,29 +1,30 @@
-"""Decides about pods: a request, a policy and the cluster at one moment in; a decision out. No I/O, no clock, no randomness."""
+"""Decides about pods, from a request, a policy and the state of the cluster at one moment."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 
-from webhook.admission import record as explain
 from webhook.admission.context import (
     NamespaceProfile,
     context_of,
     denials,
-    excessive,
     exempt,
     findings_of,
     pod_of,
     profile_of,
     refused,
+    size_findings,
+    without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, Result
 from webhook.admission.earlier import Earlier, Outgrown, as_written, earlier_choice, outgrown
+from webhook.admission.record import encoded, record
 from webhook.cluster.node_table import Demand
 from webhook.cluster.pods import reservation_request
 from webhook.framework.cluster_view import Cluster, Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.node_terms import withdraw
+from webhook.framework.node_terms import remove_terms
 from webhook.kube import bounds
 from webhook.kube.json_patch import DOES_NOT_APPLY, Edit, apply
 from webhook.kube.pod import DECISION, Pod, annotations_of
@@ -33,17 +34,17 @@ from webhook.placement.strategies import WEIGHTS, keeps_apart
 from webhook.policy.model import Policy
 
 _MAX_GPU_NAMES = 64
-"""Of one pod. With more it is left unchanged here; the validating hook reports it."""
+"""Maximum number of GPU resource names in one pod. A pod with more is not changed; the validating hook reports it."""
 _ANNOTATION = ("metadata", "annotations", DECISION)
 _Injectors = tuple[tuple[str, Injector], ...]
-"""By name, in run order."""
+"""Injectors with their names, in run order."""
 _GATED = "gpu-admission: internal error, the pod was left as it was: please report this"
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Decide for a new pod. Nothing is changed in place.
+    """Decide about a new pod. Nothing is changed in place.
 
-    Raises BadPod without an object, anything if it is malformed.
+    Raises BadPod if there is no object, and any exception if the object is malformed.
     """
     if request.operation != "CREATE" or request.resource != "pods" or request.subresource:
         return IGNORED
@@ -57,27 +58,31 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     context.written = as_written(pod)
     if len(context.gpu_names) > _MAX_GPU_NAMES:
         return IGNORED
-    claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
-    injectors = policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
-    edit = Edit(pod)
+    edit, injectors = Edit(pod), _injectors_for(pod, context, policy, profile)
     if not injectors:  # it has no GPU that we know, but may have claims or other devices
         return _refused_early(request, edit, context, policy, profile, ()) or IGNORED
-    _place_by(context, policy, profile, placer)
+    _set_placement(context, policy, profile, placer)
     first = next((n for n, (_, injector) in enumerate(injectors) if injector.needs_placement), len(injectors))
     outcomes = {name: injector.inject(edit, context) for name, injector in injectors[:first]}
     if refusal := _refused_early(request, edit, context, policy, profile, injectors[first:]):
         return refusal
     earlier, grown = earlier_choice(edit, context.strategy), None
     if earlier and (grown := outgrown(pod, earlier)):
-        withdraw(edit, earlier.placement._replace(weights=WEIGHTS))
+        remove_terms(edit, earlier.placement._replace(weights=WEIGHTS))
         earlier = None
     context.placement = earlier.placement if earlier else _placed(edit.object, context)
     outcomes |= {name: injector.inject(edit, context) for name, injector in injectors[first:]}
     return _decision(pod, edit, context, policy, profile, outcomes, earlier, grown)
 
 
-def _place_by(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
-    """How the node of this pod is chosen goes into the context."""
+def _injectors_for(pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile) -> _Injectors:
+    """The injectors that run on this pod."""
+    claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
+    return policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims)
+
+
+def _set_placement(context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None) -> None:
+    """Set in the context how the node of this pod is chosen."""
     settings, workload = profile.settings.placement, context.workload.name
     context.strategy = settings.strategy(workload) if context.gpu_names else "pack"
     context.keeps_apart = keeps_apart(context.strategy)
@@ -106,17 +111,18 @@ def _decision(
     earlier: Earlier | None,
     grown: Outgrown | None,
 ) -> Decision:
-    """For a pod that all injectors have seen. `earlier`: the choice of an earlier call of the hook, where it still holds;
-    `grown`: see `Decision.outgrown`.
+    """The decision about a pod on which all injectors have run.
+
+    `earlier`: the choice of an earlier call of the hook, if it still holds; `grown`: see `Decision.outgrown`.
     """
     placement, workload = context.placement, context.workload
     asked = earlier.asked if earlier else Demand(placement.asked) if placement and placement.nodes else None
     reservation = reservation_request(edit.object, asked) if asked and not earlier else None
-    record = explain.encoded(explain.record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
+    text = encoded(record(policy.hash, profile.name, workload.name, outcomes, placement, asked))
     warnings = (profile.warning, workload.warning, *[outcome.warning for outcome in outcomes.values()])
     result: Result = "unchanged"
     if edit or DECISION not in annotations_of(pod):
-        edit.set(_ANNOTATION, record)
+        edit.set(_ANNOTATION, text)
         result = "patched" if _holds(edit, pod) else "gated"
     patch = edit.patch()
     if len(patch) > bounds.MAX_PATCH_BYTES:
@@ -131,8 +137,8 @@ def _decision(
         workload.name,
         policy.hash,
         patch=patch if result == "patched" else None,
-        warnings=_without_none(*warnings),
-        record=record,
+        warnings=without_none(*warnings),
+        record=text,
         outcomes=outcomes,
         placement=placement,
         reservation=reservation if result == "patched" else None,
@@ -140,10 +146,6 @@ def _decision(
         outgrown=grown,
         quiet=profile.settings.shadow,
     )
-
-
-def _without_none(*warnings: str | None) -> tuple[str, ...]:
-    return tuple([warning for warning in warnings if warning])
 
 
 def _holds(edit: Edit, pod: Pod) -> bool:
@@ -157,7 +159,7 @@ def _holds(edit: Edit, pod: Pod) -> bool:
 def _refused_early(
     request: Request, edit: Edit, context: Context, policy: Policy, profile: NamespaceProfile, remaining: _Injectors
 ) -> Decision | None:
-    """A refusal, by all rules, where the API server would refuse the pod before it calls the validating hook; else None."""
+    """A refusal with the findings of all rules, if the API server would refuse the pod before the validating hook; else None."""
     early = findings_of(edit.object, context, policy.early_rules(profile.name))
     if not denials(list(early)) or exempt(request, edit.object, profile):
         return None
@@ -165,13 +167,13 @@ def _refused_early(
         injector.inject(edit, context)
     findings = list(findings_of(edit.object, context, policy.rules(profile.name)))
     decision = refused(request, findings, policy, profile, context.workload.name)
-    return replace(decision, warnings=_without_none(profile.warning, context.workload.warning))
+    return replace(decision, warnings=without_none(profile.warning, context.workload.warning))
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
     """Check a pod. On an UPDATE only new violations count.
 
-    Raises BadPod where there is no object, and anything where it is malformed.
+    Raises BadPod if there is no object, and any exception if the object is malformed.
     """
     if request.resource != "pods" or request.subresource not in ("", "ephemeralcontainers"):
         return IGNORED
@@ -192,12 +194,12 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
         return Decision("allowed", profile.name, policy=policy.hash)
     if excesses := [*bounds.exceeded_by_size(request.size), *bounds.exceeded_by_pod(pod)]:
         if old is None or old["spec"] != pod["spec"] or bounds.exceeded_by_pod(annotated := _annotations_alone(pod)):
-            return refused(request, excessive(excesses), policy, profile)
-        pod, old = annotated, _annotations_alone(old)  # the size of a spec that did not change is not held against it
+            return refused(request, size_findings(excesses), policy, profile)
+        pod, old = annotated, _annotations_alone(old)  # the spec is too large, but this update does not change it
     context = context_of(request, pod, policy, cluster, profile, placer)
-    context.old = None if old is None or bounds.exceeded_by_pod(old) else old  # what is not walked excuses nothing
+    context.old = None if old is None or bounds.exceeded_by_pod(old) else old  # an old pod past a bound is not compared
     if profile.settings.shadow and request.operation == "CREATE":
-        pod = _as_it_would_be(pod, context, policy, profile, placer)
+        pod = _after_injectors(pod, context, policy, profile, placer)
     context.written = context.written or as_written(pod)
     findings = list(findings_of(pod, context, policy.rules(profile.name)))
     if denials(findings):
@@ -213,14 +215,13 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     )
 
 
-def _as_it_would_be(
+def _after_injectors(
     pod: Pod, context: Context, policy: Policy, profile: NamespaceProfile, placer: Placer | None
 ) -> Pod:
-    """The pod as the mutating hook would have left it, were the profile not in shadow."""
+    """The pod as the mutating hook would have changed it if the profile were not in shadow."""
     context.written, edit = pod, Edit(pod)
-    _place_by(context, policy, profile, placer)
-    claims = bool(pod["spec"].get("resourceClaims") or context.other_gpus)
-    for _, injector in policy.injectors_for(profile.name, gpu=bool(context.gpu_names), claims=claims):
+    _set_placement(context, policy, profile, placer)
+    for _, injector in _injectors_for(pod, context, policy, profile):
         if injector.needs_placement and context.placement is None:
             context.placement = _placed(edit.object, context)
         injector.inject(edit, context)
@@ -228,6 +229,6 @@ def _as_it_would_be(
 
 
 def _annotations_alone(pod: Pod) -> Pod:
-    """What an update can change besides the spec."""
+    """A pod with the annotations alone: besides the spec, only these matter in an update."""
     annotations = pod["metadata"].get("annotations")
     return {"metadata": {"annotations": annotations}, "spec": {"containers": []}}

@@ -1,6 +1,7 @@
-"""The policy ConfigMap at `kubectl apply`: a bad one is refused with path and line, a good one is compared with the cluster.
+"""Validates the policy ConfigMap when it is applied: refuses a bad policy, and compares a good one with the cluster.
 
-No I/O, no clock. What the cluster lacks is only warned about: classes and nodes may come after the policy.
+If the policy names something that the cluster does not have, there is only a warning: PriorityClasses and nodes may be created
+after the policy.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MAX_PROBLEMS = 20
 
 
 def validate(request: Request, cluster: Cluster) -> Decision:
-    """Whether the ConfigMap of `request` holds a policy that could take effect. The caller knows that it is the policy's."""
+    """Refuse the policy ConfigMap in `request` if its policy is not valid. The caller has checked that it is this ConfigMap."""
     if request.operation not in ("CREATE", "UPDATE") or request.object is None:
         return IGNORED
     data = request.object.get("data")
@@ -34,7 +35,7 @@ def validate(request: Request, cluster: Cluster) -> Decision:
         policy = Policy.load(text)
     except PolicyError as error:
         return _refused(request, error.problems)
-    return Decision("allowed", warnings=tuple(_lacking(policy, cluster)))
+    return Decision("allowed", warnings=tuple(_missing(policy, cluster)))
 
 
 def _refused(request: Request, problems: list[str]) -> Decision:
@@ -45,8 +46,8 @@ def _refused(request: Request, problems: list[str]) -> Decision:
     return Decision("denied", message="\n- ".join([f"{subject_of(request)}: {head}:", *shown]))
 
 
-def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
-    """What the policy names and the cluster has not."""
+def _missing(policy: Policy, cluster: Cluster) -> Iterator[str]:
+    """Warnings about what the policy names and the cluster does not have."""
     if cluster.knows_priority_classes:
         known = list(cluster.priority_classes)
         class_names = {
@@ -65,14 +66,14 @@ def _lacking(policy: Policy, cluster: Cluster) -> Iterator[str]:
     elif offered:
         by_text: dict[str, list[str]] = {}
         for name, profile in policy.file.profiles.items():
-            for text in _unseen(profile, policy, cluster):
+            for text in _missing_on_nodes(profile, policy, cluster):
                 by_text.setdefault(text, []).append(name)
         for text, names in by_text.items():
             yield f"{'profile' if len(names) == 1 else 'profiles'} {listed(map(bare, names), 3)}: {text}"
 
 
-def _unseen(profile: Profile, policy: Policy, cluster: Cluster) -> Iterator[str]:
-    """What somebody has written into a profile; what is shipped is there for many kinds of clusters."""
+def _missing_on_nodes(profile: Profile, policy: Policy, cluster: Cluster) -> Iterator[str]:
+    """The same for taints and labels in one profile, without the defaults, which are for many kinds of clusters."""
     tolerations = profile.injectors.tolerations
     tainted = {taint.key for taint in cluster.gpu_taints(policy.gpus)}
     unknown = {taint.key for taint in tolerations.taints if taint.vendor is None} - tainted
@@ -84,16 +85,16 @@ def _unseen(profile: Profile, policy: Policy, cluster: Cluster) -> Iterator[str]
 
 
 def _labels(profile: Profile) -> set[str]:
-    """The node labels of a profile that are not shipped."""
+    """The node labels that a profile names beside the default ones."""
     spread, gangs = profile.injectors.topology_spread, profile.placement.gangs
     labels = {constraint.key for constraint in spread.constraints if spread.enabled}
     labels |= set(gangs.keys) if gangs.enabled else set()
     labels |= {requirement.key for preference in profile.placement.preferences for requirement in preference.nodes}
-    return labels - _SHIPPED
+    return labels - _DEFAULT_LABELS
 
 
 _DEFAULT = Profile()
-_SHIPPED = {
+_DEFAULT_LABELS = {
     *(constraint.key for constraint in _DEFAULT.injectors.topology_spread.constraints),
     *_DEFAULT.placement.gangs.keys,
 }

@@ -1,16 +1,17 @@
-"""The decision record: what was done to a pod and why, as one small deterministic JSON.
+"""The decision record: what was done to a pod and why, as a small deterministic JSON document.
 
-It stands in the annotation `gpu-admission.io/decision` and in the audit log:
+It is in the annotation `gpu-admission.io/decision` and in the audit log:
 
     {"policy":"1f0c…","profile":"default","class":"inference",
      "units":{"gpuResources":["filled",1],"tolerations":["added",["nvidia.com/gpu"]], …},
      "strategy":"spread","nodes":[["gpu-a1",8,0,1.0],["gpu-a2",6,1,0.5]],"of":12,"asked":{"cpu":8000,"nvidia.com/gpu":1}}
 
-`nodes`: name, free GPUs, pods of the same owner, score; best first. Where there are GPU metrics of a node also how many of the
-free GPUs are not busy, hot or sick, and the mean utilisation in percent. A score below -1000 is that of a node that comes after
-the others: a whole one that would be broken, or one that another replica fills. `of`: nodes looked at. `by`: what GPUs were
-judged by, `["metrics",source,age in seconds]` or `["allocation",why there are no metrics]`. `asked`: what the pod asked for
-then, CPU in thousandths. Where no node was chosen: `"why":"no node fits"` and `"rejected":[["too few free GPUs",7],…]`.
+`nodes`: name, free GPUs, pods of the same owner, score; best first. With GPU metrics of the node also the number of free GPUs
+that are not busy, hot or unhealthy, and the mean utilisation in percent. A node with a score below -500 is ranked after the
+others: a whole node that the pod would break up, or one that another replica of the webhook fills. `of`: the number of nodes
+that were considered. `by`: the numbers behind the ranking, `["metrics",source,age in seconds]` or `["allocation",reason why there
+are no metrics]`. `asked`: the demand of the pod, CPU in thousandths. If no node was chosen: `"why":"no node fits"` and
+`"rejected":[["too few free GPUs",7],…]`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from webhook.framework.interface import Finding, Outcome
 from webhook.text import listed, plural, printable
 
 MAX_RECORD_BYTES = 2048
-"""Annotations are copied into every list and watch of pods, so it is kept small."""
+"""Maximum size of a record. It is small because annotations are part of every list and watch of pods."""
 MAX_WARNINGS = 5
 MAX_WARNING_LENGTH = 256
-"""The API server drops warnings with control characters, and cuts each to so many characters once all together have more than
-4096 (apiserver/pkg/endpoints/filters/warning.go)."""
+"""Characters. The API server cuts every warning to this length once all together have more than 4096 characters, and drops
+warnings with control characters (apiserver/pkg/endpoints/filters/warning.go)."""
 _MAX_FINDINGS = 20
 _MAX_UNIT_NAME = 32
 _MAX_ASKED_RESOURCES = 12
@@ -48,7 +49,7 @@ def record(
     placement: Placement | None,
     asked: Demand | None = None,
 ) -> dict[str, Any]:
-    """What happened to one pod, as plain data in a fixed order."""
+    """The decision record of one pod as plain data, in a fixed order."""
     data: dict[str, Any] = {
         "policy": policy,
         "profile": profile,
@@ -58,7 +59,7 @@ def record(
     if placement is not None:
         data["strategy"] = placement.strategy
         if placement.nodes:
-            data["nodes"] = [numbers(ranked) for ranked in placement.nodes]
+            data["nodes"] = [_node_entry(ranked) for ranked in placement.nodes]
             data["of"] = placement.total
             if placement.numbers:
                 data["by"] = list(placement.numbers)
@@ -71,15 +72,14 @@ def record(
     return data
 
 
-def numbers(ranked: Ranked) -> list[Any]:
-    """What the record says of a node."""
+def _node_entry(ranked: Ranked) -> list[Any]:
     node, free, peers, score, usable, load = ranked
     entry: list[Any] = [node, free, peers, round(score * 1000) / 1000]
     return entry if usable is None else [*entry, usable, load]
 
 
 def encoded(data: dict[str, Any]) -> str:
-    """The record as text of at most MAX_RECORD_BYTES bytes: the last nodes go first, then the details of units."""
+    """The record as JSON text. If it has more than MAX_RECORD_BYTES, the last nodes are left out, then the details of units."""
     text = orjson.dumps(data)
     if len(text) > MAX_RECORD_BYTES and (nodes := data.get("nodes")):
         data = {**data, "nodes": list(nodes)}
@@ -92,11 +92,11 @@ def encoded(data: dict[str, Any]) -> str:
     return text.decode()
 
 
-def previous(text: str, named: Container[str | None], strategy: str) -> Placement | None:
-    """The choice that a record tells of, so that a second call does not choose again.
+def recorded_placement(text: str, named: Container[str | None], strategy: str) -> Placement | None:
+    """The placement in a record, so that a second call does not choose again; None if the record does not count.
 
-    Anyone can write an annotation: it counts only where the first node of it is one that the pod's own affinity names
-    (`named`), and only nodes and numbers are taken from it. `strategy` is that of the policy.
+    Anyone can write an annotation. So the first node must be one that the pod's own affinity names (`named`), and only nodes
+    and numbers are read. `strategy` comes from the policy.
     """
     try:
         data = orjson.loads(text)
@@ -128,8 +128,8 @@ def _count(number: Any) -> int:
 
 
 def warnings(texts: Iterable[str | None]) -> list[str]:
-    """As the caller gets them: one line each, no control characters, none cut. What is too long, or too much, is left out as a
-    whole, and the last line says so."""
+    """Warnings for the client: one line each, without control characters. A warning that is too long, or one too many, is left
+    out as a whole, and the last line says so."""
     lines = list(dict.fromkeys([printable(text) for text in texts if text]))
     shown = [line for line in lines if len(line) <= MAX_WARNING_LENGTH][:MAX_WARNINGS]
     if len(shown) < len(lines):
@@ -141,8 +141,8 @@ def warnings(texts: Iterable[str | None]) -> list[str]:
     return shown
 
 
-def complaint(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
-    """What is wrong, as the user reads it: every finding at once, with the unit that yielded it."""
+def refusal_message(findings: Iterable[tuple[str, Finding]], policy: str) -> str:
+    """The message of a refusal: all findings, each with the unit that yielded it, and the hash of the policy."""
     every = list(findings)
     lines = [finding_line(unit, finding) for unit, finding in every[:_MAX_FINDINGS]]
     if len(every) > _MAX_FINDINGS:

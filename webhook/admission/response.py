@@ -1,4 +1,4 @@
-"""The answer to a decision: an AdmissionReview v1, as JSON. Made only here, so that status and reason cannot disagree.
+"""Encodes a decision as the AdmissionReview (v1, JSON) that answers the API server.
 
 What the API server accepts: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go.
 """
@@ -16,8 +16,11 @@ from webhook.kube.review import API_VERSION, Request
 
 
 def encode(request: Request, decision: Decision) -> bytes:
-    """Allowed, allowed with a JSON Patch, or refused: the client gets 403 and `admission webhook "<name>" denied the request:
-    <message>`. The record goes to the audit log."""
+    """The bytes of the answer: allowed, allowed with a JSON Patch, or refused.
+
+    For a refusal the client gets 403 and `admission webhook "<name>" denied the request: <message>`. The record goes to the
+    audit log.
+    """
     response: dict[str, Any] = {"uid": request.uid, "allowed": decision.result != "denied"}
     if decision.patch is not None:
         response |= {"patchType": "JSONPatch", "patch": b64encode(decision.patch).decode()}
@@ -31,7 +34,7 @@ def encode(request: Request, decision: Decision) -> bytes:
 
 
 def warnings_of(decision: Decision) -> list[str]:
-    """The warnings as the API server takes them: few, short, one line each."""
+    """The warnings for the client, as the API server accepts them: few, short, one line each."""
     briefs = []
     for unit, action, finding in decision.findings:
         if action != "deny":

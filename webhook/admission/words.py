@@ -1,6 +1,6 @@
-"""A decision in words: what each injector did and why not, what is wrong, where the pod was bound and why not elsewhere.
+"""Describes decisions in sentences: what each injector did, what is wrong, where the pod was bound and why.
 
-The refusal, the Event and the command line say the same, since they have it from here.
+Refusals, Events and the command line all use these sentences.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "equal": "GPU requests equal limits already",
     },
     "cpuPerGpu": {
-        "none": "CPU and memory are its own matter: it asks for no whole GPU, or the policy states no share",
+        "none": "CPU and memory were left as they are: no container with whole GPUs lacks them, or its class has no numbers",
         "skipped": "CPU and memory were left as they are: {}",
         "filled": "CPU and memory were filled in by its GPUs: {}",
-        "filledLess": "CPU and memory were filled in by its GPUs, less than their share, since no node has more: {}",
+        "filledLess": "CPU and memory were filled in by its GPUs, less than its class needs: its share of a node is smaller: {}",
     },
     "tolerations": {
         "covered": "it tolerates the taints of GPU nodes already",
-        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some need none",
+        "left": "no toleration: its hard spread counts the nodes whose taints it tolerates, and some nodes have no such taint",
         "added": "it got tolerations of {}",
     },
     "voidDevices": {
         "added": "{} container(s) that ask for no GPU see none",
-        "none": "no container had to be kept from GPUs that it did not ask for",
+        "none": "no container without a GPU had to be changed",
     },
     "topologySpread": {
         "nodeIsFixed": "not spread: one node is required",
         "noOwner": "not spread: no controller made it, so it has no replicas",
         "podAffinity": "not spread: it says itself which pods it wants to be near",
-        "noLabels": "not spread: it has no labels to know its replicas by",
+        "noLabels": "not spread: it has no labels that select its replicas",
         "present": "it has topology spread or anti-affinity of its own",
-        "neutral": "the scheduler's own spread was kept from working against the chosen node",
+        "neutral": "the scheduler's default spread was switched off, since it could work against the chosen node",
         "antiAffinity": "it prefers nodes without its replicas",
         "added": "it got topology spread over {}",
     },
     "priorityClass": {
         "none": "the policy has no priority class for its class of workload",
         "kept": "it keeps its own priority class {}",
-        "missing": "priority class {} does not exist: it was left without",
-        "unknown": "priority classes are not known yet: it was left without {}",
+        "missing": "it did not get priority class {}, which does not exist",
+        "unknown": "it did not get priority class {}: priority classes are not known yet",
         "set": "it got priority class {}",
     },
     "nodeAffinity": {
@@ -63,7 +63,7 @@ _SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "required": "it must run on {}",
     },
 }
-"""By injector and result."""
+"""Sentences by injector and result; `{}` stands for the detail."""
 MEANINGS: Final = {
     "FREE": "GPUs of that name that were free before this pod",
     "PEERS": "pods of its owner there",
@@ -72,20 +72,20 @@ MEANINGS: Final = {
 
 
 def units(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each injector and what it did."""
+    """The injectors in a record, each with a sentence that says what it did."""
     for name, outcome in (record.get("units") or {}).items():
         yield str(name), sentence(str(name), outcome)
 
 
 def sentence(unit: str, outcome: Any) -> str:
-    """Of what stands in the record: `[result]` or `[result, detail]`. An unknown result stands for itself."""
+    """The sentence for an entry of the record: `[result]` or `[result, detail]`. An unknown result is shown as it is."""
     result, *detail = outcome if isinstance(outcome, list) and outcome else [str(outcome)]
     text = _SENTENCES.get(unit, {}).get(result, f"{bare(result)}{' {}' if detail else ''}")
     return text.replace("{}", _detail(detail[0]) if detail else "")
 
 
 def why_none(record: Mapping[str, Any]) -> str:
-    """Why no node was chosen; "" where one was."""
+    """Why no node was chosen; "" if one was."""
     if not (why := record.get("why")):
         return ""
     reasons = listed([f"{plural(number, 'node')} {reason}" for reason, number in record.get("rejected") or ()], 8)
@@ -93,12 +93,15 @@ def why_none(record: Mapping[str, Any]) -> str:
 
 
 def finding_line(unit: str, finding: Finding) -> str:
-    """A finding, and the unit that yielded it."""
+    """A finding with the unit that yielded it, on one line."""
     return f"{finding.message} [{unit}]"
 
 
-def choice(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str, str]:
-    """Whether it is where it was meant to be: a constant word, and a sentence. `why` it is not on the first node."""
+def binding(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str, str]:
+    """Compares the node to which a pod is bound with its ranked nodes: a constant word, and a sentence.
+
+    `why`: why the pod is not on the first one.
+    """
     if not nodes:
         return "", ""
     if bound is None:
@@ -112,7 +115,7 @@ def choice(nodes: Sequence[str], bound: str | None, why: str = "") -> tuple[str,
 
 
 def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
-    """Why the scheduler did not take this node, as far as `state` shows it."""
+    """Why the scheduler did not bind the pod to this node, as far as `state` shows it."""
     nodes, columns = state.nodes, state.nodes.columns
     row = nodes.row_of.get(node, -1)
     if row < 0 or not columns.alive[row]:
@@ -129,7 +132,7 @@ def why_elsewhere(pod: Pod, node: str, state: ClusterState) -> str:
     reserved = [kind.demand for reserved_row, kind in state.ledger.holders() if reserved_row == row]
     for resource, amount in counted_demand(pod).requests:
         free = int(columns.free[resource][row]) if resource in columns.free else 0
-        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler knows nothing of reservations
+        free += sum([demand.amount(resource) for demand in reserved])  # the scheduler does not know reservations
         if free < amount:
             asked, left = amount_words(resource, amount), amount_words(resource, max(0, free))
             return f"that node was full by then: the pod asks for {asked}, and it had {left} left"
@@ -143,8 +146,10 @@ def _detail(detail: Any) -> str:
 
 
 def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None) -> str:
-    """Why a strategy puts a node after the others (`node_table.LAST`), as far as `state` shows it; "" where it does not. `node`:
-    its "name", "free" and "score" in the ranking."""
+    """Why the strategy ranked a node after the others (`node_table.LAST`), as far as `state` shows it; "" if it did not.
+
+    `node`: its "name", "free" and "score" in the ranking.
+    """
     if node["score"] >= -LAST / 2:
         return ""
     gpus = [gpu for gpu, _ in demand.requests if "/" in gpu]
@@ -164,8 +169,10 @@ def why_last(node: Mapping[str, Any], demand: Demand, state: ClusterState | None
 
 
 def source(record: Mapping[str, Any]) -> str:
-    """Which numbers of GPUs the ranking used; "" where it says nothing."""
-    kind, origin, age = (*record.get("by", ()), None, None, None)[:3]
-    if kind == "metrics":
-        return f"by metrics from {origin}, {age} s old"
-    return f"by what is allocated: {origin}" if kind else ""
+    """The numbers about GPUs that the ranking used, in words; "" if the record does not have them."""
+    match record.get("by"):
+        case ["metrics", origin, age]:
+            return f"by metrics from {origin}, {age} s old"
+        case [_, reason]:
+            return f"by what is allocated: {reason}"
+    return ""

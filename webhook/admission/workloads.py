@@ -1,7 +1,7 @@
-"""Decides about the pod templates of workloads (Deployments, Jobs, …). No I/O, no clock, no randomness.
+"""Decides about the pod templates of workloads (Deployments, Jobs, …).
 
-A template is checked when it is created or changed, never on an update of other fields: a controller that writes status or
-scales must not be refused for what was admitted before.
+A template is checked when it is created or changed, but not on an update of other fields: a controller that writes the status
+or scales the workload must not be refused for what was admitted earlier.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from webhook.admission.context import (
     NamespaceProfile,
     context_of,
     denials,
-    excessive,
     exempt,
     findings_of,
     profile_of,
     refused,
+    size_findings,
+    without_none,
 )
 from webhook.admission.decision import IGNORED, Decision, UnitFinding
 from webhook.cluster.jobs import workload_key
@@ -37,7 +38,7 @@ from webhook.policy.templates import Template, is_workload, templates
 
 
 class _Review(NamedTuple):
-    """What the templates of one object are decided from."""
+    """The input of the decision about the templates of one object."""
 
     request: Request
     policy: Policy
@@ -45,15 +46,15 @@ class _Review(NamedTuple):
     placer: Placer | None
     profile: NamespaceProfile
 
-    def of_pods(self, template: Template) -> Request:
-        """The request that will come for the pods: from their controller, not from the user who applies the template."""
-        return self.request._replace(operation="CREATE", user=template.maker, groups=())
+    def pod_request(self, template: Template) -> Request:
+        """The later request for a pod of the template. It comes from the controller, not from the author of the template."""
+        return self.request._replace(operation="CREATE", user=template.creator, groups=())
 
     def exempts(self, template: Template) -> bool:
-        return exempt(self.of_pods(template), template.pod, self.profile)
+        return exempt(self.pod_request(template), template.pod, self.profile)
 
     def context(self, template: Template, placer: Placer | None) -> Context:
-        request = self.of_pods(template)
+        request = self.pod_request(template)
         context = context_of(request, template.pod, self.policy, self.cluster, self.profile, placer)
         context.template, context.replicas, context.written = True, template.replicas, template.pod
         context.template_of = request.kind if request.group == "apps" else ""
@@ -61,10 +62,10 @@ class _Review(NamedTuple):
 
 
 def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Under mode `fix` a request for GPUs gets the limit that is missing beside it. Under every mode but `off` a quantity of
-    GPUs that the API server would refuse is refused here, with what every rule has to say.
+    """In mode `fix`: add the GPU limits that are missing beside requests. In every mode but `off`: refuse a GPU quantity that the
+    API server would refuse anyway, with the findings of all rules.
 
-    Raises BadPod where a template is malformed.
+    Raises BadPod if a template is malformed.
     """
     profile, changed, excesses = _changed(request, policy, cluster)
     if profile is None or profile.settings.shadow or excesses:
@@ -78,14 +79,14 @@ def mutate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | 
     if is_workload(request.group, request.kind):
         early = [finding for template in changed for finding in _early(review, template)]
         if early:
-            return _judged(review, changed, early, deny=True)
+            return _decide(review, changed, early, deny=True)
     if not operations:
         return IGNORED
     return Decision("patched", profile.name, policy=policy.hash, patch=orjson.dumps(operations))
 
 
 def _with_limits(template: Template, policy: Policy) -> Edit:
-    """Only what the API server would refuse: a limit without a request is right, and stays as it is."""
+    """Add GPU limits beside requests without a limit. A limit without a request is valid and stays as it is."""
     edit = Edit(template.pod, template.path)
     for container in containers(template.pod) if template.holds == "template" else ():
         resources = container.spec.get("resources") or {}
@@ -97,7 +98,7 @@ def _with_limits(template: Template, policy: Policy) -> Edit:
 
 
 def _early(review: _Review, template: Template) -> list[UnitFinding]:
-    """What the API server would refuse in the template as it stands there, before any injector."""
+    """The findings that the API server would refuse as well, in the template as it is before any injector."""
     if review.exempts(template):
         return []
     rules = review.policy.early_rules(review.profile.name)
@@ -106,9 +107,9 @@ def _early(review: _Review, template: Template) -> list[UnitFinding]:
 
 
 def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer | None) -> Decision:
-    """Warn at `kubectl apply` of what the pod hook would refuse or change; under mode `deny`, refuse.
+    """Warn the author of a workload about what would be refused or changed in its pods; in mode `deny` refuse the workload.
 
-    Raises BadPod where a template is malformed.
+    Raises BadPod if a template is malformed.
     """
     profile, changed, excesses = _changed(request, policy, cluster)
     if profile is None:
@@ -117,20 +118,20 @@ def validate(request: Request, policy: Policy, cluster: Cluster, placer: Placer 
     if excesses and changed and all(review.exempts(template) for template in changed):
         return Decision("allowed", profile.name, policy=policy.hash)
     deny = profile.settings.templates.mode == "deny"
-    decision = _judged(review, [] if excesses else changed, excessive(excesses), deny=deny)
+    decision = _decide(review, [] if excesses else changed, size_findings(excesses), deny=deny)
     return decision if excesses else replace(decision, gang=_gang(request, changed, policy))
 
 
 def _gang(request: Request, created: list[Template], policy: Policy) -> tuple[str, int] | None:
-    """The workload and its pods with GPUs, where it is created and says how many: the pods do not say it themselves."""
+    """The key of a new workload and its number of pods with GPUs; None if the object does not say how many."""
     counts = [template.replicas for template in created if gpu_names(template.pod, policy.gpus)]
     if request.operation != "CREATE" or not counts or None in counts:
         return None
     return workload_key(request.namespace, request.kind, request.name), sum(filter(None, counts))
 
 
-def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:
-    """What all rules say of these templates, after the findings in `early`."""
+def _decide(review: _Review, changed: list[Template], early: Sequence[UnitFinding], *, deny: bool) -> Decision:
+    """The decision by the findings in `early` and those of all rules on the templates."""
     policy, profile, workload = review.policy, review.profile, ""
     findings = [*early]
     changes: list[str | None] = []
@@ -153,28 +154,27 @@ def _judged(review: _Review, changed: list[Template], early: Sequence[UnitFindin
         decision = Decision(
             "allowed", profile.name, workload, policy.hash, findings=tuple(findings), unknown_profile=profile.unknown
         )
-    warnings = (profile.warning, *(() if refusing else changes))
-    texts = tuple([warning for warning in warnings if warning])
-    return replace(decision, warnings=texts, quiet=profile.settings.shadow)
+    warnings = without_none(profile.warning, *(() if refusing else changes))
+    return replace(decision, warnings=warnings, quiet=profile.settings.shadow)
 
 
 def _changed(
     request: Request, policy: Policy, cluster: Cluster
 ) -> tuple[NamespaceProfile | None, list[Template], list[bounds.Excess]]:
-    """The templates of a new object, or those that an update changed; the profile is None where none is to be looked at.
+    """The namespace's profile, the templates that are new or changed, and the bounds that they exceed.
 
-    With what is past a bound in them: then none of them may be walked.
+    The profile is None if there is nothing to decide. If a bound is exceeded, no template may be walked.
     """
     profile = profile_of(request.namespace, policy, cluster) if request.operation in ("CREATE", "UPDATE") else None
     if profile is None or profile.settings.templates.mode == "off" or request.object is None or request.subresource:
         return None, [], []
-    if excesses := bounds.exceeded_by_size(request.size):  # then not even its templates are looked for
+    if excesses := bounds.exceeded_by_size(request.size):  # then the object is not searched for templates
         differs = request.old is None or request.old.get("spec") != request.object.get("spec")
         return (profile, [], excesses) if differs else (None, [], [])
     settings, old = profile.settings.templates, request.old or {}
-    before = [_looked_at(template) for template in templates(old, request.group, request.kind, settings)] if old else []
+    before = [_compared(template) for template in templates(old, request.group, request.kind, settings)] if old else []
     now = templates(request.object, request.group, request.kind, settings)
-    changed = [template for number, template in enumerate(now) if before[number : number + 1] != [_looked_at(template)]]
+    changed = [template for number, template in enumerate(now) if before[number : number + 1] != [_compared(template)]]
     if not changed:
         return None, [], []
     excesses = bounds.exceeded_by_workload(request.object) + bounds.exceeded_by_templates(
@@ -187,17 +187,17 @@ def _changed(
     return profile, changed, excesses
 
 
-def _looked_at(template: Template) -> tuple[Any, Any]:
-    """What a change is looked for in. Not the annotations: `kubectl rollout restart` writes one."""
+def _compared(template: Template) -> tuple[Any, Any]:
+    """The parts in which a change counts. Not the annotations, since `kubectl rollout restart` writes one."""
     return template.pod["spec"], template.pod["metadata"].get("labels")
 
 
 def _findings(
     template: Template, context: Context, policy: Policy, profile: NamespaceProfile, changes: list[str | None]
 ) -> Iterator[UnitFinding]:
-    """Findings of the rules on the pod as the injectors leave it.
+    """The findings of the rules on the pod after the injectors.
 
-    `changes` gets a line on what they would do, and what they warn about.
+    What the injectors would change and their warnings are appended to `changes`.
     """
     pod = _defaulted(template.pod)
     changes.append(context.workload.warning)
@@ -216,7 +216,7 @@ def _findings(
 
 
 def _defaulted(template: Pod) -> Pod:
-    """A copy with the requests that the API server fills in from limits, in pods alone (SetDefaults_Pod)."""
+    """A copy with the requests that the API server derives from limits. It does so in pods only (SetDefaults_Pod)."""
     pod: Pod = orjson.loads(orjson.dumps(template))
     for container in containers(pod):
         if (resources := container.spec.get("resources")) and resources.get("limits"):

@@ -133,7 +133,7 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
 def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:
     """Why the pod is not on the first ranked node. The webhook's Event says so, from the cluster at that time; without the
     Event the reason is found from the cluster as it is now."""
-    _, head = words.choice(ranked, bound)
+    _, head = words.binding(ranked, bound)
     for event in snapshot.of("Event"):
         about, said = event.get("involvedObject") or {}, str(event.get("message") or "")
         ours = event.get("reason") == BOUND_ELSEWHERE and about.get("uid") == pod["metadata"].get("uid")

@@ -80,7 +80,7 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
             resource="pods",
             name="",
             generated=str(body["metadata"]["generateName"]),
-            user=template.maker,
+            user=template.creator,
             object=body,
         )
         replicas = pods_of(obj, template.path)

@@ -26,7 +26,7 @@ def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: 
     for node in nodes:
         if why := words.why_last(node, counted_demand(pod), state):
             node["last"] = why
-    word, sentence = words.choice([node["name"] for node in nodes], bound)
+    word, sentence = words.binding([node["name"] for node in nodes], bound)
     return {
         **{key: record.get(key) for key in ("class", "profile", "policy", "strategy")},
         "units": [{"name": name, "text": text} for name, text in words.units(record)],

@@ -1,1 +1,1 @@
-"""What is shipped with the program: the default policy, and the cluster and pods of `make demo`."""
+"""Files shipped with the program: default policy, webhook configurations, and the cluster and pods of `make demo`."""

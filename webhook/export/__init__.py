@@ -1,11 +1,10 @@
-"""The static part of a policy as admission policies of the API server itself: a backstop while the webhook is away.
+"""Exports the static part of a policy as CEL admission policies, which the API server runs while the webhook is unavailable.
 
-What a pod alone decides is written in CEL too: bans, limits, tolerations, the priority class by label and owner.
-Each unit says it itself (`exported`), or why it stays with the webhook (`not_exported`): this is also the answer to «why not
-CEL».
+The static part is what follows from the pod alone: bans, limits, tolerations, the PriorityClass by label and owner. Each unit
+returns its CEL expressions (`exported`), or says why it has none (`not_exported`).
 
-ValidatingAdmissionPolicies want Kubernetes 1.30, MutatingAdmissionPolicies 1.36. Both run before webhooks: where one of them
-refuses a pod, its short message is what the author sees, in place of the webhook's.
+ValidatingAdmissionPolicy needs Kubernetes 1.30, MutatingAdmissionPolicy 1.36. Both run before webhooks: if one of them refuses
+a pod, the author sees its short message instead of the webhook's.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ Object = dict[str, Any]
 
 
 def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> list[Object]:
-    """Every profile as policies and bindings, in a fixed order. A profile in shadow is only audited.
+    """All profiles as admission policies and bindings, in a fixed order. Those of a profile in shadow only audit.
 
-    `everywhere`: the bans against taking GPUs also hold in namespaces that did not opt in, as the profile `default` has them,
-    but for `exclude` and the system's own: those of GPU operators must be among them.
+    `everywhere`: also ban the taking of GPUs in namespaces that have not opted in, with the settings of the profile `default`.
+    The namespaces in `exclude` and those of the system are left out; name those of GPU operators in `exclude`.
     """
     other_profiles = sorted(set(policy.file.profiles) - {DEFAULT_PROFILE})
     objects: list[Object] = []
@@ -55,7 +54,7 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
         _, profile = policy.profile(name)
         requirement = {"key": PROFILE_LABEL, "operator": "In", "values": [name]}
         selector = [requirement]
-        if name == DEFAULT_PROFILE:  # the label without a value, or with one that the policy does not know
+        if name == DEFAULT_PROFILE:  # also for a label without a value, or with one that the policy does not know
             selector = [{"key": PROFILE_LABEL, "operator": "Exists"}]
             selector += (
                 [{"key": PROFILE_LABEL, "operator": "NotIn", "values": other_profiles}] if other_profiles else []
@@ -71,7 +70,7 @@ def export(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] =
 
 
 def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[str] = ()) -> str:
-    """The same as text for `kubectl apply -f -`."""
+    """The exported objects as text for `kubectl apply -f -`."""
     _, profile = policy.profile(DEFAULT_PROFILE)
     units = [*named(profile.injectors), *named(profile.rules)]
     header = (
@@ -84,7 +83,7 @@ def export_yaml(policy: Policy, *, everywhere: bool = False, exclude: Sequence[s
 
 
 def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object]) -> Iterator[Object]:
-    """What each injector does to pods with a GPU, and what some do to the others, or to those that claim devices."""
+    """The MutatingAdmissionPolicy of a profile, with its binding: one mutation for each expression of an injector."""
     with_gpu = names_gpu(f"({_ALL})", policy.gpus)
     variables = [
         ("containers", f"dyn({_ALL})"),
@@ -98,9 +97,9 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
         every_pod, claims = (
             (unit, injector) in policy.injectors_for(name, gpu=False, claims=claims) for claims in (False, True)
         )
-        concerned = "true" if every_pod else any_of(["variables.withGpu", *([CLAIMS] if claims else [])])
+        applies = "true" if every_pod else any_of(["variables.withGpu", *([CLAIMS] if claims else [])])
         for text in injector.exported(policy.gpus):
-            expression = f"{concerned} ? ({text}) : []"
+            expression = f"{applies} ? ({text}) : []"
             mutations.append({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
     if not mutations:
         return
@@ -118,7 +117,7 @@ def _mutating(policy: Policy, name: str, profile: Profile, selector: list[Object
 def _validating(
     policy: Policy, name: str, title: str, selector: list[Object], *, only_everywhere: bool = False
 ) -> Iterator[Object]:
-    """One policy of what is denied, one of what is warned about: a binding has one action for all of its policy."""
+    """A ValidatingAdmissionPolicy for denials and one for warnings, since a binding has one action for its whole policy."""
     _, profile = policy.profile(name)
     checks_by_action: dict[Action, list[tuple[str, Check]]] = {"deny": [], "warn": []}
     for unit, rule in policy.rules(name):
@@ -207,7 +206,7 @@ def _not_exempt(exempt: tuple[Exemption, ...]) -> Iterator[Object]:
 
 
 def _title(profile: str) -> str:
-    """A name for the objects of a profile; with a hash, where the name has characters that are not allowed there."""
+    """The name of a profile's objects, with a hash if the name of the profile is not possible or not unique there."""
     plain = re.sub(r"[^a-z0-9-]", "-", profile.lower()).strip("-")
     if plain == profile != EVERYWHERE:
         return f"gpu-admission.{plain}"

@@ -1,4 +1,4 @@
-"""The class of a pod, in CEL."""
+"""The class of workload of a pod, in CEL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from webhook.policy.workload_classes import ClassRule
 
 
 def workload_class(rules: tuple[ClassRule, ...]) -> str:
-    """The first rule that matches, as `Policy.classify` has it."""
+    """The expression for the class that `Policy.classify` gives."""
     labels = "object.metadata.?labels.orValue({})"
     owners = "object.metadata.?ownerReferences.orValue([])"
     expression = '"none"'

@@ -1,1 +1,1 @@
-"""What a unit gets and what it gives back."""
+"""The interface of units (injectors and rules), and code that several of them share."""

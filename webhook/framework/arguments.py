@@ -1,4 +1,4 @@
-"""Options on the command line of a container: `--tp 8` and `--tp=8`, also inside a script, as of `sh -c`."""
+"""Reads options from the command line of a container: `--tp 8` and `--tp=8`, also inside a script for `sh -c`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 _REFERENCE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
-"""To a variable: of Kubernetes `$(N)`, of a shell `${N}` and `$N`."""
+"""A reference to a variable: `$(N)` in Kubernetes, `${N}` and `$N` in a shell."""
 _BEFORE, _AFTER = "'\"(", "'\");&|"
-"""What a shell may have beside a word."""
+"""Characters of a shell script that may stand directly before and after a word."""
 
 
 class Option(NamedTuple):
-    """One option. `number` is None where its value is not known, or is no whole number above 0."""
+    """One option of a command line. `number` is None if the value is unknown or is not a whole number above 0."""
 
     written: str
+    """The option with its value, shortened: `--tp 8`."""
     number: int | None
 
 
 def arguments(spec: Mapping[str, Any]) -> list[str]:
-    """`command` and `args` of a container, in their order."""
+    """The entries of `command` and then of `args` of a container."""
     return [argument for part in ("command", "args") for argument in spec.get(part) or ()]
 
 
 def variables(spec: Mapping[str, Any]) -> dict[str, str]:
-    """The environment of a container as it is written there: "" for a value from elsewhere."""
+    """The environment variables of a container, with "" for a value that comes from a reference (`valueFrom`)."""
     return {entry.get("name", ""): str(entry.get("value") or "") for entry in spec.get("env") or ()}
 
 
 def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Option]:
-    """The options of a container that have a meaning, by their meaning. `meanings`: by option, without dashes before it.
+    """The options of a container, by meaning. `meanings` maps an option name, without leading dashes, to its meaning.
 
-    One that is given twice has no number: two programs run in the container.
+    If a meaning occurs twice, its number is None: two programs run in the container.
     """
     texts, by_meaning = arguments(spec), dict[str, Option]()
     env = variables(spec) if any(["$" in text for text in texts]) else {}
@@ -54,12 +55,12 @@ def options(spec: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, O
 
 
 def _words(script: str) -> list[str]:
-    """Of one argument, which may be a script: without comments, and with the lines joined that end in a backslash."""
+    """The words of one argument. It may be a script: comments are removed, lines that end in a backslash are joined."""
     if " #" in script:
         script = "\n".join([line.partition(" #")[0] for line in script.splitlines()])
     return script.replace("\\\n", " ").split()
 
 
 def number(text: str) -> int | None:
-    """A whole number above 0 of at most five digits."""
+    """The number that `text` stands for, if it is a whole number above 0 with at most five digits."""
     return int(text) or None if text.isascii() and text.isdigit() and len(text) < 6 else None

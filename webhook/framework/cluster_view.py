@@ -1,6 +1,6 @@
-"""What units may read: the workload of the pod, the cluster at this moment, and the nodes ranked for the pod.
+"""The values that units read: the class of the pod, the state of the cluster, and the nodes ranked for the pod.
 
-Plain values. `cluster` and `placement` fill them, `interface.Context` carries them.
+The packages `cluster` and `placement` fill these values; `interface.Context` carries them to the units.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from webhook.text import Hint
 
 
 class Workload(NamedTuple):
-    """The class of a pod. `warning` tells the caller why it is not the class that was asked for."""
+    """The class of workload of a pod. `warning` says why it is not the class that the pod asked for."""
 
     name: str
     warning: str | None = None
 
 
 class PriorityClass(NamedTuple):
-    """scheduling.k8s.io/v1 PriorityClass, as far as admission needs it."""
+    """The fields of a PriorityClass (scheduling.k8s.io/v1) that admission needs."""
 
     name: str
     value: int
@@ -29,7 +29,7 @@ class PriorityClass(NamedTuple):
 
 
 class Autoscaler(NamedTuple):
-    """autoscaling/v2 HorizontalPodAutoscaler, as far as admission needs it."""
+    """The fields of a HorizontalPodAutoscaler (autoscaling/v2) that admission needs."""
 
     name: str
     max_replicas: int
@@ -42,111 +42,111 @@ class Taint(NamedTuple):
 
 
 class MetricsStatus(NamedTuple):
-    """Whether there are GPU metrics that nodes may be ranked by."""
+    """Whether GPU metrics are available for ranking nodes."""
 
     source: str = "off"
     reason: str = "GPU metrics are off"
-    """A constant phrase why there are none; "" where there are."""
+    """A constant phrase that says why there are no metrics; "" where there are."""
     age: float | None = None
-    """Seconds since the newest sample; None where there never was one."""
+    """Seconds since the newest sample; None before the first one."""
 
 
 class Cluster(Protocol):
-    """The cluster at one moment, as units see it. Answers are cached where they are asked for on every request."""
+    """The state of the cluster at one moment, as units see it."""
 
     @property
     def fresh(self) -> bool:
-        """False while there is no state, or it is too old to choose a node by."""
+        """False while there is no state, or while it is too old to choose a node."""
 
     @property
     def gpu_metrics(self) -> MetricsStatus: ...
 
     @property
     def priority_classes(self) -> Mapping[str, PriorityClass]:
-        """By name. Empty while not yet known: see `knows_priority_classes`."""
+        """The PriorityClasses by name. Empty while they are not known: see `knows_priority_classes`."""
 
     @property
     def knows_priority_classes(self) -> bool: ...
 
     def runtime_handler(self, name: str) -> str | None:
-        """The runtime that a RuntimeClass stands for. None where the class is not known."""
+        """The handler of a RuntimeClass. None if the RuntimeClass is not known."""
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
-        """None where the namespace is not known."""
+        """The labels of a namespace. None if the namespace is not known."""
 
     def budget_covers(self, namespace: str, labels: Mapping[str, str]) -> bool | None:
-        """Whether a PodDisruptionBudget takes a pod with these labels. None where that is not known."""
+        """Whether a PodDisruptionBudget of the namespace selects a pod with these labels. None if that is not known."""
 
     def autoscaler_of(self, namespace: str, kind: str, name: str) -> Autoscaler | None:
-        """The HorizontalPodAutoscaler that scales a workload of the group apps. None where none is known."""
+        """The HorizontalPodAutoscaler that scales a workload of the group `apps`. None if none is known."""
 
     @property
     def elastic(self) -> bool:
-        """Whether GPUs may come that no node offers now: nodes come from an autoscaled pool, or DRA serves GPUs."""
+        """Whether the cluster may get GPUs that no node offers now: from an autoscaled node pool, or by DRA."""
 
     @property
     def dra_drivers(self) -> tuple[str, ...]:
-        """The drivers of GPUs that ResourceSlices name: "gpu.nvidia.com". Sorted."""
+        """The GPU drivers that ResourceSlices name, as "gpu.nvidia.com". Sorted."""
 
     def gpu_taints(self, gpus: Gpus) -> tuple[Taint, ...]:
-        """The taints that nodes with allocatable GPUs carry now, without duplicates, sorted."""
+        """The taints of the nodes that have allocatable GPUs now, without duplicates, sorted."""
 
     def has_open_node(self, resources: Iterable[str], selector: Mapping[str, str]) -> bool:
-        """Whether a node with one of these resources and with these labels takes pods without tolerations, or will once it is
-        ready and not cordoned."""
+        """Whether some node with one of these resources and with these labels takes pods without tolerations. A node that is
+        not ready or is cordoned counts as if it were ready and not cordoned."""
 
     def domains(self, topology_key: str, gpus: Gpus) -> int:
-        """How many different values of a node label the nodes with GPUs have."""
+        """The number of different values that a label has on the nodes with GPUs."""
 
     def resources(self) -> Mapping[str, int]:
-        """Each extended resource that some node names, or named before, with the most that one node can allocate now:
-        0 where all have lost it, as while a device plugin restarts."""
+        """Every extended resource that a node has or once had, with the largest allocatable amount of one node now. That is 0
+        where every node has lost the resource, for example while a device plugin restarts."""
 
     def least_per_gpu(self, resource: str, count: int) -> Mapping[str, int] | None:
-        """`cpu` (thousandths) and `memory` (bytes) for each GPU, where a node has least: of those that can allocate `count` of
-        `resource`, a name of GPUs, when empty. None where no node can."""
+        """The smallest allocatable `cpu` (thousandths) and `memory` (bytes) per GPU of any node that can allocate `count` of
+        the GPU resource `resource` when it is empty. None if no node can."""
 
     def label_values(self, key: str, gpus: Gpus) -> tuple[str, ...]:
-        """The values of a label over the nodes with GPUs, sorted."""
+        """The values of a label on the nodes with GPUs, sorted."""
 
 
 class Ranked(NamedTuple):
-    """One node that may take the pod, with the numbers it was ranked by."""
+    """One node that can take the pod, with the numbers by which it was ranked."""
 
     node: str
     free: int
-    """GPUs of the asked resource that are free before this pod."""
+    """Free GPUs of the requested resource, before this pod is placed."""
     peers: int
     """Pods of the same owner on the node, bound or reserved."""
     score: float
     usable: int | None = None
-    """Of the free GPUs, those that are not busy, hot or sick; None where there are no metrics of the node."""
+    """Free GPUs that are not busy, hot or unhealthy; None if the node has no metrics."""
     load: int | None = None
-    """Mean utilisation of its GPUs in percent; None where it is not measured."""
+    """Mean utilisation of the node's GPUs in percent; None if it is not measured."""
 
 
 Rejected = tuple[tuple[str, int], ...]
-"""Why nodes do not fit: a constant reason and the number of nodes, most first."""
+"""Why nodes do not fit: constant reasons, each with its number of nodes, in falling order of that number."""
 
 
 class Obstacle(NamedTuple):
-    """Why no node could take a pod even if all nodes were up and empty: one cause."""
+    """One cause why no node could take a pod even if all nodes were up and empty."""
 
     cause: str
-    """`gpus`, `shared` (only as shares), `resource` (on no node), `label`, `taint`, `together` (on no one node), or the resource
-    that is short."""
+    """A constant word, or the name of a resource that no node has enough of. The words: `gpus` (too few), `shared` (offered only
+    as shares), `resource` (on no node), `label`, `taint`, `together` (no single node has everything)."""
     about: str
-    """The resource, or the field of the pod."""
+    """The name of the resource, or the path of the pod's field."""
     seen: str
     wanted: str
     fix: str | Hint
     lasting: bool
-    """No node of this cluster ever could. Otherwise it may become possible without a change of the pod: a label, a taint, a node
-    that comes back."""
+    """True: no node of this cluster could ever take the pod. False: that may change while the pod stays as it is, because a
+    label, a taint or a returning node may change it."""
 
 
 class Expression(NamedTuple):
-    """One requirement of a node, as in a NodeSelectorTerm. `field` is True where it is about the node's name."""
+    """One requirement of a NodeSelectorTerm. `field` is True for a requirement on metadata.name."""
 
     key: str
     operator: str
@@ -155,30 +155,29 @@ class Expression(NamedTuple):
 
 
 class Preferred(NamedTuple):
-    """One preferred term: nodes that meet all its expressions, and how much they are preferred, 1 to 100."""
+    """A PreferredSchedulingTerm: nodes that meet all expressions are preferred by `weight`, 1 to 100."""
 
     weight: int
     expressions: tuple[Expression, ...]
 
 
 class Placement(NamedTuple):
-    """What placement found: `nodes` strictly ordered, best first; empty with a `reason` where none was chosen."""
+    """The result of placement: the ranked nodes, best first; or none, and the `reason`."""
 
     nodes: tuple[Ranked, ...]
     strategy: str
     reason: str = ""
-    """A constant phrase why there is no choice: "cluster state is stale", "pod of a DaemonSet", "no node fits"."""
+    """A constant phrase why no node is ranked: "cluster state is stale", "pod of a DaemonSet", "no node fits"."""
     weights: tuple[int, ...] = ()
-    """Weights of the preferred terms, one per node at least, strictly falling (1..100)."""
+    """The weights of the preferred terms for `nodes`: at least one per node, strictly falling, from 1 to 100."""
     total: int = 0
-    """Nodes looked at."""
-    rejected: tuple[tuple[str, int], ...] = ()
-    """Why nodes do not fit, a constant reason and how many, most first: the histogram of a refusal."""
+    """The number of nodes that were considered."""
+    rejected: Rejected = ()
     preferred: tuple[Preferred, ...] = ()
-    """What else is preferred in a node, by the policy and by annotations of the pod, whether or not one was chosen."""
+    """Further preferred terms, from the policy and from annotations of the pod. They do not depend on the ranking."""
     warning: str | None = None
-    """What the pod's author prefers and no node offers."""
+    """A preference of the pod's author that no node meets."""
     numbers: tuple[str | int, ...] = ()
-    """What nodes with GPUs were ranked by: "metrics", their source, and their age in seconds; or "allocation", and why alone."""
+    """The numbers behind the ranking: ("metrics", source, age in seconds), or ("allocation", the reason why no metrics)."""
     asked: tuple[tuple[str, int], ...] = ()
-    """What the pod asks for in all, by resource, as nodes were ranked for it; () where none was chosen."""
+    """The demand for which nodes were ranked, by resource; () if no node is ranked."""

@@ -1,4 +1,6 @@
-"""The environment variables by which container runtimes hand out devices. Of two with one name the last one wins.
+"""The environment variables by which container runtimes hand out devices.
+
+A container may name a variable twice: then the last entry counts.
 
 Sources: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (VisibleDevices, IsLegacy), internal/modifier/cdi.go
 (gatedDevices, imexDevices); the runtimes of AMD, Habana, Ascend, MThreads, Cambricon, MetaX, Iluvatar, Enflame, Hygon, Kunlunxin,
@@ -22,32 +24,32 @@ DEVICES = (
     *("ENFLAME_VISIBLE_DEVICES", "HYGON_VISIBLE_DEVICES", "DCU_VISIBLE_DEVICES", "AWS_NEURON_VISIBLE_DEVICES"),
     *("CXPU_VISIBLE_DEVICES", "XDXCT_VISIBLE_DEVICES"),
 )
-"""Name patterns."""
+"""Variables that container runtimes read (name patterns)."""
 PROGRAMS = (
     *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"),
     *("NPU_VISIBLE_DEVICES", "MUSA_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "MACA_VISIBLE_DEVICES"),
     *("XPU_VISIBLE_DEVICES", "HL_VISIBLE_DEVICES", "TOPS_VISIBLE_DEVICES", "TPU_VISIBLE_DEVICES"),
     *("JAX_*", "RAY_*", "VLLM_*"),
 )
-"""Variables with such a name that only programs in the container read (name patterns)."""
+"""Variables with similar names that only programs in the container read (name patterns)."""
 _NOTHING = ("", "void", "none")
 NO_DEVICE = f'(!has(e.valueFrom) && e.?value.orValue("") in {cel.literal(_NOTHING)})'
-"""`takes_no_device` in CEL, of variable `e`."""
+"""`takes_no_device` in CEL, for variable `e`."""
 
 
 def takes_no_device(entry: Mapping[str, Any]) -> bool:
-    """Whether the value of a variable takes no device. What comes from elsewhere is not known."""
+    """Whether the value of a variable asks for no device. The value of a reference is not known and counts as asking."""
     return not entry.get("valueFrom") and (entry.get("value") or "") in _NOTHING
 
 
 def hides_devices(container: Mapping[str, Any]) -> bool:
-    """Whether a container without a GPU gets none by its image either: its own variable of NVIDIA's takes no device."""
+    """Whether the container sets NVIDIA_VISIBLE_DEVICES so that its image gives it no device either."""
     values = [entry for entry in container.get("env") or () if entry.get("name") == NVIDIA]
     return bool(values) and takes_no_device(values[-1])
 
 
 def value_of(entry: Mapping[str, Any]) -> str:
-    """The value as a phrase; of a reference only what kind it is, since what it leads to may be a secret."""
+    """The value as a phrase. Of a reference only its kind is said, since the value behind it may be secret."""
     source = entry.get("valueFrom")
     if source:
         return f"(from a {bare(next(iter(source), 'reference'))})" if isinstance(source, dict) else "(a reference)"

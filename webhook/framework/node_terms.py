@@ -1,4 +1,4 @@
-"""Affinity terms that name nodes: as the ranked nodes stand in a pod, how they are found there, and how they are taken out."""
+"""Node affinity terms that name nodes: writes them for ranked nodes, recognises them in a pod, and removes them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PREFERRED_TERMS = (*_NODE, PREFERRED)
 REQUIRED_TERMS = (*_NODE, REQUIRED, "nodeSelectorTerms")
 
 
-def preferences(placement: Placement) -> list[dict[str, Any]]:
-    """The preferred terms that name the ranked nodes, and what else is preferred in a node, as they stand in a patch."""
-    terms = [naming(ranked.node, weight) for weight, ranked in zip(placement.weights, placement.nodes, strict=False)]
+def preferred_terms(placement: Placement) -> list[dict[str, Any]]:
+    """The PreferredSchedulingTerms of a placement: those that name the ranked nodes, then its further ones."""
+    terms = [preferred_node(r.node, weight) for weight, r in zip(placement.weights, placement.nodes, strict=False)]
     for preferred in placement.preferred:
         term: dict[str, Any] = {}
         for key, operator, values, field in preferred.expressions:
@@ -25,21 +25,21 @@ def preferences(placement: Placement) -> list[dict[str, Any]]:
     return terms
 
 
-def naming(node: str, weight: int) -> dict[str, Any]:
-    """The preferred term for one node."""
-    return {"weight": weight, "preference": {"matchFields": [is_node(node)]}}
+def preferred_node(node: str, weight: int) -> dict[str, Any]:
+    """The PreferredSchedulingTerm for one node."""
+    return {"weight": weight, "preference": {"matchFields": [has_name(node)]}}
 
 
-def withdraw(edit: Edit, placement: Placement) -> None:
-    """Take out what was written for the ranked nodes of `placement`, preferred and required."""
-    terms = preferences(placement)
+def remove_terms(edit: Edit, placement: Placement) -> None:
+    """Remove the terms that were written for `placement`, preferred and required."""
+    terms = preferred_terms(placement)
     if any([term in terms for term in edit.get(PREFERRED_TERMS) or ()]):
         remaining = [term for term in edit.get(PREFERRED_TERMS) if term not in terms]
         if remaining:
             edit.set(PREFERRED_TERMS, remaining)
         else:
             edit.remove(PREFERRED_TERMS)
-    pin = is_node(placement.nodes[0].node)
+    pin = has_name(placement.nodes[0].node)
     if edit.get(REQUIRED_TERMS) == [{"matchFields": [pin]}]:
         edit.remove(REQUIRED_TERMS[:-1])
     for index, term in enumerate(edit.get(REQUIRED_TERMS) or ()):
@@ -48,7 +48,7 @@ def withdraw(edit: Edit, placement: Placement) -> None:
 
 
 def named_node(term: Any) -> str | None:
-    """The node that a term names by metadata.name and nothing else, as our own terms do."""
+    """The node that a term requires by metadata.name, if that is its only requirement, as in our own terms."""
     fields = term.get("matchFields") if isinstance(term, dict) else None
     if not fields or len(fields) != 1 or term.get("matchExpressions"):
         return None
@@ -59,6 +59,6 @@ def named_node(term: Any) -> str | None:
     return None
 
 
-def is_node(node: str) -> dict[str, Any]:
-    """The requirement that a node has this name."""
+def has_name(node: str) -> dict[str, Any]:
+    """The node selector requirement that a node has this name."""
     return {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -1,4 +1,4 @@
-"""For how many GPUs of one container the options of its program are meant. Their sources: `webhook.rules.gpu_parallelism`."""
+"""How many GPUs the options and variables of a program tell it to use. Sources: see `webhook.rules.gpu_parallelism`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ _VARIABLES = {
     **dict.fromkeys(("TENSOR_PARALLEL_SIZE", "NIM_TENSOR_PARALLEL_SIZE"), "tensor"),
     **dict.fromkeys(("PIPELINE_PARALLEL_SIZE", "NIM_PIPELINE_PARALLEL_SIZE"), "pipeline"),
 }
-"""Of torchrun, TGI, NIM, and the charts and images of vLLM."""
+"""Variables of torchrun, TGI, NIM, and of the charts and images of vLLM."""
 _WITHOUT_TENSOR = (
     "--data-parallel-size",
     "--data_parallel_size",
     "--pipeline-parallel-size",
     "--pipeline_parallel_size",
 )
-"""These say how many GPUs there are to be where the size of a tensor is left out: that is 1 then."""
+"""Options that give the number of GPUs even without an option for tensor parallelism, whose default is 1."""
 _MEANINGS = {option: meaning for meaning, spellings in _OPTIONS.items() for option in spellings}
 _UNKNOWN = Option("", None)
 _LOCAL_ADDRESSES = ("", "localhost", "127.0.0.1", "::1")
 
 
 def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, str]:
-    """The GPUs that the container `spec`, which has `gpus`, is told to use, and the field that says so. Without a number where
-    `gpus` may be right, or nothing is known. `alone`: the pod runs its program by itself."""
+    """The number of GPUs that the program in container `spec` is told to use, and the field that says so: "args" or "env".
+
+    `gpus` is the number that the container has. The returned number is None if nothing is known, or if `gpus` may be right.
+    `alone`: the program runs in this pod only, and not in several pods together.
+    """
     parallelism = options(spec, _MEANINGS)
     if parallelism:
         return _for_one_container(parallelism, gpus, alone), "args"
@@ -44,7 +47,7 @@ def gpus_used(spec: Mapping[str, Any], gpus: int, alone: bool) -> tuple[Option, 
 
 
 def _in_variables(env: Mapping[str, str], alone: bool) -> dict[str, Option]:
-    """As `options`, of variables that programs read in place of them. `alone`: then WORLD_SIZE is said of this pod."""
+    """As `options`, from the variables that programs read instead. WORLD_SIZE counts only if the program runs `alone`."""
     parallelism = {
         _VARIABLES[name]: Option(f"{name}={value[:16]}", number(value))
         for name, value in env.items()
@@ -57,7 +60,7 @@ def _in_variables(env: Mapping[str, str], alone: bool) -> dict[str, Option]:
 
 
 def _for_one_container(parallelism: Mapping[str, Option], gpus: int, alone: bool) -> Option:
-    """How many GPUs the options need in one container; no number where that may be right, or is not known."""
+    """The number of GPUs that the options need in one container; None if nothing is known, or if `gpus` may be right."""
     if "per container" in parallelism:
         return parallelism["per container"]
     meanings = ("processes",) if "processes" in parallelism else ("tensor", "pipeline", "data")
@@ -66,10 +69,12 @@ def _for_one_container(parallelism: Mapping[str, Option], gpus: int, alone: bool
     known = meanings[0] in parallelism or bool(factors and factors[0].written.startswith(_WITHOUT_TENSOR))
     if not known or 0 in sizes or nodes is None:
         return _UNKNOWN
-    needed = {prod(sizes)}
-    if meanings[0] in parallelism:
-        needed |= {sizes[0] * other for other in (1, *sizes[1:])}
-    starts_the_others = meanings == ("processes",) and sizes == [1]
-    if starts_the_others or needed & {gpus, gpus * nodes} or (prod(sizes) >= gpus and (nodes > 1 or not alone)):
+    total = prod(sizes)
+    possible = {total}
+    if meanings[0] in parallelism:  # pipeline and data parallelism may use the same GPUs
+        possible |= {sizes[0] * other for other in (1, *sizes[1:])}
+    in_several_pods = total >= gpus and (nodes > 1 or not alone)
+    one_process = meanings == ("processes",) and sizes == [1]  # it may start a process for each GPU itself
+    if possible & {gpus, gpus * nodes} or in_several_pods or one_process:
         return _UNKNOWN
-    return Option(" ".join([option.written for option in factors]), -(-prod(sizes) // nodes))
+    return Option(" ".join([option.written for option in factors]), -(-total // nodes))

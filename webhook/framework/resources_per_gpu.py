@@ -1,4 +1,4 @@
-"""How much CPU and memory a GPU needs, by class of workload: for the rule and the injector `cpuPerGpu`."""
+"""How much CPU and memory a GPU needs, by class of workload. The rule and the injector `cpuPerGpu` use it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ Quantity = Annotated[str, AfterValidator(_is_quantity)]
 
 
 class PerGpu(Settings):
-    """For one GPU: the least, and what is usual at most."""
+    """CPU and memory for one GPU: the minimum, and the usual maximum."""
 
     cpu: tuple[Quantity, Quantity]
     memory: tuple[Quantity, Quantity]
 
     @cached_property
     def least(self) -> Mapping[str, int]:
-        """`cpu` in thousandths, `memory` in bytes."""
+        """The minima: `cpu` in thousandths, `memory` in bytes."""
         return {"cpu": milli(self.cpu[0]), "memory": whole(self.memory[0])}
 
 
-_RESOURCES = ("cpu", "memory")
 _INFERENCE = PerGpu(cpu=("4", "8"), memory=("8Gi", "16Gi"))
 CLASSES = {
     "training": PerGpu(cpu=("8", "16"), memory=("32Gi", "64Gi")),
@@ -47,25 +46,24 @@ CLASSES = {
 def containers_with_whole_gpus(
     containers: Iterable[Container], gpus: Gpus
 ) -> Iterator[tuple[Container, dict[str, int]]]:
-    """The containers that run as long as the pod does and have whole GPUs, with the names and numbers of these."""
+    """Containers and sidecars that have whole GPUs, each with the names and numbers of these GPUs."""
     for container in containers:
         counts = {name: count for name, count in container.gpu_counts(gpus).items() if gpus.kind(name) == "whole"}
         if counts and (container.kind == "containers" or container.sidecar):
             yield container, counts
 
 
-class Lacking(NamedTuple):
-    """A container with whole GPUs, how many it has, and the requests that it lacks: of `cpu`, of `memory`."""
+class MissingRequests(NamedTuple):
+    """A container with whole GPUs, the number of these, and the requests that it lacks: `cpu`, `memory` or both."""
 
     container: Container
     gpus: int
     resources: tuple[str, ...]
 
 
-def lacking_requests(containers: Iterable[Container], gpus: Gpus) -> list[Lacking]:
-    """Those of the containers that lack a request."""
-    entries = [
-        Lacking(container, sum(counts.values()), tuple([r for r in _RESOURCES if r not in requests_of(container.spec)]))
-        for container, counts in containers_with_whole_gpus(containers, gpus)
-    ]
-    return [entry for entry in entries if entry.resources]
+def missing_requests(containers: Iterable[Container], gpus: Gpus) -> Iterator[MissingRequests]:
+    """The containers with whole GPUs that lack a request."""
+    for container, counts in containers_with_whole_gpus(containers, gpus):
+        requests = requests_of(container.spec)
+        if missing := tuple([name for name in ("cpu", "memory") if name not in requests]):
+            yield MissingRequests(container, sum(counts.values()), missing)

@@ -1,4 +1,4 @@
-"""Topology spread constraints: as a policy writes them, and as they stand in a pod."""
+"""Topology spread constraints: how a policy writes them, and how they are written into a pod."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _MAX_SKEW = 2**31 - 1
 
 
 class Constraint(Settings):
-    """One topology key to spread over."""
+    """The spread over the values of one node label."""
 
     key: LabelKey
     max_skew: int = Field(default=1, ge=1, le=_MAX_SKEW)
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """ScheduleAnyway (a wish) | DoNotSchedule (pods may wait for ever; not with nodeAffinity required)"""
+    """ScheduleAnyway (a preference) | DoNotSchedule (pods may stay pending; not together with nodeAffinity mode required)"""
 
     def in_pod(self, skew: int, selector: Mapping[str, str], revision: Sequence[str] = ()) -> dict[str, Any]:
-        """`skew`: at least this one, where it is a wish. `revision`: the labels that tell revisions apart."""
+        """The constraint for a pod. `skew` raises maxSkew of a preference; `revision` is for matchLabelKeys."""
         soft = self.when_unsatisfiable == "ScheduleAnyway"
         return {
             "maxSkew": max(skew, self.max_skew) if soft else self.max_skew,

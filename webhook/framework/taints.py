@@ -1,6 +1,6 @@
-"""Taints of GPU nodes: as a policy writes them, and the tolerations for them.
+"""Taints of GPU nodes: how a policy writes them, and the tolerations for them.
 
-Source: pkg/util/tolerations/tolerations.go (isSuperset: what covers what).
+Source: pkg/util/tolerations/tolerations.go (isSuperset).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webhook.framework.interface import LabelKey, LabelValue, Settings
 from webhook.kube import cel
 from webhook.text import matches
 
-_OF_KUBERNETES = (
+_KUBERNETES_TAINTS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "node-role.kubernetes.io/control-plane",
@@ -24,37 +24,37 @@ _OF_KUBERNETES = (
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-def _of_gpus(pattern: Any) -> Any:
-    """`pattern`, unless it matches a taint by which Kubernetes itself keeps pods away."""
+def _gpu_taint(pattern: Any) -> Any:
+    """`pattern`, unless it matches a taint that Kubernetes itself sets."""
     if isinstance(pattern, str):
         stem = pattern.removesuffix("*")
-        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _OF_KUBERNETES) or not stem:
+        if any(stem.startswith(k) or (stem != pattern and k.startswith(stem)) for k in _KUBERNETES_TAINTS) or not stem:
             raise ValueError("this would tolerate nodes that are not ready, or control planes: name GPU taints only")
     return pattern
 
 
-def _one_key(key: Any) -> Any:
+def _single_key(key: Any) -> Any:
     if key == "" or (isinstance(key, str) and "*" in key):
         raise ValueError("a toleration without a key tolerates every taint, control planes included: name one key")
-    return _of_gpus(key)
+    return _gpu_taint(key)
 
 
 class PolicyTaint(Settings):
-    """A taint that the policy knows without looking at nodes."""
+    """A taint that pods tolerate whether or not a node has it now."""
 
-    key: Annotated[LabelKey, BeforeValidator(_one_key)]
+    key: Annotated[LabelKey, BeforeValidator(_single_key)]
     value: LabelValue | None = None
     """tolerate this value only; left out: any"""
     effect: Effect = "NoSchedule"
     """of the taint: NoSchedule | PreferNoSchedule | NoExecute"""
     vendor: str | None = None
-    """only for pods that ask for a GPU of this domain; left out: for all GPU pods"""
+    """only for pods that ask for GPUs of this domain; left out: for all GPU pods"""
 
 
 class AllowedTaint(Settings):
-    """A taint that may be tolerated where nodes with GPUs carry it."""
+    """A taint that pods tolerate if nodes with GPUs have it."""
 
-    key: Annotated[str, BeforeValidator(_of_gpus)]
+    key: Annotated[str, BeforeValidator(_gpu_taint)]
     """a name pattern"""
     value: str | None = None
     """only this value; left out: any"""
@@ -64,13 +64,16 @@ class AllowedTaint(Settings):
 
 
 def toleration(key: str, value: str | None, effects: tuple[str, ...]) -> dict[str, Any]:
-    """Of several effects one for all effects."""
+    """A toleration for a taint with these effects. If there are several, it tolerates every effect."""
     operator = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
     return {"key": key, **operator} | ({"effect": effects[0]} if len(effects) == 1 else {})
 
 
 def covers(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether toleration `one` tolerates everything that `other` does (isSuperset, its quirk of a missing operator included)."""
+    """Whether toleration `one` tolerates everything that `other` does.
+
+    As isSuperset: a missing operator is not the same as Equal there.
+    """
     if one == other:
         return True
     key, operator, effect = one.get("key") or "", one.get("operator") or "", one.get("effect") or ""

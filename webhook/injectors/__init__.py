@@ -1,1 +1,1 @@
-"""One file per injector: what it does to a pod, in the words of a cluster administrator, then its settings, then its method."""
+"""The injectors: units that change a pod. One file each; `policy/model.py` lists them in run order."""

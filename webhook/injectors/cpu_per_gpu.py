@@ -1,29 +1,27 @@
-"""Containers with whole GPUs get the CPU and memory requests that they lack. Off by default.
+"""Adds missing CPU and memory requests to containers with whole GPUs. Off by default.
 
-A GPU container without requests may run on a busy node, and its GPU waits for data: the rule `cpuPerGpu` warns of it, this
-injector adds the requests. Filled in is the lower number of the class for each GPU, and never more than the
-GPUs' share of the node that has least per GPU, among the nodes with as many GPUs as the pod asks for:
+A GPU container without requests may run on a busy node, where its GPU waits for data. The rule `cpuPerGpu` warns about it;
+this injector adds the requests. The amount is the minimum of the class for each GPU. It is never more than the pod's share of
+the node that has least per GPU, among the nodes with as many GPUs as the pod asks for:
 
-    GPUs of the pod / GPUs of the node * allocatable * nodeShare, less what the pod requests already
+    GPUs of the pod / GPUs of the node * allocatable * nodeShare - what the pod requests already
 
-So every node that could take the pod when empty still can, and no GPUs are left over because the CPUs are used up. Where
-the share is smaller than the number of the class, that is what the container gets (`filledLess`); where nothing is left of
-it, nothing.
+So every node that could take the pod when empty still can, and no GPUs are left unused because the CPUs are used up. If the
+share is smaller than the minimum of the class, the container gets the share (`filledLess`), or nothing if nothing is left.
 
-Never done: a request or a limit that is there is not changed; a limit without a request is left to the API server, which makes
-the request equal (SetDefaults_Pod, pkg/apis/core/v1/defaults.go); no limits are added; a pod with resources of its own
-(spec.resources, KEP-2837) is left alone. Nothing is filled in where a node that has room now would have none, and where nobody
-can tell: no fresh state, no node with as many GPUs, GPUs of several names in one pod, a pod whose node is fixed, and one that
-was decided for before.
+What it never does: it does not change a request or a limit, and adds no limits. It adds no request beside a limit, since the
+API server does that (SetDefaults_Pod, pkg/apis/core/v1/defaults.go). It does not change a pod with pod-level resources
+(spec.resources, KEP-2837). It adds nothing if the pod would then fit no node although one has room now. It adds nothing if the
+effect is not known: without fresh state, without a node with as many GPUs, for a pod with GPUs of several names, for a pod
+whose node is fixed, and for a pod with an earlier decision.
 
-What changes besides, and is why this is off: a pod without any request was BestEffort and becomes Burstable. A ResourceQuota of
-requests.cpu or requests.memory counts what is filled in (podEvaluator.Constraints, pkg/quota/v1/evaluator/core/pods.go). A
-LimitRange of type Pod with `max` sums up requests after us, and may then refuse the pod (plugin/pkg/admission/limitranger).
-Kueue counts a Job by its template, without this. And a pod that waits for GPUs may find them free before its share of the CPU
-is: then it waits for that too.
+It is off because it has other effects. A pod without any request changes from BestEffort to Burstable. A ResourceQuota of
+requests.cpu or requests.memory counts the added requests (podEvaluator.Constraints, pkg/quota/v1/evaluator/core/pods.go). A
+LimitRange of type Pod with `max` sums up requests after us and may refuse the pod (plugin/pkg/admission/limitranger). Kueue
+counts a Job by its template, without the added requests. A pod that waits for GPUs also waits for its share of the CPU.
 
-Fields: resources.requests of spec.containers and of sidecars. Not for other init containers (they run before, and alone),
-for parts of GPUs, and for GPUs by DRA, whose number is in the claim.
+Fields: resources.requests of spec.containers and of sidecars. Not for other init containers, which run earlier and alone, not
+for parts of GPUs, and not for GPUs by DRA, whose number is in the claim.
 """
 
 from __future__ import annotations
@@ -35,30 +33,31 @@ from pydantic import Field
 
 from webhook.errors import QuantityError
 from webhook.framework.interface import Context, Injector, Outcome, ProfileView
-from webhook.framework.resources_per_gpu import PerGpu, lacking_requests
+from webhook.framework.resources_per_gpu import PerGpu, missing_requests
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import DECISION, Pod, annotations_of, containers
 from webhook.kube.pod_requests import total_requests
 from webhook.kube.quantity import quantity_text
 
 _STEPS = {"cpu": 1, "memory": 2**20}
+"""Amounts are rounded down to a multiple of this: thousandths of a CPU, bytes."""
 
 
 class CpuPerGpuRequests(Injector):
-    """Containers with whole GPUs get the requests of CPU and memory that they lack: for each GPU the lower number of their
-    class, but no more than the GPUs' share of the smallest node with as many. Requests and limits that are there are never
-    changed, limits never added. Off, for it changes how pods are treated: they are no longer BestEffort; quotas of
-    requests.cpu and requests.memory count what is filled in, and so does a LimitRange of type Pod with max. No pod is kept
-    from a node that has room for it now; but one that waits for GPUs may find them free before its share of the CPU is, and
-    waits for that."""
+    """Adds missing CPU and memory requests to containers with whole GPUs: the minimum of their class for each GPU, but no more
+    than the pod's share of the smallest node with as many GPUs. It never changes a request or a limit, and never adds a
+    limit. It is off because it has other effects: pods are no longer BestEffort, and quotas of requests.cpu and
+    requests.memory count the added requests, as does a LimitRange of type Pod with max. A pod that fits on some node now still
+    does, but a pod that waits for GPUs also waits for its share of the CPU."""
 
     not_exported: ClassVar[str] = "needs the state of the cluster"
 
     enabled: bool = False
     classes: dict[str, PerGpu] | None = None
-    """null: the numbers of the rule cpuPerGpu, below; or others, in the same form."""
+    """Resources per GPU, as in the rule cpuPerGpu below. null: the numbers of that rule."""
     node_share: int = Field(default=80, ge=1, le=100)
-    """Percent of its share of a node that a pod gets at most: pods of DaemonSets, and pods that ask for more, need the rest."""
+    """The largest part of its share of a node that a pod gets, in percent. The rest is for pods of DaemonSets and for pods that
+    ask for more."""
 
     def completed(self, profile: ProfileView) -> Self:
         if self.classes is not None:
@@ -67,10 +66,10 @@ class CpuPerGpuRequests(Injector):
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         per = (self.classes or {}).get(context.workload.name)
-        lacking = lacking_requests(containers(edit.object), context.gpus) if per and context.gpu_names else []
-        if per is None or not lacking:
+        missing = [*missing_requests(containers(edit.object), context.gpus)] if per and context.gpu_names else []
+        if per is None or not missing:
             return Outcome("none")
-        gpus = {r: sum(entry.gpus for entry in lacking if r in entry.resources) for r in _STEPS}
+        gpus = {r: sum(entry.gpus for entry in missing if r in entry.resources) for r in _STEPS}
         amounts = self._amounts(edit.object, gpus, per.least, context)
         if isinstance(amounts, str):
             return Outcome("skipped", amounts)
@@ -78,7 +77,7 @@ class CpuPerGpuRequests(Injector):
             (*entry.container.path, "resources", "requests", resource): quantity_text(
                 resource, amounts[resource] * entry.gpus
             )
-            for entry in lacking
+            for entry in missing
             for resource in entry.resources
             if amounts[resource]
         }
@@ -94,10 +93,13 @@ class CpuPerGpuRequests(Injector):
         return Outcome("filledLess" if below_least else "filled", total)
 
     def _amounts(
-        self, pod: Pod, lacking: Mapping[str, int], least: Mapping[str, int], context: Context
+        self, pod: Pod, missing: Mapping[str, int], least: Mapping[str, int], context: Context
     ) -> Mapping[str, int] | str:
-        """What each GPU gets of what is lacking; why it gets nothing. `lacking`: the GPUs that go without, by resource."""
-        if reason := _out_of_reach(pod, context):
+        """The amount to add for each GPU, by resource; or the reason why nothing is added.
+
+        `missing`: for each resource, the number of GPUs whose containers do not request it.
+        """
+        if reason := _why_not(pod, context):
             return reason
         try:
             requests = total_requests(pod)
@@ -111,7 +113,7 @@ class CpuPerGpuRequests(Injector):
         if offered is None:
             return "no node has as many GPUs"
         amounts = {}
-        for resource, count in lacking.items():
+        for resource, count in missing.items():
             if count:
                 available = offered[resource] * gpus * self.node_share // 100 - requests.get(resource, 0)
                 amounts[resource] = min(
@@ -120,8 +122,8 @@ class CpuPerGpuRequests(Injector):
         return amounts if any(amounts.values()) else "the pod requests its share of a node already"
 
 
-def _out_of_reach(pod: Pod, context: Context) -> str:
-    """Why nothing may be filled in, whatever the containers lack; "" where something may."""
+def _why_not(pod: Pod, context: Context) -> str:
+    """Why requests are never added to this pod, whatever its containers lack; "" if they may be."""
     spec = pod["spec"]
     if DECISION in annotations_of(pod):
         return "decided for before"

@@ -1,8 +1,8 @@
-"""GPU requests equal GPU limits, in containers, init containers and sidecars.
+"""Makes GPU requests equal to GPU limits, in containers, init containers and sidecars.
 
-Kubernetes allows an extended resource only where both are there and equal: with a request alone the API server answers
-«Limit must be set for non overcommitable resources». Only GPU keys are touched: CPU and memory are the user's. Where both
-are there and differ nobody can know which one was meant: they stay, and the rule gpuQuantity refuses the pod.
+Kubernetes wants the request of an extended resource to equal its limit. For a request without a limit the API server
+answers «Limit must be set for non overcommitable resources». Only GPU resources are changed. If request and limit are both
+there and differ, nobody can know which one was meant: both stay, and the rule gpuQuantity refuses the pod.
 
 Fields: spec.containers[*].resources, spec.initContainers[*].resources. Source: ValidateResourceRequirements,
 pkg/apis/core/validation/validation.go.
@@ -43,7 +43,7 @@ class GpuResources(Injector):
         return Outcome("filled", filled) if filled else Outcome("equal")
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
-        """Only limits are written: from these the API server fills in the requests."""
+        """Only limits are written. The API server adds the requests that are missing beside them."""
         for kind in cel.LISTS:
             missing = f"{cel.requests('c')}.filter(k, {cel.is_gpu('k', gpus)} && !(k in {cel.limits('c')}))"
             path = f'"/spec/{kind}/" + string(i) + "/resources/limits"'

@@ -1,19 +1,23 @@
-"""Affinity to the nodes that placement ranked for the pod.
+"""Adds node affinity to the nodes that placement ranked for the pod.
 
-`preferred` (default): one preferred term per ranked node, the weights falling so that the scheduler's other scores do not
-turn the order round; after them what the policy and the pod's annotations prefer in a node (`placement.preferences`), lighter
-than these. The scheduler may take another node; the pod never waits because of us.
+Mode `preferred` (default): one preferred term per ranked node. The weights fall far enough that the scheduler's other scores
+do not change the order. Lighter terms follow for what the policy and the pod's annotations prefer
+(`placement.preferences`). The scheduler may take another node, so the pod never waits because of us.
 
-`required`: the first node, added to every term of the required affinity that there is. Terms are ORed, so a term of our own
-beside them would widen the user's choice; an empty term matches nothing, and the pin would make it match, so it is left
-alone. A pod that the scheduler judges by more than we look at (pods on other nodes, volumes, host ports, claimed devices)
-is not pinned: the chosen node might be one that it can never take. It gets preferences instead, and the record says
-`["notPinned", [why, terms]]`. Which pods are scheduled first is not known at admission: another one may take the room, or
-have an anti-affinity against this one. Then the pod waits: its event says «didn't match Pod's node affinity/selector», its
-reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may have what
-was reserved, and it runs once its node has room again. The scheduler of Kubernetes 1.34 does not notice that a pod went
-which kept others away by its anti-affinity: they are tried again within five minutes, or when they are created again
-(kubernetes/kubernetes#134393). Who cannot wait uses `preferred`.
+Mode `required`: the first node is added to every term of the required affinity. Terms are ORed, so a new term beside the
+user's would allow more nodes than the user wanted. An empty term matches no node and is left alone, since with our
+requirement it would match one.
+
+A pod is not pinned if the scheduler also filters nodes for it by something that placement does not check: other pods,
+volumes, host ports, claimed devices. The chosen node might never be able to take it. It gets preferences instead, and the
+record says `["notPinned", [why, terms]]`.
+
+A pinned pod may have to wait. The order of scheduling is not known at admission: another pod may take the room first, or have
+an anti-affinity against this one. Then the event of the pod says «didn't match Pod's node affinity/selector», and its
+reservation ends at once (`gpu_admission_reservations_ended_total{end="unschedulable"}`), so that other pods may use the
+capacity. The pod runs when its node has room again. In Kubernetes 1.34 the scheduler does not notice that a pod with an
+anti-affinity against others is gone: it tries these again within five minutes, or when they are created again
+(kubernetes/kubernetes#134393). Where pods cannot wait, use `preferred`.
 
 Fields: spec.affinity.nodeAffinity. Sources: k8s.io/component-helpers scheduling/corev1/nodeaffinity,
 pkg/scheduler/framework/plugins/nodeaffinity (scores are normalised to the best feasible node), and the filters in
@@ -26,31 +30,31 @@ from typing import Any, ClassVar, Literal
 
 from webhook.framework.cluster_view import Placement
 from webhook.framework.interface import Context, Injector, Outcome
-from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, is_node, preferences
+from webhook.framework.node_terms import PREFERRED_TERMS, REQUIRED_TERMS, has_name, preferred_terms
 from webhook.kube.json_patch import Edit
 from webhook.kube.pod import REQUIRED
 
 
 class NodeAffinity(Injector):
-    """The chosen nodes go into the pod's node affinity."""
+    """Adds the chosen nodes to the pod's node affinity."""
 
     needs_placement: ClassVar[bool] = True
     not_exported: ClassVar[str] = "needs the state of the cluster"
 
     mode: Literal["preferred", "required"] = "preferred"
-    """preferred (the scheduler may take another node) | required (only the first one: a pod may wait if it fills up; a pod
-    with volume claims, host ports or rules about other pods is not pinned, for the node might not be able to take it)"""
+    """preferred (the scheduler may take another node) | required (the first node only: a pod waits if that node is full. A pod
+    with volume claims, host ports or rules about other pods is not pinned, since the node might not be able to take it)"""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         placement = context.placement
         if placement is None:
             return Outcome("none", "no placement")
-        terms, unseen = preferences(placement), ""
+        terms, unchecked = preferred_terms(placement), ""
         if not placement.nodes and not terms:
             return Outcome("none", placement.reason, placement.warning)
         if self.mode == "required" and placement.nodes:
-            unseen = _unseen(edit.object["spec"])
-            if not unseen:
+            unchecked = _unchecked(edit.object["spec"])
+            if not unchecked:
                 return _require(edit, placement)._replace(warning=placement.warning)
         if present := edit.get(PREFERRED_TERMS):
             terms = [term for term in terms if term not in present]
@@ -59,8 +63,8 @@ class NodeAffinity(Injector):
         edit.extend(PREFERRED_TERMS, terms)
         if not placement.nodes:
             return Outcome("preferredPools", [placement.reason, len(terms)], placement.warning)
-        if unseen:
-            return Outcome("notPinned", [unseen, len(terms)], placement.warning)
+        if unchecked:
+            return Outcome("notPinned", [unchecked, len(terms)], placement.warning)
         return Outcome("preferred", len(terms), placement.warning)
 
 
@@ -72,10 +76,10 @@ _VOLUMES = frozenset(
 )
 
 
-def _unseen(spec: dict[str, Any]) -> str:
-    """What the scheduler judges nodes by for this pod, and placement does not look at; "" where there is nothing.
+def _unchecked(spec: dict[str, Any]) -> str:
+    """A part of the pod by which the scheduler filters nodes and placement does not; "" if there is none.
 
-    The filters of the default profile (apis/config/v1/default_plugins.go) less those that `placement.filters` follows.
+    These are the filters of the default profile (apis/config/v1/default_plugins.go) without those of `placement.filters`.
     """
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -97,7 +101,7 @@ def _unseen(spec: dict[str, Any]) -> str:
 
 
 def _require(edit: Edit, placement: Placement) -> Outcome:
-    pin = is_node(placement.nodes[0].node)
+    pin = has_name(placement.nodes[0].node)
     if edit.get(REQUIRED_TERMS[:-1]) is None:
         edit.set(REQUIRED_TERMS, [{"matchFields": [pin]}])
         return Outcome("required", placement.nodes[0].node)

@@ -1,13 +1,12 @@
-"""A priority class by the class of workload, so that inference does not starve behind training.
+"""Sets the PriorityClass by the class of workload, so that inference does not starve behind training.
 
-A class that the user chose is kept. The cluster's globalDefault class counts as not chosen (settable): the API server fills
-it in before we see the pod. A class that does not exist is never named: the API server would refuse the pod.
+A PriorityClass that the user chose is kept. The cluster's globalDefault counts as not chosen (see the setting), since the API
+server sets it before we see the pod. A PriorityClass that does not exist is never set: the API server would refuse the pod.
 
-Fields: spec.priorityClassName, and with it spec.priority and spec.preemptionPolicy. The Priority plugin has computed these
-two from the old class before we are asked, and computes them again after us: a pod whose numbers differ from its class is
-refused. So they are written from the class that the watch knows, which costs one call per pod; while the watch is not
-fresh they are taken away instead, which is always right and costs a second call (`reinvocationPolicy: IfNeeded`).
-Source: plugin/pkg/admission/priority/admission.go.
+Fields: spec.priorityClassName, spec.priority and spec.preemptionPolicy. The Priority plugin computes the last two before we
+are called and again after us, and refuses a pod whose values differ from its PriorityClass. So they are set from the
+PriorityClass that the watch has shown. While the watch is not fresh they are removed: that is always right, but costs a
+second call (`reinvocationPolicy: IfNeeded`). Source: plugin/pkg/admission/priority/admission.go.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ _NAME, _PRIORITY, _PREEMPTION = ("spec", "priorityClassName"), ("spec", "priorit
 
 
 class PriorityClassName(Injector):
-    """A priority class by class of workload. One that the author chose is kept; one that does not exist is never named."""
+    """Sets the PriorityClass by class of workload. One that the author chose is kept; one that does not exist is never set."""
 
-    claims: ClassVar[bool] = True
+    handles_claims: ClassVar[bool] = True
 
     classes: dict[str, str] = {
         "inference-critical": "gpu-inference-critical",
@@ -36,9 +35,10 @@ class PriorityClassName(Injector):
         "training": "gpu-training",
         "development": "gpu-development",
     }
-    """Class of workload: name of a PriorityClass (50-priority-classes.yaml). A class that is not here, or as "", gets none."""
+    """Class of workload: name of a PriorityClass (50-priority-classes.yaml). A class of workload that is missing here, or has
+    "", gets none."""
     override_global_default: bool = True
-    """The cluster's globalDefault class counts as not chosen."""
+    """true: a pod with the cluster's globalDefault counts as a pod without a PriorityClass."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         class_name = self.classes.get(context.workload.name)
@@ -54,12 +54,11 @@ class PriorityClassName(Injector):
             if not (self.override_global_default and default and default.global_default):
                 return Outcome("kept", chosen)
         priority_class = priority_classes.get(class_name)
+        if priority_class is None and not context.cluster.knows_priority_classes:
+            return Outcome("unknown", class_name)
         if priority_class is None:
-            missing = context.cluster.knows_priority_classes
-            warning = (
-                f"PriorityClass {quoted(class_name)} does not exist: the pod keeps its priority" if missing else None
-            )
-            return Outcome("missing" if missing else "unknown", class_name, warning)
+            warning = f"PriorityClass {quoted(class_name)} does not exist: the pod keeps its priority"
+            return Outcome("missing", class_name, warning)
         edit.set(_NAME, class_name)
         if context.cluster.fresh:
             if "priority" in spec:
@@ -78,7 +77,7 @@ class PriorityClassName(Injector):
         yield "priorityClass", expression
 
     def exported(self, gpus: Gpus) -> Iterable[str]:
-        """The API server computed `priority` and `preemptionPolicy` before; without them it computes them again."""
+        """`priority` and `preemptionPolicy` are removed: then the API server computes them again."""
         if not self.classes:
             return
         steps = ['[JSONPatch{op: "add", path: "/spec/priorityClassName", value: variables.priorityClass}]']

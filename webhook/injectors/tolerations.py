@@ -1,15 +1,16 @@
-"""Tolerations for the taints of GPU nodes.
+"""Adds tolerations for the taints of GPU nodes.
 
-Clusters taint GPU nodes to keep other pods away; four of five GPU manifests do not tolerate that taint and wait for ever.
-Added are a toleration for each taint in `taints` whose vendor the pod asks for, and, while the cluster state is known,
-for each taint that GPU nodes really carry and `allowed` names. Never added: a wildcard, the same key twice (unless the
-policy names two values of it), or one that a toleration of the pod already covers.
+Clusters taint GPU nodes to keep other pods away. Four of five GPU manifests do not tolerate that taint, and their pods stay
+pending. A pod gets a toleration for each taint in `taints` that is for its vendor and, while the state of the cluster is
+fresh, for each taint in `allowed` that GPU nodes have now. It never gets a wildcard, a second toleration for one key (unless
+the policy names two values), or one that a toleration of the pod covers.
 
-A hard spread with `nodeTaintsPolicy: Honor` counts the domains of the nodes whose taints the pod tolerates. So such a pod gets no
-toleration while there are nodes that it can go to without: a full node with a taint would keep it off the others.
+A spread constraint with DoNotSchedule and `nodeTaintsPolicy: Honor` counts the domains of all nodes whose taints the pod
+tolerates. A full node with such a taint could then keep the pod off all other nodes. So such a pod gets no toleration while
+there are nodes that it can use without one.
 
-Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset: what covers what),
-plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin that does this for one exact form).
+Fields: spec.tolerations. Sources: pkg/util/tolerations/tolerations.go (isSuperset),
+plugin/pkg/admission/extendedresourcetoleration (the in-tree plugin, which tolerates one exact form of taint).
 """
 
 from __future__ import annotations
@@ -29,33 +30,33 @@ _VENDORS = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi")
 
 
 class Tolerations(Injector):
-    """Tolerations for the taints of GPU nodes. Never one without a key: that tolerates control planes too."""
+    """Adds tolerations for the taints of GPU nodes. Never one without a key: that tolerates control planes too."""
 
-    claims: ClassVar[bool] = True
+    handles_claims: ClassVar[bool] = True
 
     taints: tuple[PolicyTaint, ...] = tuple(
         [PolicyTaint(key=key, vendor=vendor(key)) for key in (*_VENDORS, "gpu.intel.com/i915", "gpu.intel.com/xe")]
     )
-    """Added without looking at nodes."""
+    """Tolerated whether or not nodes have these taints now."""
     allowed: tuple[AllowedTaint, ...] = (
         *[AllowedTaint(key=key) for key in (*_VENDORS, "nvidia.com/mig*", "gpu.intel.com/*", "gpu")],
         *(AllowedTaint(key="sku", value="gpu"), AllowedTaint(key="dedicated", value="gpu")),
     )
-    """Added where nodes with GPUs carry the taint now, and it is one of these."""
+    """Tolerated while nodes with GPUs have the taint."""
 
     def inject(self, edit: Edit, context: Context) -> Outcome:
         present: list[Mapping[str, Any]] = edit.object["spec"].get("tolerations") or []
         taints = context.cluster.gpu_taints(context.gpus) if context.cluster.fresh else ()
-        vendors = {vendor(name) for name in context.gpu_names} | (
-            context.other_gpus if len(context.other_gpus) == 1 else set()
-        )
-        if not vendors:  # claims, of whichever of several vendors
+        vendors = {vendor(name) for name in context.gpu_names}
+        if len(context.other_gpus) == 1:  # of several we cannot tell which one a claim is for
+            vendors |= context.other_gpus
+        if not vendors:
             return Outcome("covered")
         needed = self._needed(vendors, taints)
         added = [one for one in needed if not any([covers(other, one) for other in present])]
         if not added:
             return Outcome("covered")
-        if _counts_by_taints(edit.object["spec"]) and _needs_none(edit, context):
+        if _spread_honors_taints(edit.object["spec"]) and _has_open_node(edit, context):
             return Outcome("left")
         edit.extend(("spec", "tolerations"), added)
         return Outcome("added", [one["key"] for one in added])
@@ -78,16 +79,16 @@ class Tolerations(Injector):
         yield " +\n".join(parts)
 
     def _needed(self, vendors: Set[str], taints: tuple[Taint, ...]) -> list[dict[str, Any]]:
-        """What a pod with GPUs of these vendors is to tolerate, each key once as far as the policy does not name its values."""
+        """Tolerations for a pod with GPUs of these vendors: one per key, or one per value that the policy names."""
         effects: dict[tuple[str, str | None], dict[str, None]] = {}
         for taint in self.taints:
             if taint.vendor is None or taint.vendor in vendors:
                 effects.setdefault((taint.key, taint.value), {})[taint.effect] = None
         for live in taints:
             if any([live.effect in effects.get((live.key, value), ()) for value in (None, live.value)]):
-                continue  # it is among them already
+                continue
             if vendor(live.key) in {taint.vendor for taint in self.taints} - vendors:
-                continue  # another vendor's
+                continue  # the taint of another vendor
             if values := [allowed.value for allowed in self.allowed if allowed.allows(live)]:
                 value = None if None in values else live.value
                 effects.setdefault((live.key, value), {})[live.effect] = None
@@ -97,16 +98,16 @@ class Tolerations(Injector):
         ]
 
 
-def _counts_by_taints(spec: Mapping[str, Any]) -> bool:
-    """Whether a hard spread counts only domains of nodes whose taints the pod tolerates."""
+def _spread_honors_taints(spec: Mapping[str, Any]) -> bool:
+    """Whether a DoNotSchedule constraint counts only the nodes whose taints the pod tolerates."""
     constraints = spec.get("topologySpreadConstraints") or ()
     return any(
         [c.get("nodeTaintsPolicy") == "Honor" and c.get("whenUnsatisfiable") != "ScheduleAnyway" for c in constraints]
     )
 
 
-def _needs_none(edit: Edit, context: Context) -> bool:
-    """Whether it can go to a node without a toleration, by its node selector. What node affinity it requires is not looked at."""
+def _has_open_node(edit: Edit, context: Context) -> bool:
+    """Whether the pod can use a node without a toleration. False if it requires a node affinity, which is not evaluated here."""
     if edit.get(REQUIRED_TERMS) or not context.cluster.fresh:
         return False
     return context.cluster.has_open_node(context.gpu_names, edit.object["spec"].get("nodeSelector") or {})

@@ -1,22 +1,23 @@
-"""Topology spread, in agreement with the chosen node.
+"""Adds topology spread constraints that agree with the chosen node.
 
-Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. Three cases:
+Replicas of one owner are spread over hosts and zones, unless the pod has a constraint on that key. There are three cases:
 
-- No node was chosen (no state, strategy `off`): constraints with `maxSkew` as in the policy. The scheduler spreads.
-- A node was chosen by a strategy that keeps the owner's pods apart (`spread`, `apart`): the ranking has already counted these
-  on every node, those on their way included. The scheduler counts later, and with maxSkew 1 one pod more on a node is worth up
-  to 200 points, as much as our whole preference: the two would fight (measured: 6/2 where each alone gives 4/4). Its score is
-  100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1 (podtopologyspread/scoring.go): a large maxSkew
-  weighs every node nearly alike. So the constraint gets a maxSkew of 100: it selects and documents, the ranking has the order.
-- A node was chosen by another strategy (`pack`): one constraint over hosts that selects nothing. A pod without any constraint
-  gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which pull away from a packed choice; having one of its
-  own switches them off.
+- No node was chosen (no state, strategy `off`): constraints with the `maxSkew` of the policy. The scheduler spreads the pods.
+- A node was chosen by a strategy that keeps the owner's pods apart (`spread`, `apart`). The ranking has already counted these
+  pods on every node, admitted ones included. The scheduler counts later, and with maxSkew 1 one more pod on a node weighs up
+  to 200 points, as much as our whole preference. The two would work against each other (measured: 6/2 where each alone gives
+  4/4). The scheduler's score is 100 * (max + min - s) / max with s = pods * ln(domains + 2) + maxSkew - 1
+  (podtopologyspread/scoring.go), so with a large maxSkew all nodes score nearly the same. So maxSkew is 100: the constraint is
+  there, and the ranking decides.
+- A node was chosen by another strategy (`pack`): one constraint over hosts that selects no pod. A pod without any constraint
+  gets the scheduler's default ones (hosts and zones, ScheduleAnyway), which work against packing. A constraint in the pod
+  switches them off.
 
-A pod with pod affinity of its own says what it wants to be near: a spread would pull it away from there.
+A pod with pod affinity gets no constraint: it wants to be near other pods.
 
-Always ScheduleAnyway by default: a constraint of ours never makes a pod wait. The selector is made of the pod's labels but
-for those that differ from pod to pod or from revision to revision; `matchLabelKeys` tells revisions apart where the pod
-has the label. By policy a soft pod anti-affinity over hosts with the same selector takes the place of all this.
+By default all constraints are ScheduleAnyway, so that no pod waits because of us. The selector has the pod's labels without
+those that differ between pods or revisions. `matchLabelKeys` tells revisions apart if the pod has such a label. In mode
+`antiAffinity` the pod gets a preferred pod anti-affinity over hosts instead, with the same selector.
 
 Fields: spec.topologySpreadConstraints, or spec.affinity.podAntiAffinity. KEP-895, KEP-3243.
 """
@@ -36,11 +37,11 @@ _CONSTRAINTS = ("spec", "topologySpreadConstraints")
 _ANTI_AFFINITY = ("spec", "affinity", "podAntiAffinity", PREFERRED)
 NEUTRAL = {"gpu-admission.io/selects": "nothing"}
 _AGREEING_SKEW = 100
-"""So large that the scheduler's own counting does not work against the choice."""
+"""The maxSkew with which the scheduler's score does not work against the chosen node."""
 
 
 class TopologySpread(Injector):
-    """Replicas of one owner are spread over hosts and zones, unless the pod says itself how it is spread over them."""
+    """Spreads the replicas of one owner over hosts and zones, unless the pod has a constraint on that key."""
 
     needs_placement: ClassVar[bool] = True
     not_exported: ClassVar[str] = "must agree with the chosen node"
@@ -82,7 +83,7 @@ class TopologySpread(Injector):
 
 
 def _useful(constraint: Constraint, context: Context) -> bool:
-    """A node without the key gets no score (or, with DoNotSchedule, no pod): it must be there on two domains at least."""
+    """Whether the key has at least two values on GPU nodes. A node without it gets no score, or no pod with DoNotSchedule."""
     if constraint.key == HOST and constraint.when_unsatisfiable == "ScheduleAnyway":
         return True
     return context.cluster.fresh and context.cluster.domains(constraint.key, context.gpus) > 1

@@ -1,18 +1,18 @@
-"""Containers without a GPU get `NVIDIA_VISIBLE_DEVICES=void`, so that an image cannot take what the pod did not ask for.
+"""Sets `NVIDIA_VISIBLE_DEVICES=void` in containers without a GPU, so that their image cannot take GPUs.
 
-CUDA images carry `NVIDIA_VISIBLE_DEVICES=all`. Where the NVIDIA runtime is the node's default and hands out devices by that
-variable, a container without a GPU limit then sees every GPU of the node. What the image says cannot be seen here, but
-the pod's own environment wins over the image's and over `envFrom`, and `void` means: none. A container that sets the
-variable itself is left alone; the rule `deviceEnv` judges it.
+CUDA images set `NVIDIA_VISIBLE_DEVICES=all`. If the NVIDIA runtime is the default of the node and hands out devices by that
+variable, a container without a GPU limit sees every GPU of the node. The image is not known here, but the container's `env`
+overrides both the image and `envFrom`, and `void` stands for no GPU. A container that sets the variable itself is left alone;
+the rule `deviceEnv` checks it.
 
-A container with a claim gets it too: a claim may be of any device, and is served by CDI, which does not ask this variable
-(NVIDIA's own CDI specifications set it to `void`). So does every container of a pod whose GPUs come by DRA alone.
+A container with a claim gets the variable too. A claim may be for any device, and CDI, which serves it, does not read this
+variable (NVIDIA's own CDI specifications set it to `void`). So every container of a pod whose GPUs come by DRA alone gets it.
 
-Where a pod of KAI or Run:ai asks for a part of a GPU by annotation, nothing is set: their scheduler writes the variable. With
-another scheduler the annotation says nothing.
+Nothing is set if a pod of KAI or Run:ai asks for a part of a GPU by annotation: their scheduler sets the variable. With
+another scheduler the annotation has no meaning.
 
-`everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these to us: the component
-`manifests/components/every-pod` changes that.
+`everyPod` does the same for pods without any GPU. The shipped webhook configuration does not send these pods to us; the
+component `manifests/components/every-pod` changes that.
 
 Fields: env of spec.containers and spec.initContainers without a GPU limit. Source: NVIDIA/nvidia-container-toolkit
 internal/config/image/cuda_image.go (VisibleDevices, IsLegacy).
@@ -34,19 +34,19 @@ from webhook.kube.pod import annotations_of, containers, gpu_counts
 
 
 class VoidDevices(Injector):
-    """Containers without a GPU are given none by their image either: CUDA images carry NVIDIA_VISIBLE_DEVICES=all, which some
-    nodes obey. A container that sets the variable itself is left alone; the rule deviceEnv judges it."""
+    """Keeps containers without a GPU from getting one by their image: CUDA images set NVIDIA_VISIBLE_DEVICES=all, and some nodes
+    obey it. A container that sets the variable itself is left alone; the rule deviceEnv checks it."""
 
-    claims: ClassVar[bool] = True
+    handles_claims: ClassVar[bool] = True
 
     variable: str = Field(default="NVIDIA_VISIBLE_DEVICES", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     value: str = "void"
     all_pods: bool = Field(default=False, alias="everyPod")
-    """In pods without any GPU too. Wants the component manifests/components/every-pod: without it the API server does not ask
-    about these pods."""
+    """true: pods without any GPU too. This needs the component manifests/components/every-pod: without it the API server does not
+    send us these pods."""
 
     schedulers: tuple[str, ...] | None = None
-    """null: those of gpuFraction. Where a pod asks one of them for a part of a GPU by annotation, that one sets it."""
+    """Schedulers that set the variable themselves if a pod asks for a part of a GPU by annotation. null: those of gpuFraction."""
 
     def completed(self, profile: ProfileView) -> Self:
         if self.schedulers is not None:

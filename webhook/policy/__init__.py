@@ -1,1 +1,1 @@
-"""All profiles: every unit with its settings, in run order."""
+"""The policy: all settings, how they are read and checked, and the document that explains them."""

@@ -1,8 +1,8 @@
-"""A policy as the document that explains itself: every key with its value, the docstrings of the models as comments.
+"""Writes a policy as YAML: every key with its value, and the docstrings of the models as comments.
 
-`manifests/policy.yaml` is this for the defaults. A comment is the docstring of the field, or that of the class of its value.
-In a docstring a blank line ends a comment line, a line that begins with `---` is a heading, and what is indented stays as it
-is. The entries of a list are explained above the list, by the docstrings of their fields.
+`manifests/policy.yaml` is the default policy written in this way. The comment on a key is the docstring of the field, or else
+that of the class of its value. In a docstring a blank line ends a paragraph, a line that begins with `---` is a heading, and a
+paragraph with indented lines is copied as it is. The fields of list entries are explained above the list.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from webhook.policy.model import Injectors, PolicyFile, Profile
 
 _WIDTH = 128
 _COMMENT, _ONE_LINE = 118, 110
-"""Of a comment, and of the text of a list or map that stands on one line; what it is indented by comes on top."""
+"""The width of a comment, and of a list or map on one line, without indentation."""
 _HEADING = "--- "
 _SPACED = (PolicyFile, Profile, Injectors)
 """Sections with a blank line between their entries."""
 
 
 def document(policy: PolicyFile) -> str:
-    """The whole policy, with comments."""
+    """The policy as YAML with comments."""
     return "\n".join([*_comment(type(policy).__doc__ or ""), "", *_section(policy)]) + "\n"
 
 
@@ -48,7 +48,7 @@ def _section(settings: Settings) -> Iterator[str]:
 
 
 def _entry(key: str, plain: Any, *, block: bool = False) -> Iterator[str]:
-    """A key with its value: on one line where it fits. Never a list of maps, nor anything else with `block`."""
+    """A key with its value, on one line if it fits. A list of maps is never on one line, nor is any value with `block`."""
     block = block or (isinstance(plain, list) and any(isinstance(item, dict) for item in plain))
     if not plain or not isinstance(plain, (dict, list)) or (len(_flow(plain)) <= _ONE_LINE and not block):
         yield f"{key}: {_flow(plain)}"
@@ -69,7 +69,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """As it is written. Of an entry of a list or map what is not set, or empty, is left out."""
+    """The value as plain data. In an entry of a list or map, empty fields are left out if that is their default."""
     if isinstance(value, Settings):
         fields = {info.alias or name: (getattr(value, name), info) for name, info in type(value).model_fields.items()}
         return {
@@ -77,13 +77,13 @@ def _plain(value: Any) -> Any:
         }
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, float):  # every number with a fraction is a time
+    if isinstance(value, float):  # every float in a policy is a duration in seconds
         return f"{value / 60:g}m" if value >= 60 and value % 60 == 0 else f"{value:g}s"
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 class _Writer(yaml.SafeDumper):
-    """`off` needs no quotes, as in YAML 1.2."""
+    """Writes `off` without quotes, as in YAML 1.2."""
 
     yaml_implicit_resolvers = {
         first: [] if first in "oO" else known for first, known in yaml.SafeDumper.yaml_implicit_resolvers.items()
@@ -91,7 +91,7 @@ class _Writer(yaml.SafeDumper):
 
 
 def _flow(plain: Any) -> str:
-    """On one line."""
+    """The value as YAML on one line."""
     text: str = yaml.dump([plain], Dumper=_Writer, default_flow_style=True, sort_keys=False, width=10_000)
     return text.strip()[1:-1]
 
@@ -100,7 +100,7 @@ def _flow(plain: Any) -> str:
 
 
 def _explained(description: str, annotation: Any, value: Any, top: bool) -> Iterator[str]:
-    """The comment above a field: its own docstring, then that of the class of its value, where it has none."""
+    """The comment above a field: its docstring, or else that of the class of its value."""
     heading, _, text = description.partition("\n\n") if description.startswith(_HEADING) else ("", "", description)
     if heading:
         yield "# " + (f"{heading} ".ljust(_WIDTH - 10, "-") if top else heading)
@@ -113,7 +113,7 @@ def _explained(description: str, annotation: Any, value: Any, top: bool) -> Iter
 
 
 def _entries(annotation: Any) -> Iterator[str]:
-    """What the fields of the entries of a list mean, one below the other."""
+    """The docstrings of the fields of list entries, one below the other."""
     models = [model for model in get_args(annotation) if isinstance(model, type) and issubclass(model, Settings)]
     fields = models[0].model_fields.items() if models and Ellipsis in get_args(annotation) else ()
     texts = {info.alias or name: info.description for name, info in fields if info.description}

@@ -1,8 +1,8 @@
-"""Who is not asked to keep the rules of a profile: GPU operators, exporters, debuggers of the platform team.
+"""Exemptions from the rules of a profile: for GPU operators, exporters, debuggers of the platform team.
 
-An exemption goes by what Kubernetes vouches for, never by labels or annotations, which every tenant can write. A service
-account is the pod's own (`spec.serviceAccountName`): everybody who may create pods in a namespace may use its service accounts,
-so it is the namespace that is trusted; give exporters one of their own.
+An exemption is based on what Kubernetes guarantees, never on labels or annotations, which every tenant can write. The service
+account is that of the pod (`spec.serviceAccountName`). Whoever may create pods in a namespace may use its service accounts, so
+an exemption trusts the namespace: give exporters a namespace of their own.
 """
 
 from __future__ import annotations
@@ -18,35 +18,33 @@ OPERATORS = (
     *("gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu"),
     *("inteldeviceplugins-system", "node-feature-discovery"),
 )
-"""Where the operators of the vendors live."""
+"""The namespaces of the vendors' operators."""
 
 
 class Exemption(Settings):
-    """Applies where every list that is given has a match, exact or with a trailing `*`."""
+    """Applies if every list that is not empty has a match (name patterns)."""
 
     namespaces: tuple[str, ...] = Field(min_length=1)
-    """of the pod; must be there"""
+    """namespaces of the pod; required"""
     service_accounts: tuple[str, ...] = ()
-    """that the pod runs as"""
+    """service accounts that the pod runs as"""
     users: tuple[str, ...] = ()
-    """who asked for the pod, as the API server knows them"""
+    """users who create the pod, by their names in the API server"""
     groups: tuple[str, ...] = ()
-    """that who asked for the pod is in"""
+    """groups of the user who creates the pod"""
 
     @model_validator(mode="after")
     def _not_everybody(self) -> Exemption:
-        if not (self.service_accounts or self.users or self.groups) and "*" in self.namespaces:
-            raise ValueError(
-                'an exemption of all namespaces exempts everybody: add users or groups, or set the rules to "off"'
-            )
-        if self.service_accounts and "*" in self.namespaces and not (self.users or self.groups):
+        if "*" in self.namespaces and not (self.users or self.groups):
             raise ValueError(
                 "a service account of any namespace can be made by every tenant: name the namespaces, or add users"
+                if self.service_accounts
+                else 'an exemption of all namespaces exempts everybody: add users or groups, or set the rules to "off"'
             )
         return self
 
     def covers(self, request: Request, pod: Pod) -> bool:
-        """Whether this request for this pod is exempt. `pod` has the shape of a pod."""
+        """Whether the request for this pod is exempt."""
         if not matches_any(self.namespaces, request.namespace):
             return False
         if self.service_accounts:

@@ -1,4 +1,4 @@
-"""A YAML document into a settings model, with errors that say where: path, line, and the nearest known key."""
+"""Reads a YAML document into a settings model. Errors say the path, the line and the nearest known key."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from webhook.text import bare, kind, nearest, quoted
 Model = TypeVar("Model", bound=BaseModel)
 Key = str | int
 KEY: Final = "policy.yaml"
-"""Where a ConfigMap holds the policy."""
+"""The key of the ConfigMap under which the policy is."""
 _MAX_BYTES = 1 << 17
-"""Bytes: five times the shipped policy with its comments."""
+"""Size of the document. Five times the shipped policy with its comments."""
 _MAX_VALUES = 20_000
-"""Keys and values, as they are written: twenty times the shipped policy. Comments do not count."""
+"""Number of keys and values in the document. Twenty times the shipped policy."""
 _MAX_FILLED = 100_000
-"""The same where each profile has what it inherits: 100 profiles of the shipped one."""
+"""Number of keys and values after inheritance. It allows 100 profiles like the shipped one."""
 _MAX_ENTRIES = 1024
-"""Of one list or map: each decision may look at all of them."""
+"""Entries of one list or map. A decision may look at all of them."""
 _MAX_SCALAR = 64
-"""Of what is no text: a number to the base 60 takes quadratic time."""
+"""Characters of a scalar that is not text. A number in base 60 takes quadratic time."""
 _MAX_PROFILES = 100
 _MAX_PROBLEMS = 100
 _MAX_DEPTH = 32
@@ -38,9 +38,10 @@ def read(
     model: type[Model],
     check: Callable[[Model], Iterable[tuple[tuple[Key, ...], str]]] = lambda _: (),
 ) -> Model:
-    """Parse, fill profiles up from `default`, validate. Raises PolicyError with one line per problem.
+    """Parse the document, complete its profiles from `default`, and validate it. Raises PolicyError with a line per problem.
 
-    `check`: what is wrong in a model that is valid by itself, with its place."""
+    `check` yields further problems of a valid model, each with its location.
+    """
     root = _compose(text)
     problems: list[str] = []
     data = _plain(root, "", problems)
@@ -78,7 +79,7 @@ def _compose(text: str | bytes) -> yaml.Node | None:
 
 
 def _plain(node: yaml.Node | None, path: str, problems: list[str]) -> Any:
-    """A node as plain data. YAML itself would take the last of two equal keys without a word."""
+    """A node as plain data. PyYAML itself would silently take the last of two equal keys."""
     if isinstance(node, yaml.CollectionNode) and len(node.value) > _MAX_ENTRIES:
         problem = f"saw {len(node.value)} entries, wanted at most {_MAX_ENTRIES}: use patterns with *"
         problems.append(f"line {line_of(node)}: {path}: {problem}")
@@ -105,7 +106,7 @@ def _plain(node: yaml.Node | None, path: str, problems: list[str]) -> Any:
 def _scalar(node: yaml.ScalarNode, path: str, problems: list[str]) -> Any:
     text: str = node.value
     if node.tag.endswith(":bool") and text.lower() not in ("true", "false"):
-        return text  # `off` is a word here, as in YAML 1.2; where true or false is wanted it is still taken
+        return text  # `off` is text, as in YAML 1.2; pydantic still accepts it for a boolean
     if node.tag.endswith(":str"):
         return text
     if len(text) > _MAX_SCALAR:
@@ -120,7 +121,7 @@ def _scalar(node: yaml.ScalarNode, path: str, problems: list[str]) -> Any:
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:
-    """Every profile states only what differs from `default`: maps are merged, anything else is replaced."""
+    """The policy with complete profiles: each one is merged into `default`. Maps are merged, other values are replaced."""
     profiles = data.get("profiles")
     if not isinstance(profiles, dict):
         return data
@@ -138,16 +139,16 @@ def _filled(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _size(value: Any) -> int:
-    """How many keys and values there are."""
+    """The number of keys and values."""
     if isinstance(value, dict):
         return len(value) + sum(map(_size, value.values()))
     return sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def _merged(base: Any, over: Any) -> Any:
-    """In the order of `base`, then of `over`: in some maps the first entry that matches decides.
+    """`base` with the changes in `over`. A section without any line changes nothing; a null in place of a value is a change.
 
-    A section without a line in it is no change; a null in place of a value is one.
+    The keys are in the order of `base`, then of `over`: in some maps the first entry that matches decides.
     """
     if isinstance(base, dict) and over is None:
         return base
@@ -160,7 +161,7 @@ def _merged(base: Any, over: Any) -> Any:
 
 
 def _problems(error: ValidationError, root: yaml.Node | None, model: type[BaseModel]) -> list[str]:
-    """One line each. A mistake in `default` is named once, not for every profile that inherits it."""
+    """One line per problem. A problem in `default` is reported once, not for every profile that inherits it."""
     lines: dict[str, None] = {}
     for mistake in error.errors(include_url=False, include_context=False)[:_MAX_PROBLEMS]:
         line, location = _place(root, tuple(mistake["loc"]))
@@ -178,8 +179,8 @@ def _in_words(error: Any, location: tuple[Key, ...], model: type[BaseModel]) -> 
     wanted = _WANTED.get(error["type"])
     message = f"wanted {wanted}" if wanted else error["msg"].removeprefix("Value error, ")
     message = message.replace("Input should be", "wanted", 1).replace("String should match", "wanted", 1)
-    about_a_whole = error["type"] == "value_error" and isinstance(error["input"], (dict, list, BaseModel))
-    return str(message) if about_a_whole else f"saw {quoted(error['input'])}; {message}"
+    about_section = error["type"] == "value_error" and isinstance(error["input"], (dict, list, BaseModel))
+    return str(message) if about_section else f"saw {quoted(error['input'])}; {message}"
 
 
 _WANTED = {
@@ -190,7 +191,7 @@ _WANTED = {
     **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
     "string_type": "text: put it in quotes",
 }
-"""By the kind of mistake, in the words of YAML."""
+"""What is wanted, in the words of YAML, by pydantic's type of error."""
 
 
 def _dotted(location: tuple[Key, ...]) -> str:
@@ -198,7 +199,7 @@ def _dotted(location: tuple[Key, ...]) -> str:
 
 
 def _place(root: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, tuple[Key, ...]]:
-    """The line of a mistake, and where it is: in `default`, where a profile inherits it."""
+    """The line and the location of a problem. They are in `default` if the profile inherits the value."""
     depth, line = _walk(root, location)
     if location[:1] == ("profiles",) and len(location) > 1:
         above = ("profiles", "default", *location[2:])
@@ -209,7 +210,7 @@ def _place(root: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, tupl
 
 
 def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
-    """How much of `location` is written, and the line of the deepest part that is."""
+    """How many parts of `location` the document contains, and the line of the last of them."""
     line, depth = line_of(node), 0
     for part in location:
         if isinstance(node, yaml.MappingNode):
@@ -225,7 +226,7 @@ def _walk(node: yaml.Node | None, location: tuple[Key, ...]) -> tuple[int, int]:
 
 
 def _known_keys(model: type[BaseModel], location: tuple[Key, ...]) -> list[str]:
-    """The keys that the model at `location` has."""
+    """The keys of the model at `location`."""
     fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
     if not location:
         return list(fields)

@@ -1,7 +1,7 @@
-"""The policy: every unit with its settings, in run order. The parsed policy is the registry.
+"""The models of the policy: every unit with its settings, in run order.
 
-A new injector or rule is one line here: a field of `Injectors` or `Rules`. Field order is run order. `manifests/policy.yaml` is
-generated from these models and their docstrings.
+A new injector or rule is one line here: a field of `Injectors` or `Rules`. The order of the fields is the run order.
+`manifests/policy.yaml` is generated from these models and their docstrings.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ DEFAULT_PROFILE = "default"
 
 
 class Injectors(Settings):
-    """In run order. What the choice of a node reads comes first: resources, tolerations. The node comes last."""
+    """The injectors in run order: first those whose changes placement reads (resources, tolerations), last the chosen node."""
 
     gpu_resources: GpuResources = GpuResources()
     tolerations: Tolerations = Tolerations()
@@ -86,10 +86,10 @@ class Injectors(Settings):
 
 
 class Rules(Settings):
-    """In run order, which is the order of findings: what cannot run, what takes more than it asks for, what runs badly."""
+    """The rules in run order, which is the order of findings."""
 
     gpu_quantity: GpuQuantity = GpuQuantity()
-    """--- What cannot run"""
+    """--- Pods that cannot run"""
     gpu_zero: GpuZero = GpuZero()
     gpu_mixing: GpuMixing = GpuMixing()
     gpu_names: GpuNames = GpuNames()
@@ -99,7 +99,7 @@ class Rules(Settings):
     gpu_limit: GpuLimit = GpuLimit()
     priority_class: PriorityClassAllowed = PriorityClassAllowed()
     device_env: DeviceEnv = DeviceEnv()
-    """--- What takes more than it asks for"""
+    """--- Pods that take more than they ask for"""
     device_env_from: DeviceEnvFrom = DeviceEnvFrom()
     device_mounts: DeviceMounts = DeviceMounts()
     device_annotations: DeviceAnnotations = DeviceAnnotations()
@@ -110,7 +110,7 @@ class Rules(Settings):
     runtime_class: RuntimeClass = RuntimeClass()
     node_name: NodeName = NodeName()
     cpu_per_gpu: CpuPerGpu = CpuPerGpu()
-    """--- What runs badly"""
+    """--- Pods that run badly"""
     gpu_parallelism: GpuParallelism = GpuParallelism()
     cpu_pod_on_gpu_node: CpuPodOnGpuNode = CpuPodOnGpuNode()
     cuda_visible_devices: CudaVisibleDevices = CudaVisibleDevices()
@@ -120,63 +120,62 @@ class Rules(Settings):
 
 
 class Profile(Settings):
-    """One complete set of units with their settings; a namespace's label names its profile."""
+    """One complete set of units with their settings. A namespace's label names its profile."""
 
     shadow: bool = False
-    """true: decide and record, but change and refuse nothing. A way to try a policy on real pods."""
+    """true: decide and record, but change and refuse nothing. Use it to try a policy on real pods."""
     injectors: Injectors = Injectors()
-    """What is added to a pod, in the order in which it happens. `enabled: false` leaves one out."""
+    """What is added to a pod, in run order. `enabled: false` turns an injector off."""
     placement: PlacementSettings = PlacementSettings()
-    """Which nodes are chosen."""
+    """How nodes are chosen."""
     rules: Rules = Rules()
     """What is refused. Every rule has an action: deny (the pod is refused) | warn (its author gets a warning) | off.
 
-    The order is the order of the findings."""
+    Findings are reported in this order."""
     exempt: tuple[Exemption, ...] = (Exemption(namespaces=OPERATORS),)
-    """Who is not asked to keep the rules: operators, exporters, debuggers of the platform team. An entry fits where every list
-    that it has fits (name patterns).
+    """Pods that the rules do not check: operators, exporters, debuggers of the platform team. An entry applies if every list in
+    it has a match (name patterns).
 
     As [{namespaces: [monitoring], serviceAccounts: [dcgm-exporter]},
         {namespaces: ["*"], users: ["system:serviceaccount:gpu-operator:*"]}]
 
-    The default is where the vendors' operators live: their device plugins and drivers need what tenants must not have."""
+    The default is for the vendors' operators: their device plugins and drivers need what tenants must not have."""
     templates: Templates = Templates()
-    """Deployments, Jobs and the other objects that pods are made from."""
+    """Deployments, Jobs and other objects from which pods are created."""
 
 
 class PolicyFile(Settings):
-    """The policy of GPU admission, complete: every key there is, with its default. Leave a key out and it has the value it has
-    here.
+    """The complete policy of GPU admission: every key with its default. A key that you leave out has the value that it has here.
 
     It is the key policy.yaml of the ConfigMap gpu-admission-policy; a change takes effect within seconds, without a restart.
 
-    A policy with a mistake takes no effect: the last good one stays, and the ConfigMap's Events say what is wrong and where.
+    A policy with a mistake has no effect: the last good one stays, and the ConfigMap's Events say what is wrong and where.
 
-    Check one before: `gpu-admission lint policy.yaml`.
+    Check a policy before you apply it: `gpu-admission lint policy.yaml`.
 
-    A name pattern is exact, or ends in `*` for "begins with".
+    A name pattern is an exact name, or ends in `*` for "begins with".
     """
 
     gpus: tuple[GpuResource, ...] = GPUS
-    """--- What a GPU is"""
+    """--- Resources that are GPUs"""
     classes: tuple[ClassRule, ...] = CLASSES
-    """--- What kind of workload a pod is
+    """--- Classes of workload
 
-    The first entry that fits gives the class; profiles say what a class means. A class is any name of your own."""
+    The first entry that matches gives the class of a pod; profiles say what a class means. You may add classes of your own."""
     gpu_metrics: GpuMetricsSettings = GpuMetricsSettings()
-    """--- How busy GPUs are
+    """--- GPU metrics
 
     Nodes with idle GPUs are ranked first. Without metrics nodes are ranked by allocation alone, and every record says so."""
     profiles: dict[str, Profile] = {DEFAULT_PROFILE: Profile()}
     """--- Profiles
 
-    A namespace opts in by the label gpu-admission.io/profile: its value is the name of a profile. `default` is complete;
-    another profile states only what differs from it. A label that names no profile here means `default`."""
+    A namespace opts in by the label gpu-admission.io/profile. Its value is the name of a profile; if there is no profile of that
+    name, it means `default`. `default` is complete; another profile states only its differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A parsed policy, ready to decide by: immutable, swapped whole. `hash` stands in every decision record."""
+    """A parsed policy. It is immutable, and replaced as a whole. Every decision record contains its `hash`."""
 
     hash: str
     gpus: Gpus
@@ -188,14 +187,14 @@ class Policy:
 
     @classmethod
     def load(cls, text: str | bytes) -> Policy:
-        """From YAML. Raises PolicyError with every problem found."""
+        """Read a policy from YAML. Raises PolicyError with all problems."""
         return cls.of(
             read(text, PolicyFile, lambda file: problems(file.classes, [g.name for g in file.gpus], file.profiles))
         )
 
     @classmethod
     def of(cls, file: PolicyFile) -> Policy:
-        # In the order in which it is written: in some maps the first entry that matches decides.
+        # The order of keys counts: in some maps the first entry that matches decides.
         digest = hashlib.sha256(file.model_dump_json().encode()).hexdigest()
         entitlements = entitled(file.classes, {n: p.injectors.priority_class.classes for n, p in file.profiles.items()})
         profiles = {name: _completed(profile, entitlements[name]) for name, profile in file.profiles.items()}
@@ -213,7 +212,7 @@ class Policy:
         )
 
     def profile(self, name: str) -> tuple[str, Profile]:
-        """The profile of that name, or the default one: the name that comes back tells which."""
+        """The profile of that name, or else the default one; and its name."""
         if name not in self.file.profiles:
             name = DEFAULT_PROFILE
         return name, self._profiles[name]
@@ -223,11 +222,11 @@ class Policy:
         return self._injectors[profile]
 
     def injectors_for(self, profile: str, *, gpu: bool, claims: bool) -> tuple[tuple[str, Injector], ...]:
-        """Those of them that change a pod which names a GPU; one that names none, and claims devices by DRA or does not."""
+        """The enabled injectors for a pod that names a GPU (`gpu`), or gets GPUs by DRA or in other ways (`claims`)."""
         pairs, placed = self._injectors[profile], self._profiles[profile].placement.every_pod
         if gpu:
             return pairs
-        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.claims)]
+        every = [u for _, u in pairs if u.every_pod or (placed and u.needs_placement) or (claims and u.handles_claims)]
         return tuple([(name, unit) for name, unit in pairs if unit in every])
 
     def rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
@@ -235,16 +234,16 @@ class Policy:
         return self._rules[profile]
 
     def early_rules(self, profile: str) -> tuple[tuple[str, Rule], ...]:
-        """Those of them that the mutating hook asks too."""
+        """The rules of a profile that the mutating hook runs too."""
         return self._early_rules[profile]
 
     def classify(self, pod: Pod, owner: Owner | None, namespace: str) -> Workload:
-        """The class of a pod: the first rule that matches and whose namespaces include this one."""
+        """The class of workload of a pod: see `workload_classes.classify`."""
         return classify(self.file.classes, pod, owner, namespace)
 
 
 def _completed(profile: Profile, entitled: Mapping[str, tuple[str, ...]]) -> Profile:
-    """What one unit leaves to another, or to the classes of workload, is taken from there: it is written once."""
+    """The profile with the settings that units take over from other units or from the classes of workload."""
     view = ProfileView(dict(named(profile.injectors)), dict(named(profile.rules)), entitled)
     sections = {"injectors": completed(profile.injectors, view), "rules": completed(profile.rules, view)}
     return profile.model_copy(update=sections)

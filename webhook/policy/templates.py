@@ -1,7 +1,7 @@
-"""Pod templates of workloads: where they stand, and the pod that their controller will make of them.
+"""Finds the pod templates in workloads, and the pod that a controller will create from each.
 
-The API server accepts a Deployment whose pods it will refuse; the person who applied it sees nothing, and the reason ends
-in an event of a ReplicaSet. So the pod hook's answer is given at `kubectl apply` already.
+The API server accepts a Deployment although it will refuse its pods. Whoever applies it sees no error; the reason is only in
+an Event of a ReplicaSet. So the templates are checked when the workload is applied.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from webhook.text import bare
 
 Mode = Literal["off", "warn", "fix", "deny"]
 _MODEL = "model"
-"""The container of an InferenceService that is not among `containers`."""
+"""The field of an InferenceService for its main container, beside `containers`."""
 _HEAD = "headGroupSpec"
-"""Of Ray: one pod."""
+"""The field of Ray's kinds for the head, which is one pod."""
 _MAX_NAME = 253
-"""Of a name, as the API server takes it: names of pods and volumes are made of it."""
-
-
+"""Characters in a name that the API server accepts."""
 Holds = Literal["template", "podSpec", "container"]
 
 
@@ -35,12 +33,12 @@ class CustomTemplate(Settings):
     group: str
     kind: str
     path: str = Field(pattern=r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$", max_length=253)
-    """of the template; `*` is every entry of a list or map"""
+    """path of the template; `*` stands for every entry of a list or map"""
     owner_kind: str | None = None
-    """kind of the object that makes the pods, by which their class is found; left out: the resource itself"""
+    """kind of the object that creates the pods, which decides their class of workload; left out: the resource itself"""
     holds: Holds = "template"
-    """what stands there: template (metadata and spec) | podSpec (a `model` in it is a container) | container (`resourcesPerNode`
-    in it are its resources)"""
+    """what is at the path: template (metadata and spec) | podSpec (a `model` in it is a container) | container
+    (`resourcesPerNode` in it are its resources)"""
 
 
 def _custom(
@@ -94,31 +92,31 @@ CUSTOM = (
 
 
 class Templates(Settings):
-    """What is done about pod templates of workloads."""
+    """How the pod templates of workloads are handled."""
 
     mode: Mode = "warn"
-    """off | warn (whoever applies one gets as warnings what would be refused or changed in its pods) | fix (warn, and a
-    request for GPUs gets the limit that is missing beside it, which tools that compare the template with a repository see
-    as drift) | deny
+    """off | warn (the author of a workload gets warnings about what would be refused or changed in its pods) | fix (warn, and add
+    GPU limits that are missing beside requests; tools that compare the workload with a repository see that as drift) |
+    deny (refuse the workload)
 
-    A GPU quantity that the API server would refuse is refused and explained under every mode but off."""
+    In every mode but off, a GPU quantity that the API server would refuse in the pods is refused in the template."""
     custom: tuple[CustomTemplate, ...] = CUSTOM
-    """Custom resources that hold pod templates; 90-validating.yaml must list them too."""
+    """Custom resources with pod templates; 90-validating.yaml must list them too."""
 
 
 class Template(NamedTuple):
-    """One pod template. `pod` shares its `spec` with the object that it stands in, where that holds a whole template."""
+    """One pod template. If `holds` is "template", `pod` shares its `spec` with the workload."""
 
     path: Path
     pod: Pod
     replicas: int | None
-    """How many pods are asked for; None where the object does not say."""
-    maker: str = ""
-    """Who will ask for the pods: the user name of the controller, where it is one of Kubernetes' own."""
+    """The number of pods that the workload asks for; None if it does not say it."""
+    creator: str = ""
+    """The user name of the controller that will create the pods, if it is one of Kubernetes' own; else ""."""
     holds: Holds = "template"
 
     def field(self, field: str) -> str:
-        """The field of the object, as kubectl names it, in which a field of the pod stands."""
+        """The path in the workload of a field of the pod."""
         base = "".join(f"[{part}]" if isinstance(part, int) else f".{bare(part)}" for part in self.path).lstrip(".")
         if self.holds == "template":
             return f"{base}.{field}"
@@ -133,12 +131,16 @@ class Template(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """Where the template stands, the kind of its pods' controller, the field that counts pods, who asks for the pods."""
+    """A built-in kind of workload."""
 
     path: Path
+    """Where the template is."""
     owner: str
+    """The kind of the pods' controller."""
     counter: str
-    maker: str
+    """The field of `spec` with the number of pods; "" if there is none."""
+    creator: str
+    """The service account that creates the pods."""
 
 
 _TEMPLATE = ("spec", "template")
@@ -155,23 +157,23 @@ _BUILT_IN: dict[tuple[str, str], _Kind] = {
 
 
 def is_workload(group: str, kind: str) -> bool:
-    """Whether it is a built-in kind that pods are made from: the API server looks into its template, and into no other."""
+    """Whether it is a built-in kind of workload. Only in these does the API server validate the template."""
     return (group, kind) in _BUILT_IN
 
 
 def templates(obj: dict[str, Any], group: str, kind: str, settings: Templates) -> Iterator[Template]:
-    """Every pod template in `obj`, in a fixed order; none of an object that a controller made: its owner was judged."""
+    """Every pod template in `obj`, in a fixed order. None if a controller created the object: then its owner was checked."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or _controlled(metadata):
         return
     if built_in := _BUILT_IN.get((group, kind)):
-        maker = f"system:serviceaccount:kube-system:{built_in.maker}"
-        yield from _template_at(obj, built_in.path, built_in.owner, _count(obj, built_in.counter), maker)
+        creator = f"system:serviceaccount:kube-system:{built_in.creator}"
+        yield from _template_at(obj, built_in.path, built_in.owner, _count(obj, built_in.counter), creator)
         return
     for custom in settings.custom:
         if (custom.group, custom.kind) == (group, kind):
             for number, path in enumerate(_paths(obj, custom.path.split("."))):
-                if number > LIMITS["templates"]:  # one more than is looked at tells that there are too many
+                if number > LIMITS["templates"]:  # one more than the limit shows that there are too many
                     return
                 replicas = _replicas(_at(obj, path[:-1]), group == "kubeflow.org" or _HEAD in path)
                 yield from _template_at(obj, path, custom.owner_kind or kind, replicas, holds=custom.holds)
@@ -183,7 +185,7 @@ def _controlled(metadata: dict[str, Any]) -> bool:
 
 
 def _template_at(
-    obj: dict[str, Any], path: Path, owner: str, replicas: int | None, maker: str = "", holds: Holds = "template"
+    obj: dict[str, Any], path: Path, owner: str, replicas: int | None, creator: str = "", holds: Holds = "template"
 ) -> Iterator[Template]:
     value = _at(obj, path)
     template = _as_template(value, holds) if isinstance(value, dict) else {}
@@ -194,11 +196,11 @@ def _template_at(
     name = str(obj["metadata"].get("name") or obj["metadata"].get("generateName") or "")[:_MAX_NAME]
     metadata["generateName"] = f"{name}-"
     metadata["ownerReferences"] = [{"kind": owner, "name": name, "controller": True}]
-    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, maker, holds)
+    yield Template(path, {"metadata": metadata, "spec": template["spec"]}, replicas, creator, holds)
 
 
 def _as_template(value: dict[str, Any], holds: Holds) -> dict[str, Any]:
-    """What stands at a path, as metadata and spec."""
+    """The value at a template's path as a map with `metadata` and `spec`."""
     if holds == "template":
         return value
     if holds == "container":
@@ -212,7 +214,10 @@ def _as_template(value: dict[str, Any], holds: Holds) -> dict[str, Any]:
 
 
 def _replicas(holder: Any, one_by_default: bool) -> int | None:
-    """`one_by_default`: it is 1 where no number is stated. Each replica of a group of Ray's workers has `numOfHosts` pods."""
+    """The number of pods of a part of a custom resource; None if it does not say it.
+
+    Without a number it is 1 if `one_by_default`. A replica in a Ray worker group has `numOfHosts` pods.
+    """
     count = _count(holder, "replicas")
     count = 1 if count is None and one_by_default else count
     return count and count * (_count(holder, "numOfHosts") or 1)
@@ -232,7 +237,7 @@ def _at(obj: Any, path: Path) -> Any:
 
 
 def _paths(obj: Any, parts: Sequence[str], done: Path = ()) -> Iterator[Path]:
-    """The paths in `obj` that a pattern stands for."""
+    """The paths in `obj` that match the pattern `parts`."""
     if not parts:
         yield done
         return

@@ -1,4 +1,4 @@
-"""The units of a section of a profile, by name."""
+"""The units in a section of a profile (`injectors`, `rules`), by name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Section = TypeVar("Section", bound=Settings)
 
 
 def named(section: Settings) -> Iterator[tuple[str, Any]]:
-    """What a section has, by its names in a policy, in run order."""
+    """The fields of a section with their names in the policy, in run order."""
     for name, info in type(section).model_fields.items():
         yield info.alias or name, getattr(section, name)
 
 
 def completed(section: Section, profile: ProfileView) -> Section:
-    """The section with what its units take from elsewhere in the profile."""
+    """The section, with units that have taken over their settings from other sections of the profile."""
     units = {name: getattr(section, name).completed(profile) for name in type(section).model_fields}
     return section.model_copy(update=units)

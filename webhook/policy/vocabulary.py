@@ -1,6 +1,6 @@
-"""Words in a policy that mean nothing: a class that no pod can have, a kind, a label, a taint or a GPU that is nearly right.
+"""Finds misspelt words in a policy: classes that no entry gives, and slips in kinds, labels, taints and GPU names.
 
-A misspelt word does no harm that anybody sees: the setting never applies. So it is refused, with the nearest word.
+Nobody would notice such a word, since the setting would just never apply. So the policy is refused, with the nearest word.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from webhook.kube.gpus import MODEL_LABELS
-from webhook.policy.templates import CUSTOM, CustomTemplate
+from webhook.policy.templates import CUSTOM
 from webhook.policy.workload_classes import CLASSES, GPUS, ClassRule
 from webhook.text import bare, nearest, one_edit_apart, quoted
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
-_SHIPPED: Final = (*dict.fromkeys(rule.name for rule in CLASSES), "none")
-"""Classes that the defaults speak of; `none` is a pod that no entry of `classes` fits."""
-_MAKERS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
+_DEFAULT_CLASSES: Final = (*dict.fromkeys(rule.name for rule in CLASSES), "none")
+"""Class names in the default policy. `none` is the class of a pod that no entry of `classes` matches."""
+_CREATORS: Final = {"Deployment": "ReplicaSet", "CronJob": "Job"}
+"""Kinds whose pods are created by another kind."""
 _KINDS: Final = tuple(
     dict.fromkeys(
         (
@@ -46,35 +47,37 @@ _GPUS: Final = tuple([gpu.name for gpu in GPUS])
 
 
 def problems(classes: tuple[ClassRule, ...], gpus: Iterable[str], profiles: Mapping[str, Any]) -> Iterator[Problem]:
-    """Each with its place in the policy."""
+    """The misspelt words, each with its location in the policy."""
     for index, name in enumerate(gpus):
-        yield from _nearly(("gpus", index, "name"), name, _GPUS, "resource")
+        yield from _slip(("gpus", index, "name"), name, _GPUS, "resource")
     for number, rule in enumerate(classes):
         for index, kind in enumerate(rule.owner_kinds):
             yield from _kind(("classes", number, "ownerKinds", index), kind)
     class_names = tuple(dict.fromkeys(rule.name for rule in classes))
     for profile, settings in profiles.items():
         for place, name in _class_names(settings):
-            if name not in class_names and name not in _SHIPPED:
+            if name not in class_names and name not in _DEFAULT_CLASSES:
                 near = nearest(name, class_names)
                 hint = (
                     f"did you mean {quoted(near)}?" if near else f"`classes` makes {', '.join(map(bare, class_names))}"
                 )
                 yield ("profiles", profile, *place), f"no entry of `classes` makes the class {quoted(name)}; {hint}"
         for place, label in _labels(settings):
-            yield from _nearly(("profiles", profile, *place), label, _LABELS, "label")
+            yield from _slip(("profiles", profile, *place), label, _LABELS, "label")
         for index, kind in enumerate(settings.placement.gangs.kinds):
             yield from _kind(("profiles", profile, "placement", "gangs", "kinds", index), kind)
         for section in ("taints", "allowed"):
             for index, taint in enumerate(getattr(settings.injectors.tolerations, section)):
                 place = ("profiles", profile, "injectors", "tolerations", section, index, "key")
-                yield from _nearly(place, taint.key, _GPUS, "taint")
+                yield from _slip(place, taint.key, _GPUS, "taint")
         for index, custom in enumerate(settings.templates.custom):
-            yield from _template(("profiles", profile, "templates", "custom", index), custom)
+            place = ("profiles", profile, "templates", "custom", index)
+            yield from _slip((*place, "kind"), custom.kind, _KINDS, "kind")
+            yield from _slip((*place, "group"), custom.group, _GROUPS, "group")
 
 
-def _class_names(profile: Any) -> Iterator[Problem]:
-    """Where a profile names classes of workload."""
+def _class_names(profile: Any) -> Iterator[tuple[Location, str]]:
+    """The classes of workload that a profile names, with their locations."""
     injectors, rules, placement = profile.injectors, profile.rules, profile.placement
     for place, names in (
         (("injectors", "priorityClass", "classes"), injectors.priority_class.classes),
@@ -91,8 +94,8 @@ def _class_names(profile: Any) -> Iterator[Problem]:
             yield ("placement", "preferences", number, "classes", index), name
 
 
-def _labels(profile: Any) -> Iterator[Problem]:
-    """Where a profile names labels of nodes."""
+def _labels(profile: Any) -> Iterator[tuple[Location, str]]:
+    """The node labels that a profile names, with their locations."""
     for index, constraint in enumerate(profile.injectors.topology_spread.constraints):
         yield ("injectors", "topologySpread", "constraints", index, "key"), constraint.key
     for index, key in enumerate(profile.placement.gangs.keys):
@@ -105,19 +108,14 @@ def _labels(profile: Any) -> Iterator[Problem]:
 
 
 def _kind(place: Location, kind: str) -> Iterator[Problem]:
-    if maker := _MAKERS.get(kind):
-        yield place, f"the pods of a {kind} are made by its {maker}: write {maker}"
+    if creator := _CREATORS.get(kind):
+        yield place, f"the pods of a {kind} are made by its {creator}: write {creator}"
     else:
-        yield from _nearly(place, kind, _KINDS, "kind")
+        yield from _slip(place, kind, _KINDS, "kind")
 
 
-def _template(place: Location, custom: CustomTemplate) -> Iterator[Problem]:
-    yield from _nearly((*place, "kind"), custom.kind, _KINDS, "kind")
-    yield from _nearly((*place, "group"), custom.group, _GROUPS, "group")
-
-
-def _nearly(place: Location, word: str, known: tuple[str, ...], noun: str) -> Iterator[Problem]:
-    """Whether a word is nearly one that is known, but not quite. Others, and patterns, are somebody's own."""
+def _slip(place: Location, word: str, known: tuple[str, ...], noun: str) -> Iterator[Problem]:
+    """The problem with a word that differs from a known one by a slip. Patterns and quite different words are accepted."""
     if word in known or word.endswith("*"):
         return
     domain, slash, name = word.rpartition("/")

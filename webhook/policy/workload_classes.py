@@ -1,4 +1,4 @@
-"""Which resources are GPUs, and what kind of workload a pod is: the parts of a policy that all profiles share."""
+"""The settings that all profiles share: which resources are GPUs, and how the class of workload of a pod is found."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from webhook.text import matches_any, one_edit_apart, quoted
 
 _EVERYWHERE = ("*",)
 _MAX_VALUE = 63
-"""Of a label, as the API server takes it."""
+"""Characters in a label value that the API server accepts."""
 
 
 class GpuResource(Settings):
     """A resource name that counts as a GPU."""
 
     name: str = Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+\*?$")
-    """of an extended resource, a name pattern. `nvidia.com/*` would be wrong: nvidia.com/gpumem is no GPU."""
+    """name pattern of an extended resource. `nvidia.com/*` would be wrong: nvidia.com/gpumem is no GPU."""
     kind: GpuKind = "whole"
-    """whole | slice (a part in hardware, MIG) | share (time-slicing, MPS)"""
+    """whole | slice (a hardware partition, MIG) | share (time-slicing, MPS)"""
 
 
 class ClassRule(Settings):
-    """A pod that has one of the labels and one of the owner kinds (where given) is of this class."""
+    """An entry of `classes`: it gives this class to pods that match its labels and owner kinds."""
 
     name: str = Field(alias="class")
     labels: dict[str, tuple[str, ...]] = {}
     """the pod has one of these labels with one of these values; left out: any pod"""
     owner_kinds: tuple[str, ...] = ()
-    """and the object that made the pod is of one of these kinds; left out: any, or none"""
+    """and the controller of the pod is of one of these kinds; left out: any kind, or no controller"""
     namespaces: tuple[str, ...] = _EVERYWHERE
-    """and its namespace is entitled to the class (name patterns; [] is none). A label is written by the pod's author: where
-    classes differ in priority, list the namespaces. A pod that is not entitled goes on to the next entry, and its author
-    gets a warning. The rule priorityClass keeps the PriorityClass of the class for these namespaces too."""
+    """and its namespace is entitled to the class (name patterns; []: no namespace). The pod's author writes the label, so list
+    the namespaces if classes differ in priority. For a pod that is not entitled the next entries are tried, and its author
+    gets a warning. The rule priorityClass reserves the PriorityClass of the class for these namespaces too."""
 
 
 GPUS = (
@@ -77,13 +77,13 @@ CLASSES = (
 
 
 def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namespace: str) -> Workload:
-    """The class of a pod: the first rule that matches and whose namespaces include this one."""
+    """The class of workload of a pod: that of the first rule that matches and is for this namespace."""
     labels = labels_of(pod)
     kind = owner.kind if owner is not None else None
     warning = None
     for rule in rules:
         if rule.labels and (
-            labels.keys().isdisjoint(rule.labels)  # as those of most pods
+            labels.keys().isdisjoint(rule.labels)  # true for most pods, and fast
             or not any([labels.get(key) in values for key, values in rule.labels.items()])
         ):
             continue
@@ -91,19 +91,19 @@ def classify(rules: tuple[ClassRule, ...], pod: Pod, owner: Owner | None, namesp
             continue
         if rule.namespaces == _EVERYWHERE or matches_any(rule.namespaces, namespace):
             return Workload(rule.name, warning if rule.labels else warning or _misspelt(rules, labels))
-        if rule.labels and warning is None:  # the pod asked for it by name
+        if rule.labels and warning is None:  # the pod asked for this class by a label
             warning = f"namespace {quoted(namespace)} is not entitled to class {rule.name}"
     return Workload("none", warning or _misspelt(rules, labels))
 
 
 def _misspelt(rules: tuple[ClassRule, ...], labels: Mapping[str, str]) -> str | None:
-    """What to say of a label that would give another class but for a letter, its case or a sign."""
+    """The warning about a label whose value gives no class, but differs from one that does by a slip; None if there is none."""
     warning = None
     for rule in rules:
         for key in labels.keys() & rule.labels.keys():
             value = labels[key]
             if value in rule.labels[key]:
-                return None  # an entry before that one was for this pod
+                return None  # the value is known, but an earlier entry has given the class
             near = [known for known in rule.labels[key] if _alike(value.casefold().replace("_", "-"), known)]
             if near and warning is None:
                 warning = f"label {key}={quoted(value)} gives no class; nearest: {near[0]}"
@@ -115,12 +115,15 @@ def _alike(value: str, known: str) -> bool:
 
 
 Entitled = dict[str, tuple[str, ...]]
-"""PriorityClass to the namespaces that are entitled to a class of workload which gets it."""
+"""For each PriorityClass the namespaces that are entitled to a class of workload with this PriorityClass (name patterns)."""
 
 
 def entitled(rules: tuple[ClassRule, ...], profiles: Mapping[str, Mapping[str, str]]) -> dict[str, Entitled]:
-    """By profile. A PriorityClass that a profile itself does not give is kept for whom it is given in others: else a namespace
-    with a profile of its own could name it. `profiles`: of each, class of workload to PriorityClass."""
+    """The entitlements by profile. `profiles`: for each profile, class of workload to PriorityClass.
+
+    A PriorityClass that a profile does not give itself has the entitlements of the other profiles. Otherwise every namespace
+    with that profile could use it.
+    """
     by_profile: dict[str, Entitled] = {profile: {} for profile in profiles}
     every: Entitled = {}
     for rule in rules:

@@ -1,1 +1,1 @@
-"""Rules: what is refused, or warned about, before a pod exists. One file each; `policy/model.py` lists them in run order."""
+"""The rules: units that find violations in a pod. One file each; `policy/model.py` lists them in run order."""

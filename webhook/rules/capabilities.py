@@ -1,15 +1,15 @@
-"""No container gets a capability that opens devices it was not given.
+"""No container gets a capability with which it can open devices that it was not given.
 
 Fields read:   securityContext.capabilities.add of spec.containers, initContainers and ephemeralContainers
-Refused:       the capabilities of `denied`, in any case and with or without CAP_ before them. SYS_ADMIN mounts, SYS_MODULE
-               loads drivers, SYS_RAWIO reaches I/O ports and PCI past any device file, DAC_READ_SEARCH opens files of the
-               node by handle, SYS_BOOT starts another kernel, BPF and PERFMON read and write the memory of the kernel
-Allowed:       the others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for profilers (of this pod's processes: hostPID
-               has a rule of its own), and MKNOD (a device file is nothing without the right to open it, which the device
-               cgroup keeps; container runtimes grant it by default)
+Refused:       the capabilities of `denied`, in upper or lower case, with or without the prefix CAP_. SYS_ADMIN can mount,
+               SYS_MODULE loads drivers, SYS_RAWIO accesses I/O ports and PCI without a device file, DAC_READ_SEARCH opens
+               files of the node by handle, SYS_BOOT starts another kernel, BPF and PERFMON access kernel memory
+Allowed:       all others: IPC_LOCK for RDMA, SYS_NICE for NUMA, SYS_PTRACE for profilers (it reaches only processes of this
+               pod, since another rule refuses hostPID), and MKNOD (container runtimes grant it by default; the device
+               cgroup decides which device files can be opened)
 DRA:           the same.
 
-Source: capabilities(7); containerd and CRI-O take names in any case; Pod Security Standards, baseline.
+Source: capabilities(7); containerd and CRI-O accept names in any case; Pod Security Standards, baseline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webhook.text import quoted
 
 
 class Capabilities(Rule):
-    """No container gets one of these capabilities, written without CAP_."""
+    """No container gets one of these capabilities."""
 
     everywhere: ClassVar[bool] = True
 
@@ -34,7 +34,7 @@ class Capabilities(Rule):
         *("ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT"),
         *("DAC_READ_SEARCH", "BPF", "PERFMON"),
     )
-    """Refused in any case, with CAP_ before them or without."""
+    """Capabilities without the prefix CAP_. A pod may not name them in any form: in upper or lower case, with CAP_ or without."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):

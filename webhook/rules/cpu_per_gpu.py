@@ -1,10 +1,10 @@
 """A container with GPUs requests enough CPU and memory for them.
 
-The scheduler counts requests. A GPU container without a CPU request may run on a node whose CPUs others have taken, and its
-GPU waits for data. The injector of the same name fills in what is missing, where it is switched on.
+The scheduler counts requests. A GPU container without a CPU request may run on a node whose CPUs are used by other pods, and
+its GPU waits for data. The injector of the same name can add the missing requests; it is off by default.
 
 Fields read:   requests of CPU and memory of spec.containers[*] and sidecars with whole GPUs; spec.resources
-Allowed:       at least the lower number of `classes` per GPU
+Allowed:       at least the minimum of the class in `classes`, per GPU
 Warned about:  less, or none
 Not for:       pods of a class that `classes` does not name; parts of GPUs; DRA, where the number of GPUs is in the claim
 """
@@ -19,19 +19,19 @@ from webhook.framework.interface import Action, Context, Finding, Rule
 from webhook.framework.resources_per_gpu import CLASSES, PerGpu, containers_with_whole_gpus
 from webhook.kube.pod import Container, Pod, requests_of
 from webhook.kube.quantity import milli, whole
-from webhook.text import plural, quoted
+from webhook.text import amount_number, amount_words, plural, quoted
 
 _GI = 2**30
 
 
 class CpuPerGpu(Rule):
-    """Containers with GPUs request CPU and memory for them: [the least, what is usual at most] per GPU, by class."""
+    """Containers with GPUs request CPU and memory for them: [minimum, usual maximum] per GPU, by class of workload."""
 
     not_exported: ClassVar[str] = "compares quantities by class of workload"
 
     action: Action = "warn"
     classes: dict[str, PerGpu] = CLASSES
-    """By class of workload; other classes are not judged."""
+    """By class of workload. Pods of other classes are not checked."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         workload = context.workload.name
@@ -54,22 +54,14 @@ class CpuPerGpu(Rule):
         least_cpu, least_memory = (per.least[resource] * gpus for resource in ("cpu", "memory"))
         if cpu >= least_cpu and memory >= least_memory:
             return None
-        need = f'cpu: "{_cores(least_cpu)}" and memory: {_size(least_memory)}'
+        need = f'cpu: "{amount_number("cpu", least_cpu)}" and memory: {_size(least_memory)}'
+        has = f"{amount_words('cpu', cpu) if cpu else 'no CPU'} and {_size(memory) if memory else 'no memory'}"
         return Finding(
             path=f"{container.field}.resources.requests",
-            seen=f"{_cpus(cpu)} and {_size(memory) if memory else 'no memory'} for {plural(gpus, 'GPU')} "
-            f"in container {quoted(container.name)}",
+            seen=f"{has} for {plural(gpus, 'GPU')} in container {quoted(container.name)}",
             wanted=f"{' to '.join(per.cpu)} CPUs and {' to '.join(per.memory)} per GPU for {workload}",
             fix=f"Request at least {need}",
         )
-
-
-def _cores(thousandths: int) -> str:
-    return f"{thousandths / 1000:g}"
-
-
-def _cpus(thousandths: int) -> str:
-    return "no CPU" if not thousandths else "1 CPU" if thousandths == 1000 else f"{_cores(thousandths)} CPUs"
 
 
 def _size(size: int) -> str:

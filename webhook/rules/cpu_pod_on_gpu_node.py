@@ -1,7 +1,7 @@
 """A pod without a GPU stays off GPU nodes.
 
-GPU nodes are tainted so that CPU work does not use up the CPUs and the memory that GPU work needs. A pod that asks for no
-GPU and tolerates that taint takes them all the same.
+GPU nodes have taints so that other pods do not use up the CPUs and the memory that GPU pods need. A pod that asks for no GPU
+but tolerates such a taint can use them up.
 
 Fields read:   spec.tolerations; resources of all containers, spec.resourceClaims
 Allowed:       any toleration of a pod that asks for a GPU; pods of DaemonSets, which run on every node
@@ -26,7 +26,7 @@ class CpuPodOnGpuNode(Rule):
 
     action: Action = "warn"
     taints: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/*", "habana.ai/gaudi")
-    """Keys of taints that mark GPU nodes."""
+    """Keys of the taints of GPU nodes."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         tolerations = pod["spec"].get("tolerations")

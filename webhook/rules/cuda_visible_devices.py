@@ -1,7 +1,7 @@
-"""No container chooses by hand among the GPUs that it was given.
+"""No container selects some of its own GPUs by a variable such as CUDA_VISIBLE_DEVICES.
 
-Inside a container the GPUs that it was given are numbered from 0. CUDA_VISIBLE_DEVICES written for a whole machine hides
-some of them, or names some that are not there, and then CUDA finds no device at all.
+Inside a container its GPUs are numbered from 0. A CUDA_VISIBLE_DEVICES that was written for a whole machine hides some of
+them, or names GPUs that are not there: then CUDA finds no device at all.
 
 Fields read:   env of spec.containers, initContainers and ephemeralContainers; GPU limits
 Allowed:       exactly the GPUs of the limit, as "0,1" with two; nothing or -1 without a GPU
@@ -24,27 +24,23 @@ _NOTHING = ("", "-1", "none", "void", "NoDevFiles")
 
 
 class CudaVisibleDevices(Rule):
-    """No container chooses by hand among the GPUs that it was given."""
+    """No container selects some of its own GPUs by a variable such as CUDA_VISIBLE_DEVICES."""
 
     not_exported: ClassVar[str] = "compares a list with the number of GPUs"
 
     action: Action = "warn"
     names: tuple[str, ...] = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-    """Variables by which a GPU library chooses among the GPUs of a container."""
+    """Variables by which a GPU library selects among the GPUs of a container."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.variables(pod).isdisjoint(self.names):
             return
         for container in context.containers(pod):
-            gpus = -1
+            if (container.spec.get("resources") or {}).get("claims"):
+                continue
+            gpus = sum(container.gpu_counts(context.gpus).values())
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") not in self.names:
-                    continue
-                if gpus < 0:
-                    if (container.spec.get("resources") or {}).get("claims"):
-                        break
-                    gpus = sum(container.gpu_counts(context.gpus).values())
-                if not _is_right(entry, gpus):
+                if entry.get("name") in self.names and not _is_right(entry, gpus):
                     value = value_of(entry)
                     yield Finding(
                         path=f"{container.field}.env[{index}]",

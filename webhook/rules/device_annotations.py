@@ -1,14 +1,14 @@
 """No annotation asks a container runtime for devices.
 
-CDI, plugins of NRI, CRI-O, crun, Kata and gVisor take devices, mounts, hooks and whole runtimes from annotations. Each of them
-has a domain of its own (`devices.nri.io/container.main`, `devices.crio.io`), and new annotations come with new versions: within
-these domains only what is known to give no device is allowed.
+CDI, NRI plugins, CRI-O, crun, Kata and gVisor read devices, mounts, hooks and even the runtime from annotations. Their
+annotations are in domains of their own (`devices.nri.io/container.main`, `devices.crio.io`), and new versions add more. So
+within these domains only annotations that are known to give no device are allowed.
 
 Fields read:   metadata.annotations; the keys are compared in lower case
-Allowed:       all keys of other domains; those of `harmless`
-Refused:       a key whose domain is one of `domains` or lies below one, whatever follows; the keys of `keys`; those of
-               `besideGpu` in a pod that asks for no GPU
-Warned about:  those of `besideGpu` in a pod that does: they may name more devices than it asks for
+Allowed:       keys of all other domains; those of `harmless`
+Refused:       any key whose domain is one of `domains` or a subdomain of one; the keys of `keys`; those of `besideGpu` in a
+               pod that asks for no GPU
+Warned about:  those of `besideGpu` in a pod that asks for a GPU: they may name more devices than it asks for
 DRA:           the same: claims use CDI without annotations.
 
 Source: NVIDIA/nvidia-container-toolkit (annotation-prefixes, NRI plugin), containerd/nri plugins/*, CRI-O
@@ -20,7 +20,6 @@ pkg/annotations/v2, crun (run.oci.*), runc (org.systemd.property.*), Kata (io.ka
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import ClassVar
 
 from webhook.framework.interface import Context, Finding, Rule
@@ -28,7 +27,7 @@ from webhook.kube import cel
 from webhook.kube.cel import Check
 from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, annotations_of
-from webhook.text import Patterns, bare, matches_any, quoted
+from webhook.text import bare, matches_any, quoted
 
 
 class DeviceAnnotations(Rule):
@@ -37,13 +36,13 @@ class DeviceAnnotations(Rule):
     everywhere: ClassVar[bool] = True
 
     domains: tuple[str, ...] = ("cdi.k8s.io", "nri.io", "noderesource.dev", "nri.containerd.io", "crio.io", "cri-o.io")
-    """Domains whose annotations container runtimes and their plugins read, with all domains below them."""
+    """Domains whose annotations container runtimes and their plugins read. Subdomains are included."""
     keys: tuple[str, ...] = (
         *("io.kubernetes.cri-o.*", "io.kubernetes.cri.*", "io.katacontainers.*", "run.oci.*"),
         *("org.systemd.property.*", "org.criu.*", "io.containers.*", "dev.gvisor.flag.*", "dev.gvisor.internal.*"),
         *("io.microsoft.*", "com.github.containers.virtcontainers.*"),
     )
-    """Other annotations that they read (name patterns)."""
+    """Other annotations that container runtimes read (name patterns)."""
     harmless: tuple[str, ...] = (
         *("required-plugins.noderesource.dev*", "tolerate-missing-nri-plugins.noderesource.dev*"),
         *("io-priority.*", "ulimits.*", "closid.rdt.noderesource.dev*", "schemata.rdt.noderesource.dev*"),
@@ -53,15 +52,16 @@ class DeviceAnnotations(Rule):
         *("io.kubernetes.cri-o.shmsize", "io.kubernetes.cri-o.umask", "io.kubernetes.cri-o.userns-mode"),
         *("io.kubernetes.cri.rdt-class", "io.kubernetes.cri.blockio-class", "run.oci.keep_original_groups"),
     )
-    """Annotations of these domains that give no device (name patterns)."""
+    """Annotations of these domains and keys that give no device (name patterns)."""
     beside_gpu: tuple[str, ...] = ("devices.gke.io*", "dev.gvisor.internal.nvproxy")
-    """Refused in a pod without a GPU, warned about in one with (name patterns): for GKE's fast networking, and GPUs in gVisor."""
+    """Annotations for GKE's fast networking and for GPUs in gVisor (name patterns): refused in a pod without a GPU, warned about
+    in a pod with one."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for key, value in annotations_of(pod).items():
             lower_key = key.lower()
             only_warn = False
-            if self._beside_gpu.match(lower_key):
+            if matches_any(self.beside_gpu, lower_key):
                 only_warn = context.asks_for_gpu(pod)
             elif not self._asks(lower_key):
                 continue
@@ -88,20 +88,10 @@ class DeviceAnnotations(Rule):
         yield Check("pod", cel.all_of([has_annotation, "variables.asksForGpu"]), wanted, only_warn=True)
 
     def _asks(self, key: str) -> bool:
-        """`key` is in lower case. A domain may be followed by `/`, by `.` (CRI-O's older form) or by nothing."""
+        """Whether the annotation `key`, in lower case, asks for devices.
+
+        After the domain there may be a `/`, a `.` (CRI-O's older form) or nothing.
+        """
         head = f".{key.partition('/')[0]}."
-        if self._keys.match(key) or any([domain in head for domain in self._dotted]):
-            return not matches_any(self.harmless, key)
-        return False
-
-    @cached_property
-    def _beside_gpu(self) -> Patterns:
-        return Patterns(self.beside_gpu)
-
-    @cached_property
-    def _keys(self) -> Patterns:
-        return Patterns(self.keys)
-
-    @cached_property
-    def _dotted(self) -> tuple[str, ...]:
-        return tuple([f".{domain}." for domain in self.domains])
+        asks = matches_any(self.keys, key) or any([f".{domain}." in head for domain in self.domains])
+        return asks and not matches_any(self.harmless, key)

@@ -1,17 +1,17 @@
-"""No container chooses its devices by an environment variable: the device plugin does.
+"""No container selects its devices by an environment variable: that is for the device plugin.
 
-The vendors' container runtimes read environment variables to decide which devices a container gets. What a pod sets
-comes after what the device plugin sets, and the last one wins: `NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node,
-whatever the limits say. Every vendor has a variable of his own, and nearly all end in `_VISIBLE_DEVICES`: one that does is
-refused even if it is not known, unless it is among those that only programs in the container read.
+The vendors' container runtimes decide by environment variables which devices a container gets. The variables of the pod come
+after those of the device plugin, and the last one counts: `NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node, whatever
+the limits are. Every vendor has its own variable, and nearly all names end in `_VISIBLE_DEVICES`. So any variable with that
+ending is refused, even an unknown one, unless it is known that only programs in the container read it.
 
 Fields read:   env[*].name, .value and .valueFrom of spec.containers, initContainers and ephemeralContainers
-Allowed:       none of these variables; or with a value that takes no device ("", void, none); CUDA_VISIBLE_DEVICES and the
-               others of `programs`; NVIDIA_DRIVER_CAPABILITIES, which chooses libraries
-Refused:       any other value, and any valueFrom: what it gives is not known here; `besideGpu` in a container without a GPU
-Warned about:  a value that takes no device beside a GPU limit (the container does not see the GPU that it holds), and
-               `besideGpu` beside one
-DRA:           a claim is no GPU limit: it excuses nothing, and `void` beside it hides nothing, since CDI does not ask.
+Allowed:       a value that takes no device ("", void, none); CUDA_VISIBLE_DEVICES and the other variables of `programs`;
+               NVIDIA_DRIVER_CAPABILITIES, which selects libraries
+Refused:       any other value; any valueFrom, whose value is not known here; `besideGpu` in a container without a GPU
+Warned about:  beside a GPU limit: a value that takes no device (the container does not see its GPU), and `besideGpu`
+DRA:           the same with a claim as without: a claim is no GPU limit. `void` beside a claim hides nothing, since CDI does
+               not read the variable.
 
 Source: as in `webhook/framework/device_variables.py`.
 """
@@ -41,17 +41,17 @@ _PLUGIN = "Remove it: the device plugin sets it to the GPUs that the limits ask 
 
 
 class DeviceEnv(Rule):
-    """No container chooses its devices by an environment variable: it would win over what the device plugin sets."""
+    """No container selects its devices by an environment variable: it would override the variable of the device plugin."""
 
     everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] = device_variables.DEVICES
-    """Variables that hand out devices (name patterns, case and all). What else ends in _VISIBLE_DEVICES counts as one of them:
-    every vendor has a variable of his own. LD_PRELOAD is not among them: there are good reasons for it."""
+    """Variables that hand out devices (name patterns, case-sensitive). Every other name that ends in _VISIBLE_DEVICES counts too,
+    since every vendor has its own variable. LD_PRELOAD is not in the list: it has legitimate uses."""
     programs: tuple[str, ...] = device_variables.PROGRAMS
-    """Those that end in _VISIBLE_DEVICES and that only programs in the container read: they hand out nothing (name patterns)."""
+    """Variables that end in _VISIBLE_DEVICES but hand out nothing: only programs in the container read them (name patterns)."""
     beside_gpu: tuple[str, ...] = ("NVIDIA_GDS", "NVIDIA_MOFED", "NVIDIA_GDRCOPY")
-    """Variables that hand out devices which containers with GPUs need: refused in one without, warned about beside one."""
+    """Variables that hand out devices for use with GPUs: refused in a container without a GPU, warned about in one with a GPU."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         named = self._named(context.variables(pod))
@@ -60,13 +60,13 @@ class DeviceEnv(Rule):
         for container in context.containers(pod):
             with_gpu, hidden = container.has_gpu(context.gpus), hides_devices(container.spec)
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") in named and (judged := self._judged(entry, with_gpu, hidden)):
-                    besides, wanted, fix, only_warn = judged
+                if entry.get("name") in named and (violation := self._violation(entry, with_gpu, hidden)):
+                    besides, wanted, fix, only_warn = violation
                     seen = f"{bare(entry['name'])}={value_of(entry)} in container {quoted(container.name)}{besides}"
                     yield Finding(f"{container.field}.env[{index}]", seen, wanted, fix, only_warn)
 
     def _named(self, names: Iterable[str]) -> set[str]:
-        """Those of the names of variables that matter."""
+        """The names that this rule checks."""
         match, apart = self._patterns.match, {_LEGACY, *self.beside_gpu}
         by_suffix = {name for name in names if name.endswith(_SUFFIX) and not matches_any(self.programs, name)}
         return by_suffix | {name for name in names if name in apart or match(name)}
@@ -75,8 +75,8 @@ class DeviceEnv(Rule):
     def _patterns(self) -> Patterns:
         return Patterns(self.names)
 
-    def _judged(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
-        """What is seen besides the variable, what is wanted, what to do, and whether it is only a warning."""
+    def _violation(self, entry: Mapping[str, Any], with_gpu: bool, hidden: bool) -> tuple[str, str, str, bool] | None:
+        """What is seen besides the variable, what is wanted, the next step, and whether it is only a warning; None: allowed."""
         name, alone = entry["name"], "" if with_gpu else ", which asks for no GPU"
         if name == _LEGACY:
             fix = f"Remove it, or set {NVIDIA} to void beside it"

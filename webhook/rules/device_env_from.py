@@ -1,15 +1,15 @@
 """No container gets the variables that hand out devices from a ConfigMap or Secret.
 
-What envFrom brings is not known here, and it comes after what the device plugin sets: a ConfigMap with
-`NVIDIA_VISIBLE_DEVICES=all` is every GPU of the node. A variable that stands in `env` wins over it, so a container without
-a GPU is safe where the injector writes `void` there; one with a GPU is not.
+The variables of envFrom are not known here, and they come after those of the device plugin: a ConfigMap with
+`NVIDIA_VISIBLE_DEVICES=all` gives every GPU of the node. A variable in `env` overrides them. So a container without a GPU is
+safe, since the injector voidDevices sets `void` there; a container with a GPU is not.
 
 Fields read:   envFrom[*].prefix of spec.containers, initContainers and ephemeralContainers
-Allowed:       a prefix that none of `names` begins with; any source in a container without GPU limit
-Refused:       a prefix that one of `names` begins with, or that begins as one of them that ends in `*`; one that ends as far into
-               `_VISIBLE_DEVICES` as `_VISIBLE`: every vendor has a variable of that name
+Allowed:       a prefix that cannot become the name of such a variable; no prefix in a container without a GPU limit
+Refused:       a prefix with which one of `names` begins; one that matches a pattern of `names`; one that ends with a part of
+               `_VISIBLE_DEVICES` from `_VISIBLE` on, since every vendor has a variable with that ending
 Warned about:  a source without a prefix in a container with a GPU limit (`unknown`: warn, deny or off)
-DRA:           a claim is no GPU limit: `void` is written beside it too.
+DRA:           a claim is no GPU limit: `void` is set beside it too.
 
 Source: kubelet makeEnvironmentVariables, pkg/kubelet/kubelet_pods.go («Env will override EnvFrom»).
 """
@@ -29,7 +29,7 @@ from webhook.text import bare, quoted
 
 _SUFFIX = "_VISIBLE_DEVICES"
 _PARTS = tuple([_SUFFIX[:end] for end in range(len("_VISIBLE"), len(_SUFFIX))])
-"""Its beginnings with which no prefix may end: a key of the ConfigMap could be the rest of it."""
+"""Beginnings of `_SUFFIX` with which no prefix may end: a key of the ConfigMap could be the rest of the name."""
 
 
 class DeviceEnvFrom(Rule):
@@ -38,9 +38,9 @@ class DeviceEnvFrom(Rule):
     everywhere: ClassVar[bool] = True
 
     names: tuple[str, ...] | None = None
-    """null: those of deviceEnv, `names` and `besideGpu`; or others, in the form of `names`."""
+    """Variables that hand out devices (name patterns). null: `names` and `besideGpu` of deviceEnv."""
     unknown: Action = "warn"
-    """What is done about a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
+    """The action for a source without a prefix in a container with a GPU: deny | warn | off. It may bring any variable."""
 
     def completed(self, profile: ProfileView) -> Self:
         if self.names is not None:
@@ -85,12 +85,12 @@ class DeviceEnvFrom(Rule):
 
 
 def _completed(prefix: str) -> str | None:
-    """The variable of some vendor that begins with this prefix."""
+    """The name ending in `_VISIBLE_DEVICES` that the prefix and a key can make; None if the prefix ends otherwise."""
     part = next((part for part in _PARTS if prefix.endswith(part)), None)
     return None if part is None else f"{bare(prefix.removesuffix(part))}{_SUFFIX}"
 
 
 def _begins(prefix: str, name: str) -> bool:
-    """Whether prefix and key can make `name`. One with a trailing `*` is made by what is longer, too."""
+    """Whether the prefix and a key can make a name that the pattern `name` matches."""
     begins = name.removesuffix("*")
     return begins.startswith(prefix) or (begins != name and prefix.startswith(begins))

@@ -1,10 +1,10 @@
-"""No container mounts anything where the container runtime looks for device names.
+"""No container mounts anything where NVIDIA's container runtime looks for device names.
 
-Instead of the environment, NVIDIA's runtime can take its list of devices from mounts: anything mounted at
-`/var/run/nvidia-container-devices/all` is every GPU of the node.
+NVIDIA's runtime can take its list of devices from mounts instead of the environment: anything mounted at
+`/var/run/nvidia-container-devices/all` gives every GPU of the node.
 
-Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, cleaned of `//` and `..`
-Refused:       every path that begins like this folder: the runtime asks no more
+Fields read:   volumeMounts[*].mountPath of spec.containers, initContainers and ephemeralContainers, with `//` and `..` resolved
+Refused:       every path that begins with /var/run/nvidia-container-devices: the runtime compares no more than that
 DRA:           the same.
 
 Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go (requestsFromMounts).

@@ -1,12 +1,12 @@
-"""Annotations that ask for a part of a GPU are right, and the pod's scheduler reads them.
+"""Annotations that ask for a part of a GPU are valid, and the pod's scheduler reads them.
 
-Run:ai and the KAI scheduler give out parts of a GPU by annotation instead of resources. Beside a GPU limit such a pod
-takes whole GPUs; without their scheduler it gets none.
+The schedulers of Run:ai and KAI hand out parts of a GPU by annotation instead of resources. A pod that has a GPU limit too
+takes whole GPUs. With another scheduler a pod with these annotations alone gets no GPU.
 
 Fields read:   metadata.annotations[gpu-fraction], [gpu-memory], [gpu-fraction-num-devices]; GPU resources of all
                containers; spec.schedulerName
 Allowed:       a fraction above 0 and below 1, or megabytes of GPU memory; no GPU resources beside it
-Refused:       both, or numbers out of range, or GPU resources beside them
+Refused:       a fraction and megabytes together; numbers out of range; GPU resources beside them
 Warned about:  such an annotation for a scheduler that `schedulers` does not name
 Not for DRA:   claims have no fractions.
 
@@ -36,7 +36,7 @@ class GpuFraction(Rule):
     not_exported: ClassVar[str] = "needs to parse numbers that its author wrote as text"
 
     schedulers: tuple[str, ...] = ("kai-scheduler", "runai-scheduler")
-    """The schedulers that read these annotations; with another one there is a warning."""
+    """The schedulers that read these annotations. With another scheduler there is a warning."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         fractions = {key: value for key, value in annotations_of(pod).items() if key in _NUMBERS}

@@ -1,9 +1,9 @@
-"""A container, and a pod, asks for no more GPUs than the policy allows, and for a number that fills nodes well.
+"""A container and a pod ask for no more GPUs than the policy allows, and for a number that fills nodes well.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Allowed:       up to `perContainer` GPUs in a container and `perPod` in the pod, counted as the scheduler does: an init
-               container reuses what the containers after it need, a sidecar adds to it
-Refused:       more; with `sizes`, any other number in a container: a pod of 3 on a node of 8 strands GPUs
+               container uses the GPUs of the containers that start later, a sidecar adds to them
+Refused:       more; with `sizes`, any other number in a container: a pod with 3 GPUs on a node of 8 leaves GPUs unused
 Not for DRA:   claims count devices in their own way.
 """
 
@@ -26,16 +26,17 @@ _FEWER = "Ask for fewer, or spread the work over several pods, as a Job with par
 
 
 class GpuLimit(Rule):
-    """No more GPUs than this; null is no limit."""
+    """A container and a pod ask for no more GPUs than this; null: no limit."""
 
     per_container: int | None = Field(default=16, ge=1)
-    """Of one container. No server in wide use has more than 16."""
+    """The limit for one container. No server in wide use has more than 16 GPUs."""
     per_pod: int | None = Field(default=16, ge=1)
-    """Of all containers of a pod together."""
+    """The limit for all containers of a pod together."""
     sizes: tuple[int, ...] = ()
-    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]: a pod of 3 strands GPUs of a node of 8. [] is any."""
+    """The numbers of GPUs that a container may ask for, as [1, 2, 4, 8]: a pod with 3 GPUs leaves GPUs of a node of 8 unused. []:
+    any."""
     kinds: tuple[GpuKind, ...] = ("whole",)
-    """What is counted: whole, slice, share."""
+    """The kinds of GPU that are counted: whole, slice, share."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         too_many, every = False, 0
@@ -53,18 +54,20 @@ class GpuLimit(Rule):
                     yield Finding(path, seen, f"at most {self.per_container} in a container", _FEWER, cause="gpus")
                 else:
                     sizes = sorted(self.sizes)
-                    near = _either([*[s for s in sizes if s < count][-1:], *[s for s in sizes if s > count][:1]])
-                    fix = f"Ask for {near}: other sizes leave GPUs on a node that nobody can use"
+                    smaller, larger = [s for s in sizes if s < count], [s for s in sizes if s > count]
+                    nearest = _either([*smaller[-1:], *larger[:1]])
+                    fix = f"Ask for {nearest}: other sizes leave GPUs on a node that nobody can use"
                     yield Finding(path, seen, f"{_either(sizes)} GPUs", fix)
         if not context.gpu_names or too_many or self.per_pod is None:
             return
-        if every > self.per_pod or pod["spec"].get("overhead"):  # the scheduler never counts more than every container
+        # Without overhead the scheduler's sum is at most `every`, and need not be computed.
+        if every > self.per_pod or pod["spec"].get("overhead"):
             yield from self._whole_pod(pod, context, self.per_pod)
 
     def _whole_pod(self, pod: Pod, context: Context, limit: int) -> Iterable[Finding]:
         try:
             requests = total_requests(pod)
-        except QuantityError:  # another rule says so
+        except QuantityError:  # gpuQuantity or the API server reports it
             return
         total = sum([requests[name] for name in context.gpus.among(requests) if context.gpus.kind(name) in self.kinds])
         if total > limit:

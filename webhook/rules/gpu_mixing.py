@@ -1,7 +1,7 @@
 """One container asks for GPUs of one vendor and of one kind.
 
-A container has one GPU runtime: with GPUs of two vendors no node can serve it. With whole GPUs beside slices (MIG) or
-shares of GPUs, CUDA sees one or the other, and what it does not see stands idle.
+A container has one GPU runtime, so no node can serve GPUs of two vendors to it. If a container has both whole GPUs and parts of
+GPUs (MIG slices, shares), CUDA sees only one of the two kinds, and the others stay unused.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts of GPUs
@@ -22,7 +22,7 @@ from webhook.text import bare, listed, quoted
 
 
 class GpuMixing(Rule):
-    """One container asks for GPUs of one vendor, and not for whole GPUs beside parts of GPUs."""
+    """One container asks for GPUs of one vendor, and not for whole GPUs together with parts of GPUs."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         kind = context.gpus.kind

@@ -1,10 +1,10 @@
 """Names of GPU resources are spelt right.
 
-`nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is a resource like any other to Kubernetes: no node has it, and the pod pends.
-Which names are GPUs is said by `gpus` of the policy; whether a node has one is for the rule gpuFits.
+To Kubernetes `nvdia.com/gpu`, `nvidia/gpu` or `amd.com/gpus` is a resource like any other: no node has it, and the pod stays
+pending. The names of GPUs are in `gpus` of the policy. Whether a node has them is checked by the rule gpuFits.
 
 Fields read:   names of resources in limits and requests of spec.containers and initContainers
-Allowed:       the names of `gpus`; those of `others`; names that are not almost like one of `gpus`
+Allowed:       the names of `gpus`; those of `others`; names that are not similar to one of `gpus`
 Warned about:  a name that differs from one of `gpus` by a letter or two, by case, by a plural or by its domain
 Not for DRA:   device classes have names of their own.
 """
@@ -22,20 +22,21 @@ from webhook.text import bare, matches_any, one_edit_apart, quoted
 
 _MAX_LENGTH = 64
 _ALIKE = 0.66
-"""Of the domains `nvdia` and `nvidia` 0.91, of `arm` and `amd` 0.67, of `iluvatar` and `nvidia` 0.57."""
+"""Smallest similarity of two domains that counts as a slip. `nvdia` and `nvidia` have 0.91, `arm` and `amd` 0.67, `iluvatar` and
+`nvidia` 0.57."""
 
 
 class GpuNames(Rule):
     """Names of GPU resources are spelt right: nvdia.com/gpu, nvidia/gpu and amd.com/gpus are not."""
 
-    not_exported: ClassVar[str] = "compares names by how alike they are"
+    not_exported: ClassVar[str] = "compares names by similarity"
 
     action: Action = "warn"
     others: tuple[str, ...] = (
         *("nvidia.com/gpumem*", "nvidia.com/gpucores", "nvidia.com/pgpu", "nvidia.com/vgpu", "volcano.sh/*"),
         *("aliyun.com/*", "k8s.amazonaws.com/vgpu"),
     )
-    """Names that are right, although they look like one of `gpus` (name patterns)."""
+    """Correct names that are similar to one of `gpus` (name patterns)."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for container in context.containers(pod):
@@ -52,7 +53,7 @@ class GpuNames(Rule):
                     )
 
     def _nearest_gpu(self, name: str, gpus: Gpus) -> str | None:
-        """The GPU name that a misspelt one stands for; None where nothing is misspelt."""
+        """The correct name of a misspelt GPU resource; None if nothing is misspelt."""
         if "/" not in name or len(name) > _MAX_LENGTH or gpus.kind(name) is not None or matches_any(self.others, name):
             return None
         domain, _, resource = name.lower().partition("/")
@@ -71,7 +72,7 @@ class GpuNames(Rule):
 
 
 def _vendor(domain: str) -> str:
-    """ "nvidia" of "nvidia.com"; the word that differs between vendors."""
+    """The longest part of a domain: "nvidia" of "nvidia.com"."""
     return max(domain.split("."), key=len)
 
 

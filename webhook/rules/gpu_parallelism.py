@@ -1,14 +1,14 @@
-"""The parallelism in the arguments of a container is the number of GPUs that it asks for.
+"""The parallelism in the arguments of a container equals the number of GPUs that it asks for.
 
-With more processes than GPUs the program fails once it has started; with fewer, GPUs stand idle.
+With more processes than GPUs the program fails after its start. With fewer processes GPUs stay unused.
 
 Fields read:   command, args and env of containers with whole GPUs; the owner and the replicas of the workload
-Allowed:       launchers (--nproc_per_node, --num-gpus) with as many processes as GPUs, with `gpu` or `auto`; a model
-               (--tensor-parallel-size) over as many GPUs as there are, alone or times pipeline and data parallelism, on one
-               node of --nnodes; values that are not numbers; an option that is given twice, by two programs
-Warned about:  another number, also in a variable that stands for the option (PET_NPROC_PER_NODE, NUM_SHARD,
-               TENSOR_PARALLEL_SIZE); WORLD_SIZE in a pod that works alone. Where several pods work together (a gang, Ray,
-               MPI) only fewer than the GPUs of one pod
+Allowed:       a launcher (--nproc_per_node, --num-gpus) with as many processes as GPUs, or with `gpu` or `auto`; a model
+               (--tensor-parallel-size) over the GPUs of the container, or of all nodes of --nnodes, alone or multiplied by
+               pipeline and data parallelism; values that are not numbers; an option that occurs twice, by two programs
+Warned about:  another number, also in a variable for the option (PET_NPROC_PER_NODE, NUM_SHARD, TENSOR_PARALLEL_SIZE) and in
+               WORLD_SIZE of a pod that works alone. If several pods work together (a gang, Ray, MPI), only a number that is
+               less than the GPUs of one pod
 Not for DRA:   how many devices a claim brings is not known here. Nor for parts of GPUs.
 
 Source: vLLM and SGLang engine arguments, TensorRT-LLM, TGI (--num-shard), torchrun, DeepSpeed, Accelerate, FastChat.
@@ -31,11 +31,11 @@ _GANGS = (
     *("PyTorchJob", "RayCluster", "RayJob", "RayService", "TFJob", "TrainJob", "TrainingRuntime", "XGBoostJob"),
 )
 _MAX_ARGUMENTS = 32 << 10
-"""Characters of all arguments of a pod that are looked at."""
+"""Characters of all arguments of a pod together. With more than that nothing is checked."""
 
 
 class GpuParallelism(Rule):
-    """The parallelism in the arguments (--tensor-parallel-size, --nproc_per_node, …) is the number of GPUs asked for."""
+    """The parallelism in the arguments (--tensor-parallel-size, --nproc_per_node, …) equals the number of GPUs."""
 
     not_exported: ClassVar[str] = "reads command lines"
 
@@ -61,7 +61,7 @@ class GpuParallelism(Rule):
 
 
 def _works_alone(context: Context) -> bool:
-    """Whether the pod runs its program by itself, and not as one of several."""
+    """Whether the program runs in this pod only, and not in several pods together."""
     kind = context.owner.kind if context.owner else ""
     single = context.template and context.replicas == 1
     return kind not in _GANGS and (single or kind not in ("Job", "StatefulSet"))

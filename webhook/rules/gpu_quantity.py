@@ -1,16 +1,16 @@
-"""A GPU quantity is a whole number, above zero or zero, the same as request and as limit.
+"""A GPU quantity is a whole number, not negative, and the same in requests and limits.
 
-GPUs are extended resources: the API server takes only whole numbers of them, and only where the request equals the
-limit. It says so with a message about one number at a time, and it shows "500m" where the user wrote 0.5.
+GPUs are extended resources: the API server accepts only whole numbers of them, and only if the request equals the limit. Its
+message is about one number at a time, and it shows "500m" where the user wrote 0.5.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.resources
-Allowed:       whole numbers ("2", "2000m"), in limits, or in limits and requests alike
-Refused:       fractions, negative numbers, what is no quantity, a request that differs from its limit or has none,
-               GPUs among the resources of the whole pod
+Allowed:       whole numbers ("2", "2000m") in limits alone, or in limits and requests alike
+Refused:       fractions; negative numbers; text that is no quantity; a request without a limit or with another limit; GPUs in
+               pod-level resources
 Not for DRA:   claims count devices in their own way.
 
-The API server checks the same between the two hooks, so of a pod this rule finds something only in the mutating
-one. Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
+The API server checks the same between the two hooks, so for a pod this rule finds something only in the mutating hook.
+Source: ValidateResourceRequirements and validatePodResources, pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from webhook.text import bare, listed, quoted
 
 
 class GpuQuantity(Rule):
-    """A GPU quantity is a whole number, not negative, and the same as request and as limit. The API server refuses another in
-    any case; this says what to write, and what else is wrong."""
+    """A GPU quantity is a whole number, not negative, and the same in requests and limits. The API server refuses anything
+    else in any case; this rule says what to write instead, together with the findings of the other rules."""
 
     not_exported: ClassVar[str] = "the API server refuses the same by itself"
 
@@ -55,7 +55,7 @@ class GpuQuantity(Rule):
 def _request(
     limits: Mapping[str, Any], request: Any, container: Container, name: str, context: Context
 ) -> Iterator[Finding]:
-    """What is wrong with a request that is not written as its limit is, by itself or beside it."""
+    """The violation of a request that is not written like its limit, if it is one."""
     limit, where = limits.get(name), f" in container {quoted(container.name)}"
     path = f"{container.field}.resources.requests[{bare(name)}]"
     if not _is_right(request):
@@ -71,7 +71,7 @@ def _request(
 
 
 def _value(quantity: Any) -> Number | None:
-    """None where it is no quantity."""
+    """The number that a quantity stands for; None if it is no quantity."""
     try:
         return parse_quantity(quantity)
     except QuantityError:
@@ -79,13 +79,13 @@ def _value(quantity: Any) -> Number | None:
 
 
 def _is_right(quantity: Any) -> bool:
-    """Whether it is a whole number, and not below zero."""
+    """Whether the quantity is a whole number that is not negative."""
     value = _value(quantity)
     return isinstance(value, int) and value >= 0
 
 
 def _number(quantity: Any, path: str, container: Container, name: str, context: Context) -> Finding:
-    """What is wrong with a number of GPUs by itself."""
+    """The violation of a quantity that is no valid number of GPUs."""
     where, wanted = f" in container {quoted(container.name)}", "a whole number of GPUs"
     seen, value = f"{quoted(quantity)}{where}", _value(quantity)
     if value is None:
@@ -101,7 +101,7 @@ def _number(quantity: Any, path: str, container: Container, name: str, context: 
 
 
 def _parts(name: str, context: Context) -> str:
-    """The parts of GPUs that this cluster offers, those of the same vendor first."""
+    """Words about the parts of GPUs that this cluster offers, those of the same vendor first."""
     resources = context.cluster.resources()
     offered = [r for r in resources if context.gpus.kind(r) in ("slice", "share") and resources[r] > 0]
     if offered:

@@ -1,13 +1,13 @@
 """No container asks for more than one share of a shared GPU.
 
-Two replicas of a time-sliced GPU are not twice the GPU: they may even be two shares of the same one. An MPS daemon refuses
-the second at the node: the pod fails, is made again, and fails again.
+Two shares of time-sliced GPUs are not twice a GPU: both may be of the same one. With MPS the device plugin on the node refuses
+a second share: the pod fails, is created again, and fails again.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share in a container
-Refused:       more than one, where the pod chooses nodes with MPS
-Warned about:  more than one time-sliced share, or share of unknown kind. Where only nodes that share their GPUs have several
-               by their plain name, the rule gpuFits says so
+Refused:       more than one, if the pod selects nodes with MPS
+Warned about:  more than one share that is time-sliced or of unknown kind. If only nodes that share their GPUs offer the number
+               that is asked for under a plain name such as nvidia.com/gpu, the rule gpuFits reports it
 Not for DRA:   a claim asks for a share in its own way.
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); labels:
@@ -50,7 +50,8 @@ class GpuSharing(Rule):
                     )
 
     def _strategy(self, name: str, pod: Pod, context: Context) -> str | None:
-        """How the GPUs of this name are shared: a label value, "share" where only the name tells; None: they are not."""
+        """How the GPUs of this name are shared: the value of the node label, or "share" if the pod does not select one; None if
+        they are not known to be shared."""
         kind = context.gpus.kind(name)
         if kind == "slice" or not name.startswith("nvidia.com/"):
             return "share" if kind == "share" else None

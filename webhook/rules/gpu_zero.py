@@ -1,12 +1,12 @@
 """No container has a limit of 0 GPUs: it may see all GPUs of the node.
 
-With `nvidia.com/gpu: 0` the device plugin is never asked, so nothing says which GPUs the container may see: where the
-container runtime reads the environment of the image, that is every GPU of the node.
+With `nvidia.com/gpu: 0` the device plugin is never called, so nothing limits which GPUs the container sees. If the container
+runtime reads the environment of the image, it may see every GPU of the node.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources; env[NVIDIA_VISIBLE_DEVICES]
-Refused:       a GPU quantity of zero, and no GPU beside it
-Warned about:  the same where NVIDIA_VISIBLE_DEVICES is void or none, by the injector or by hand
-DRA:           a claim may be of any device, and excuses nothing.
+Refused:       a limit of 0 GPUs in a container that has no other GPU
+Warned about:  the same if NVIDIA_VISIBLE_DEVICES is void or none, set by the injector or by the author
+DRA:           the same with a claim as without, since a claim may be for any device.
 
 Source: NVIDIA/k8s-device-plugin issue 61, kubernetes/kubernetes issue 59629.
 """
@@ -26,7 +26,7 @@ from webhook.text import quoted
 
 
 class GpuZero(Rule):
-    """No limit of 0 GPUs: where the container runtime reads the environment of images, it means every GPU of the node."""
+    """No limit of 0 GPUs: the container may see every GPU of the node, if its runtime reads the environment of the image."""
 
     everywhere: ClassVar[bool] = True
 

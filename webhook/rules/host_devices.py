@@ -1,17 +1,16 @@
-"""Host paths are folders of data, and nothing else of the node.
+"""Host paths lead only to folders with data.
 
-A host path may lead to devices, to the sockets that hand them out, and to what root programs of the node read. There are more
-of these than anybody can list (`/run/nri`, `/sys/bus/pci`, `/etc/containerd`, `/var/snap/microk8s`), so the rule lists what
-may be mounted.
+A host path may lead to devices, to the sockets that hand them out, and to files that root programs of the node read. Nobody
+can list them all (`/run/nri`, `/sys/bus/pci`, `/etc/containerd`, `/var/snap/microk8s`), so the rule lists what may be mounted.
 
-Fields read:   spec.volumes[*].hostPath.path, cleaned of `//` and `..`, with /var/run as /run; .type; .gitRepo
-Allowed:       the folders of `allowed`, and what is below them
-Refused:       all others, those of `denied` among them; what has a backslash, which Windows takes as a slash; a type that is a
-               device or a socket (CharDevice, BlockDevice, Socket), wherever it is; a gitRepo: git runs on the node as root
-Warned about:  a folder in which one of `denied` lies
-Not seen:      symbolic links on the node. Who may write to an allowed folder may put one there that leads anywhere; a subPath
-               cannot leave its volume. Volumes of class local or hostPath, which only administrators make. Pod Security
-               Admission at level «baseline» refuses all host paths, and should be on in namespaces with GPUs.
+Fields read:   spec.volumes[*].hostPath.path, with `//` and `..` resolved and /var/run as /run; .type; .gitRepo
+Allowed:       the folders of `allowed`, and everything below them
+Refused:       all other paths, and those of `denied`; a path with a backslash, which Windows reads as a slash; the types
+               CharDevice, BlockDevice and Socket on any path; a gitRepo volume, since git runs on the node as root
+Warned about:  a folder that contains one of `denied`
+Not seen:      symbolic links on the node. Whoever can write to an allowed folder can put a link there that leads anywhere; a
+               subPath cannot leave its volume. PersistentVolumes of type local or hostPath, which only administrators create.
+               Pod Security Admission at level «baseline» refuses all host paths; use it in namespaces with GPUs.
 DRA:           the same.
 
 Source: kubernetes/kubernetes pkg/volume/hostpath, pkg/volume/git_repo (CVE-2024-10220), pkg/kubelet/kubelet_pods.go (subPath).
@@ -31,14 +30,14 @@ from webhook.kube.gpus import Gpus
 from webhook.kube.pod import Pod, clean_path
 from webhook.text import listed, quoted
 
-_SPECIAL = frozenset(("CharDevice", "BlockDevice", "Socket"))
+_SPECIAL = ("CharDevice", "BlockDevice", "Socket")
 _FIX = "Use a volume claim or an emptyDir; the device plugin brings the devices that the limits ask for"
 
 
 class HostDevices(Rule):
-    """No host path but these, with all below them (name patterns; /run is /var/run too), and none that is a device or a
-    socket. Who may write to such a folder can put a link there that leads anywhere on the node: [] admits no host path.
-    Home folders of users who may become root (.ssh) lead to the node too: take /home out where you can."""
+    """Host paths lead only to these folders and what is below them (name patterns; /run stands for /var/run too), and never to a
+    device or a socket. Whoever can write to such a folder can put a link there that leads anywhere on the node; [] allows
+    no host path. A home folder of a user who may become root (.ssh) gives access to the node: remove /home if you can."""
 
     everywhere: ClassVar[bool] = True
 
@@ -53,8 +52,8 @@ class HostDevices(Rule):
         *("/home/kubernetes", "/mnt/stateful_partition", "/mnt/aks"),
         *("/mnt/k8s-disks/0/kubelet", "/mnt/k8s-disks/0/containerd", "/mnt/k8s-disks/0/pods"),
     )
-    """Folders among them in which the nodes of some clouds keep the state of the kubelet, or its program. Where both lists name a
-    path, the longer name counts. A folder that holds one of these may be mounted, and its author is told."""
+    """Folders within those in which the nodes of some clouds keep the kubelet's state or programs. If both lists match a path,
+    the longer entry counts. A folder that contains one of these may be mounted, with a warning."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         for index, volume in enumerate(pod["spec"].get("volumes") or ()):
@@ -74,23 +73,23 @@ class HostDevices(Rule):
                 yield Finding(f"{where}.path", quoted(seen), folders if self.allowed else "no host path", _FIX)
             elif folder.startswith(self._denied) and not folder.startswith(self._allowed_in_denied):
                 yield Finding(
-                    f"{where}.path", quoted(seen), "another folder: in this one is what the node runs from", _FIX
+                    f"{where}.path", quoted(seen), "another folder: this one has files that the node itself needs", _FIX
                 )
             elif denied := self._holding.get(folder):
-                wanted = f"a folder below it: {denied} in it is what the node runs from on some clouds"
+                wanted = f"a folder below it: on some clouds the node itself needs {denied}"
                 yield Finding(
                     f"{where}.path", quoted(seen), wanted, "Mount the folder of your data alone", only_warn=True
                 )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
-        """`//`, `.` and /var/run are resolved here as there; `..` the API server refuses in host paths."""
+        """`//`, `.` and /var/run are resolved as in `check`. The API server itself refuses `..` in host paths."""
 
         def below(beginnings: Iterable[str]) -> str:
             return cel.any_of([f"folder.startsWith({cel.literal(p)})" for p in beginnings])
 
         denied = cel.all_of([below(self._denied), f"!{below(self._allowed_in_denied)}"])
         backslash = f"folder.contains({cel.literal(chr(92))})"
-        special = 'v.?hostPath.?type.orValue("") in ["CharDevice", "BlockDevice", "Socket"]'
+        special = f'v.?hostPath.?type.orValue("") in {cel.literal(_SPECIAL)}'
         bad = cel.any_of(
             [
                 f"variables.hostFolders.exists(folder, !{below(self._allowed)} || {backslash} || {denied})",
@@ -100,7 +99,7 @@ class HostDevices(Rule):
         yield Check("pod", bad, "no host path but the folders of data that the policy allows")
         if self._holding:
             holding = f"variables.hostFolders.exists(folder, folder in {cel.literal([*self._holding])})"
-            yield Check("pod", holding, "a folder in which nothing is that the node runs from", only_warn=True)
+            yield Check("pod", holding, "a folder without files that the node itself needs", only_warn=True)
 
     @cached_property
     def _allowed(self) -> tuple[str, ...]:
@@ -112,12 +111,12 @@ class HostDevices(Rule):
 
     @cached_property
     def _allowed_in_denied(self) -> tuple[str, ...]:
-        """Those of `allowed` that lie below one of `denied`."""
+        """The entries of `allowed` that are below one of `denied`."""
         return tuple([p for p in self._allowed if p.startswith(self._denied)])
 
     @cached_property
     def _holding(self) -> dict[str, str]:
-        """Folder to one of `denied` that is in it."""
+        """For each allowed folder that contains an entry of `denied`: that entry."""
         denied_in: dict[str, str] = {}
         for name in self.denied:
             parts = clean_path(name.removesuffix("*")).split("/")

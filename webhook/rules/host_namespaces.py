@@ -1,13 +1,13 @@
 """No pod joins the process or IPC namespace of the node.
 
-With hostPID a container sees and may stop the GPU processes of others. With hostIPC it reaches the node's MPS server, and
-with it GPUs that it did not ask for; pods that did ask mostly want shared memory, and get a warning.
+With hostPID a container sees the GPU processes of other pods and can stop them. With hostIPC it reaches the node's MPS server,
+and by that GPUs that it did not ask for. Most pods with GPUs use hostIPC for shared memory: they get a warning only.
 
 Fields read:   spec.hostPID, spec.hostIPC
 Allowed:       hostNetwork, which multi-node training needs
 Refused:       hostPID; hostIPC of a pod without a GPU
 Warned about:  hostIPC of a pod with a GPU
-DRA:           a claim may be of any device, and is no GPU here.
+DRA:           a claim may be for any device, and does not count as a GPU here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A pod is placed by a scheduler, not by its author.
+"""The scheduler chooses the node of a pod, not its author.
 
-With spec.nodeName the scheduler is never asked: taints that keep a GPU node for others do not count, and a GPU that is
-taken makes the pod fail at the node.
+With spec.nodeName the pod does not pass the scheduler. Then most taints of the node have no effect, and the pod fails at the
+node if its GPUs are in use.
 
-Fields read:   spec.nodeName, when a pod is made
-Allowed:       none; pods that kubelets register (group `system:nodes`)
-Refused:       a node name by anybody else
-DRA:           the same: a claim is only allocated by the scheduler.
+Fields read:   spec.nodeName of a new pod
+Allowed:       no node name; pods that kubelets register (group `system:nodes`)
+Refused:       a node name set by anybody else
+DRA:           the same: only the scheduler allocates a claim.
 
 Source: kubelet pkg/kubelet/lifecycle/predicate.go checks only NoExecute taints.
 """
@@ -25,12 +25,12 @@ from webhook.text import quoted
 
 
 class NodeName(Rule):
-    """Nobody but kubelets names the node of a new pod: then no scheduler counts its GPUs, and no taint keeps it away."""
+    """Only kubelets name the node of a new pod: with a node name no scheduler counts the GPUs, and taints have no effect."""
 
     everywhere: ClassVar[bool] = True
 
     groups: tuple[str, ...] = ("system:nodes",)
-    """Groups of users that may."""
+    """Groups of users that may name a node."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("nodeName")
@@ -39,11 +39,11 @@ class NodeName(Rule):
         yield Finding(
             path="spec.nodeName",
             seen=quoted(name),
-            wanted="no node name: it goes past the scheduler, and past the taints of the node",
+            wanted="no node name: it bypasses the scheduler and the taints of the node",
             fix="Remove it; to prefer a node use nodeSelector or node affinity with kubernetes.io/hostname",
         )
 
     def exported(self, gpus: Gpus) -> Iterable[Check]:
         by_others = f"!request.userInfo.groups.exists(g, g in {cel.literal(self.groups)})"
         bad = f'(object.spec.?nodeName.orValue("") != "" && {by_others})'
-        yield Check("pod", bad, "no node name: it goes past the scheduler and past the taints of the node")
+        yield Check("pod", bad, "no node name: it bypasses the scheduler and the taints of the node")

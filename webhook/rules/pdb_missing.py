@@ -1,12 +1,13 @@
-"""Critical workloads are covered by a PodDisruptionBudget: without one a drain of nodes may take all replicas at once.
+"""Critical workloads are covered by a PodDisruptionBudget: without one a drain of nodes may evict all replicas at once.
 
-Judged is a template that comes or changes, by the budgets that the cluster has then; where these are not known, nothing is said.
+A template is checked when it is created or changed, against the budgets that the cluster has then. While these are not known,
+nothing is reported.
 
 Fields read:   metadata.labels of a template; the replicas, class and controller of its workload; the HorizontalPodAutoscaler
-               that scales it, if that is known
-Allowed:       one replica, which no budget can keep; classes that are not named in `classes`; Jobs and custom resources,
-               whose controllers add labels that a budget may select by
-Warned about:  no PodDisruptionBudget of the namespace takes pods with the labels of the template
+               that scales it, if it is known
+Allowed:       one replica, which no budget can keep; classes that `classes` does not name; Jobs and custom resources, whose
+               controllers add labels that a budget may select
+Warned about:  no PodDisruptionBudget of the namespace selects pods with the labels of the template
 DRA:           a claim counts as a GPU.
 """
 
@@ -20,11 +21,11 @@ from webhook.framework.replicas import many_replicas
 from webhook.kube.pod import Pod, labels_of
 
 _KINDS = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers of the pods; for a Deployment it is its ReplicaSet."""
+"""Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""
 
 
 class PdbMissing(Rule):
-    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget. Judged are their templates."""
+    """Workloads of these classes with more than one replica are covered by a PodDisruptionBudget. Only templates are checked."""
 
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 

@@ -1,13 +1,13 @@
 """No container is privileged.
 
-A privileged container sees every device of the node, whatever it asked for. On Windows the same is called hostProcess.
+A privileged container sees every device of the node, whatever it asks for. On Windows the same is called hostProcess.
 
 Fields read:   securityContext.privileged, .procMount, .windowsOptions.hostProcess, .seccompProfile.type, .appArmorProfile.type,
                .seLinuxOptions.type of spec.containers, initContainers and ephemeralContainers; of spec.securityContext too
-Allowed:       false, or none
-Refused:       true
-Warned about:  what takes away a part of what confines a container: procMount Unmasked, a profile Unconfined, an SELinux type
-               that is not one of `seLinuxTypes` (`spc_t` confines nothing)
+Allowed:       privileged and hostProcess that are false or not set
+Refused:       privileged or hostProcess that is true
+Warned about:  settings that confine a container less: procMount Unmasked, a profile of type Unconfined, an SELinux type that is
+               not one of `seLinuxTypes` (`spc_t` confines nothing)
 DRA:           the same.
 
 Source: Pod Security Standards, baseline.
@@ -39,7 +39,7 @@ class Privileged(Rule):
     selinux_types: tuple[str, ...] = Field(
         default=("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"), alias="seLinuxTypes"
     )
-    """SELinux types that confine a container; the author of another is told."""
+    """SELinux types that confine a container. There is a warning about any other type."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         levels = [("spec", "the pod", pod["spec"].get("securityContext"))]
@@ -58,11 +58,11 @@ class Privileged(Rule):
                 wanted = "false: such a container runs on the node itself and sees every GPU of it"
                 yield Finding(f"{path}.windowsOptions.hostProcess", f"true in {where}", wanted, _FIX)
             for name, value in self._unconfined(security):
-                wanted = "another value: this one takes away a part of what confines a container"
+                wanted = "another value: this one confines a container less"
                 yield Finding(f"{path}.{name}", f"{quoted(value)} in {where}", wanted, "Remove it", only_warn=True)
 
     def _unconfined(self, security: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Field and value of what confines less than the default."""
+        """The settings that confine a container less than the default: field and value."""
         if security.get("procMount") == "Unmasked":
             yield "procMount", "Unmasked"
         for name in _PROFILES:
@@ -83,5 +83,5 @@ class Privileged(Rule):
             unconfined = [f'{security}.?{name}.?type.orValue("") == "Unconfined"' for name in _PROFILES]
             unconfined += [f'!({security}.?seLinuxOptions.?type.orValue("") in {cel.literal(self.selinux_types)})']
             unconfined += [f'{security}.?procMount.orValue("") == "Unmasked"'] if of == "c" else []
-            confined = "nothing that takes away a part of what confines a container"
+            confined = "no setting that confines a container less"
             yield Check("container" if of == "c" else "pod", cel.any_of(unconfined), confined, only_warn=True)

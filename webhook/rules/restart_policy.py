@@ -1,11 +1,12 @@
 """Training that has finished is not started again.
 
-With restartPolicy Always a training that ends well starts again, and holds its GPUs for ever.
+With restartPolicy Always, training that has succeeded starts again, and holds its GPUs for ever.
 
 Fields read:   spec.restartPolicy; the class of workload and the owner
-Allowed:       OnFailure and Never; Always in other classes, and where a controller of the training kind owns the pod (Job,
-               PyTorchJob, RayCluster)
-Warned about:  Always, or none, in a training pod by itself or of a Deployment or StatefulSet
+Allowed:       OnFailure and Never; Always in other classes, and in pods of a Job, PyTorchJob, RayCluster or another controller
+               than those below
+Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or
+               ReplicationController
 DRA:           the same.
 """
 
@@ -21,13 +22,13 @@ _ENDLESS = ("ReplicaSet", "Deployment", "StatefulSet", "ReplicationController")
 
 
 class RestartPolicy(Rule):
-    """Pods of these classes, which come to an end, are not started again."""
+    """Pods of these classes finish, and are not started again."""
 
     not_exported: ClassVar[str] = "is advice by class of workload"
 
     action: Action = "warn"
     classes: tuple[str, ...] = ("training",)
-    """Classes of workload that come to an end."""
+    """Classes of workload that finish."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         if context.workload.name not in self.classes or pod["spec"].get("restartPolicy", "Always") != "Always":
@@ -42,6 +43,6 @@ class RestartPolicy(Rule):
         yield Finding(
             path="spec.restartPolicy",
             seen=f"Always in a pod of class {context.workload.name}",
-            wanted="OnFailure or Never: what is done would start again, and hold its GPUs",
+            wanted="OnFailure or Never: finished work would start again, and hold its GPUs",
             fix=fix,
         )

@@ -1,13 +1,12 @@
 """Only pods that ask for a GPU use the GPU runtime.
 
-Under the GPU runtime the environment of an image alone decides about devices: a CUDA image asks for all of them. Which
-runtime a RuntimeClass stands for is said by its handler, and its name may be any.
+Under a GPU runtime the environment of the image alone can give devices: a CUDA image asks for all of them. A RuntimeClass may
+have any name; its handler says which runtime it stands for.
 
-Fields read:   spec.runtimeClassName; the handler of that RuntimeClass, where the cluster's are known; resources of all
-               containers
+Fields read:   spec.runtimeClassName; the handler of that RuntimeClass, if it is known; resources of all containers
 Allowed:       the classes of `classes`, by name or by handler, in a pod that asks for at least one GPU; any other class
-Refused:       these classes in a pod that does not
-DRA:           a claim may be of any device, and is no GPU here: CDI brings its devices under any runtime.
+Refused:       the classes of `classes` in any other pod
+DRA:           a claim may be for any device, and does not count as a GPU here: CDI gives its devices under any runtime.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from webhook.text import matches_any, quoted
 
 
 class RuntimeClass(Rule):
-    """The GPU runtime is for pods that ask for a GPU: under it a CUDA image alone asks for all. By the name of a RuntimeClass
-    or by its handler (name patterns)."""
+    """Only pods that ask for a GPU use a GPU runtime: under it a CUDA image gets all GPUs by itself."""
 
     everywhere: ClassVar[bool] = True
 
@@ -33,7 +31,7 @@ class RuntimeClass(Rule):
         *("nvidia*", "amd*", "habana*", "ascend*", "mthreads*", "cambricon*", "metax*", "iluvatar*", "hygon*", "dtk*"),
         *("enflame*", "neuron*"),
     )
-    """GPU runtimes."""
+    """GPU runtimes: the name of a RuntimeClass or its handler (name patterns)."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         name = pod["spec"].get("runtimeClassName")

@@ -1,14 +1,14 @@
 """The replicas of a workload are spread over nodes.
 
-Rules judge pods as the injectors leave them: where `topologySpread` is on it adds what is missing, and nothing is found. So
-something is found only where that injector is off, or does not act: on pods whose GPUs come by DRA.
+Rules see pods after the injectors, and the injector `topologySpread` adds a missing constraint. So this rule finds something
+only if that injector is off or does not act, as on pods whose GPUs come by DRA.
 
-A workload that a HorizontalPodAutoscaler scales has as many replicas as that may make. Where it is applied after the
-workload, the template is judged by it when it next changes, and each new pod in the meantime. A pod is never refused for
-it, since its workload was there before the autoscaler. A warning about a pod goes to its controller: it is read in logs and
-metrics. Whoever applies the autoscaler is told nothing, since whether the pods of a workload are spread is not kept.
+For a workload with a HorizontalPodAutoscaler its maxReplicas counts. If the autoscaler is applied after the workload, each new
+pod is checked, and the template when it changes next. A pod only gets a warning, since its workload was there before the
+autoscaler. That warning goes to the pod's controller, so it is visible in logs and metrics only. Whoever applies the
+autoscaler gets no warning, since it is not stored whether the pods of a workload are spread.
 
-Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the workload of a template; the
+Fields read:   spec.topologySpreadConstraints and spec.affinity.podAntiAffinity; the replicas of the template's workload; the
                HorizontalPodAutoscaler of the workload, found by the pod's controller and its label pod-template-hash
 Allowed:       either of the two; fewer than `replicas`; Jobs, whose pods gain from being close together
 Warned about:  neither, in a Deployment, StatefulSet or ReplicaSet of GPU pods
@@ -27,18 +27,18 @@ from webhook.framework.replicas import many_replicas
 from webhook.kube.pod import Pod
 
 _KINDS = ("ReplicaSet", "StatefulSet")
-"""Controllers of the pods; for a Deployment it is its ReplicaSet."""
+"""Kinds of the controller of the pods. The pods of a Deployment are controlled by a ReplicaSet."""
 
 
 class SpreadMissing(Rule):
-    """Workloads with this many replicas or more are spread over nodes: those they ask for, or those that a
-    HorizontalPodAutoscaler may ask for. Where topologySpread is on there is nothing to find."""
+    """Workloads with this many replicas or more are spread over nodes. The maxReplicas of a HorizontalPodAutoscaler counts too.
+    The injector topologySpread adds what is missing, so this rule matters where that is off."""
 
     not_exported: ClassVar[str] = "is about templates, and needs the state of the cluster"
 
     action: Action = "warn"
     replicas: int = Field(default=2, ge=1)
-    """How many replicas are many."""
+    """The smallest number of replicas that must be spread."""
 
     def check(self, pod: Pod, context: Context) -> Iterable[Finding]:
         owner, spec = context.owner, pod["spec"]
