@@ -1,1 +1,1 @@
-"""What is fast, and how we know."""
+"""Benchmarks of speed and of placement. `python -m bench` runs them; README.md has the results."""

@@ -1,4 +1,5 @@
-"""`make bench`: every benchmark that needs no control plane, or those that are named: `python -m bench reviews choose`."""
+"""`make bench`: runs the benchmarks that are named, as in `python -m bench reviews choose`; by default the short ones without a
+control plane."""
 
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ from rich.console import Console
 
 _DATA = Path(__file__).resolve().parent.parent / "tests" / "bench" / "data"
 _BENCHMARKS: dict[str, tuple[str, list[str]]] = {
-    "reviews": ("what one review costs, beside handlers that decide nothing", []),
-    "loop": ("what the program does for one pod, without a server", []),
-    "hostile": ("what bodies cost that were made to cost much; Linux, three minutes", []),
-    "choose": ("how long the choice of a node takes, up to 65,000 nodes", []),
-    "burst": ("what a choice costs while replicas of one owner come in a burst", []),
+    "reviews": ("CPU time of one review, compared with handlers that decide nothing", []),
+    "loop": ("CPU time of both hooks for one pod, without a server", []),
+    "hostile": ("time and memory of bodies made to be expensive; Linux, some minutes", []),
+    "choose": ("time to choose a node, up to 65,000 nodes", []),
+    "burst": ("time to choose a node while replicas of one owner come in a burst", []),
     "placement": (
-        "how good the choices are, on a small trace",
+        "quality of the placement, on a small trace",
         ["--nodes", str(_DATA / "nodes.csv"), "--pods", str(_DATA / "pods.csv")],
     ),
     "cluster": ("placement on a real control plane, with us and without; ten minutes", []),
-    "behaviour": ("whether pods are ever worse off with us, on the real scheduler; half an hour", []),
-    "creates": ("what a pod's creation costs more, on a real control plane; three minutes", []),
+    "behaviour": ("whether pods are worse off with us, on the real scheduler; half an hour", []),
+    "creates": ("time added to a pod's creation, on a real control plane; three minutes", []),
 }
+"""What each benchmark measures, and its arguments."""
 _DEFAULT = ("reviews", "loop", "choose", "burst", "placement")
 
 

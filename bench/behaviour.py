@@ -1,11 +1,14 @@
 """Whether pods are ever worse off with us: `python -m bench.behaviour --pods 2000`.
 
-Small clusters and pods are drawn by lot (`tests/e2e/behaviour/drawn.py`): taints soft and hard, cordons, several models, pods
-with affinity to others and to their own, spread constraints, volumes, ports of the host, gates. Each case is played on the real
-scheduler with us and without us side by side, and counted: pods that run, and how long after its creation each was bound.
-A case where fewer run with us, or where the last pod runs more than a second later, is named by its seed, and played again alone:
-the scheduler draws lots too, among equal nodes, and 60 sides share its time. It counts as worse where it is so in these further
-plays, on average: the first was picked for being so.
+Small clusters and pods are drawn at random (`tests/e2e/behaviour/drawn.py`): soft and hard taints, cordons, several GPU models,
+affinity to other pods and to pods of the same owner, spread constraints, volumes, host ports, scheduling gates. Each case is
+played on the real scheduler twice, with us and without us, side by side. The benchmark counts the pods that run, and measures
+the time from the creation of each pod until it is bound.
+
+A case is suspect if fewer pods run with us, or if the last pod is bound more than a second later. Its seed is printed, and it is
+played alone three more times: the scheduler chooses at random among equal nodes, and in the first play 60 sides share its time.
+The case counts as worse if it is worse on average of these further plays. The first play is not in the average, because the case
+was picked for it.
 """
 
 from __future__ import annotations
@@ -29,31 +32,31 @@ from tests.e2e.behaviour.play import Played, play
 from tests.installed import Installed
 
 _TOGETHER = 30
-"""Cases that are played side by side."""
+"""Cases played at the same time."""
 _AGAIN = 3
-"""How often a case that was worse is played again."""
+"""How often a suspect case is played again."""
 _LATE = 1.0
-"""Seconds."""
+"""Seconds by which the last pod of a case may be bound later with us."""
 
 
 class Times:
-    """When each pod was seen first, and when it was seen on a node."""
+    """When each pod was created and when it was bound, by its uid, as a watch saw it. Seconds."""
 
     def __init__(self) -> None:
-        self.came: dict[str, float] = {}
+        self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
 
     async def watch(self, api: Api) -> None:
-        async for _, found in api.watch("Pod"):
-            uid, now = found["metadata"]["uid"], time.monotonic()
-            self.came.setdefault(uid, now)
-            if found["spec"].get("nodeName"):
+        async for _, pod in api.watch("Pod"):
+            uid, now = pod["metadata"]["uid"], time.monotonic()
+            self.created.setdefault(uid, now)
+            if pod["spec"].get("nodeName"):
                 self.bound.setdefault(uid, now)
 
     def of(self, side: Side) -> list[float]:
-        """Seconds from creation to a node, of the pods of a side that have one."""
-        uids = [found["metadata"]["uid"] for found in side.running]
-        return [self.bound[uid] - self.came[uid] for uid in uids if uid in self.bound]
+        """Seconds from creation to binding, for each pod of a side that was bound."""
+        uids = [pod["metadata"]["uid"] for pod in side.running]
+        return [self.bound[uid] - self.created[uid] for uid in uids if uid in self.bound]
 
 
 async def _played(plane: ControlPlane, cases: list[Case], times: Times) -> dict[str, Played]:
@@ -65,31 +68,30 @@ async def _played(plane: ControlPlane, cases: list[Case], times: Times) -> dict[
             watch.cancel()
 
 
-def _batches(pods: int, seed: int) -> Iterator[list[Case]]:
-    cases = (drawn(number) for number in range(seed, seed + pods))
+def _batches(seed: int) -> Iterator[list[Case]]:
+    """Endless. `seed`: of the first case."""
     while True:
-        yield [next(cases) for _ in range(_TOGETHER)]
-
-
-def _fewer(played: Played) -> int:
-    return len(played.plain.running) - len(played.ours.running)
+        yield [drawn(number) for number in range(seed, seed + _TOGETHER)]
+        seed += _TOGETHER
 
 
 def _later(played: Played, times: Times) -> float:
-    """Seconds from the last pod without us to the last one with us; 0 where none runs on one side."""
+    """How many seconds later the last pod was bound with us than without us; 0 if no pod runs on one side."""
     ours, plain = times.of(played.ours), times.of(played.plain)
     return max(ours) - max(plain) if ours and plain else 0.0
 
 
 class Worse(NamedTuple):
-    """What one play of a case lost."""
+    """How one play of a case with us compares with the play without us. It is true if it is worse."""
 
     fewer: int
+    """How many pods fewer run; negative if more run."""
     later: float
+    """Seconds by which the last pod is bound later."""
 
     @classmethod
     def of(cls, played: Played, times: Times) -> Worse:
-        return cls(_fewer(played), _later(played, times))
+        return cls(len(played.plain.running) - len(played.ours.running), _later(played, times))
 
     def __bool__(self) -> bool:
         return self.fewer > 0 or (self.fewer == 0 and self.later > _LATE)
@@ -99,22 +101,22 @@ class Worse(NamedTuple):
 
 
 def main() -> int:
-    """Exit status 1 if a case was worse again."""
+    """Exit status 1 if a case was worse on average of its further plays."""
     parser = argparse.ArgumentParser(prog="python -m bench.behaviour", description=__doc__)
-    parser.add_argument("--pods", type=int, default=2000, help="so many pods on each side, at least")
-    parser.add_argument("--seed", type=int, default=1000, help="of the first case")
+    parser.add_argument("--pods", type=int, default=2000, help="minimum number of pods on each side")
+    parser.add_argument("--seed", type=int, default=1000, help="seed of the first case; each case adds one")
     given = parser.parse_args()
     console, times = Console(), Times()
     done: list[Played] = []
     again: dict[str, list[Worse]] = {}
     with ControlPlane(find("1.37")) as plane, Installed(plane) as webhook:
-        for batch in _batches(given.pods, given.seed):
+        for batch in _batches(given.seed):
             webhook.forget()
-            found = asyncio.run(_played(plane, batch, times))
-            done += found.values()
+            played = asyncio.run(_played(plane, batch, times))
+            done += played.values()
             for case in batch:
-                if once := Worse.of(found[case.id], times):
-                    where = {side: _told(getattr(found[case.id], side)) for side in ("ours", "plain")}
+                if once := Worse.of(played[case.id], times):
+                    where = {side: _nodes_of(getattr(played[case.id], side)) for side in ("ours", "plain")}
                     console.print(f"{case.id}: {once}: {where}")
                     again[case.id] = [_alone(plane, case) for _ in range(_AGAIN)]
                     console.print(f"  again: {', '.join(map(str, again[case.id]))}")
@@ -137,8 +139,9 @@ def _on_average(plays: list[Worse]) -> bool:
     return statistics.mean(play.fewer for play in plays) > 0 or statistics.mean(play.later for play in plays) > _LATE
 
 
-def _told(side: Side) -> dict[str, Any]:
-    return {found["metadata"]["name"]: side.node(found) for found in side.pods} | side.refused
+def _nodes_of(side: Side) -> dict[str, Any]:
+    """The node of each pod by name, and the message of each refused pod."""
+    return {pod["metadata"]["name"]: side.node(pod) for pod in side.pods} | side.refused
 
 
 def _print(console: Console, done: list[Played], times: Times) -> None:

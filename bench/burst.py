@@ -1,7 +1,8 @@
-"""What one choice of a node costs while replicas of one owner come in a burst: `python -m bench.burst`.
+"""How long one choice of a node takes while replicas of one owner come in a burst: `python -m bench.burst`.
 
-One Deployment of 1,000 and of 4,000 replicas with a GPU each, on nodes of 8 GPUs. Each replica is placed and reserved, and none
-is seen yet. The median of each tenth of the burst says whether a choice costs more the more of the owner's pods are on their way.
+A Deployment has 1,000 and then 4,000 replicas with one GPU each, on nodes of 8 GPUs. Each replica is placed, and its node is
+reserved, but no watch event of a replica comes. The medians of each tenth of the burst show whether a choice takes longer with
+more reservations of the same owner.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from statistics import median
 from rich.table import Table
 
 from bench.fleet import Object, node, pod
-from bench.output import stdout
+from bench.output import stdout, tenths
 from webhook.cluster.state import REQUIRED, ClusterState
 from webhook.kube.gpus import GpuName, Gpus
 from webhook.placement.placer import Placer
 from webhook.placement.settings import PlacementSettings
 
 GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
-_TENTHS = 10
 
 
 def cluster(nodes: int) -> ClusterState:
+    """Equal empty nodes of 8 GPUs. Reservations do not expire."""
     state = ClusterState(max_age=inf, ttl=inf, unseen_ttl=inf)
     made = [
         node(number) | {"metadata": {"name": f"gpu-{number:05d}"}} | {"status": node(0)["status"]}
@@ -39,7 +40,7 @@ def cluster(nodes: int) -> ClusterState:
 
 
 def burst(state: ClusterState, replicas: int, make: Callable[[int], Object], strategy: str) -> list[float]:
-    """Microseconds of a choice, for each tenth of the burst."""
+    """Median microseconds of a choice, for each tenth of the burst."""
     settings, taken, placer = PlacementSettings(), list[float](), Placer(state)
     gc.collect()
     for number in range(replicas):
@@ -48,8 +49,7 @@ def burst(state: ClusterState, replicas: int, make: Callable[[int], Object], str
         placement = placer.place(made, state.view(0.0), settings, strategy, GPUS)
         taken.append((time.perf_counter() - started) * 1e6)
         state.reserve_pod(made, placement, 0.0)
-    size = replicas // _TENTHS
-    return [median(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
+    return [median(tenth) for tenth in tenths(taken)]
 
 
 def main() -> None:
@@ -61,9 +61,9 @@ def main() -> None:
     table = Table("replicas", "strategy", "first tenth", "dearest tenth", "last tenth", "grows", title=title)
     for replicas in map(int, given.replicas.split(",")):
         for strategy in ("apart", "spread", "pack"):
-            found = burst(cluster(given.nodes), replicas, partial(pod, owner=3, gpus=1), strategy)
-            shown = [f"{took:.0f}" for took in (found[0], max(found), found[-1])]
-            table.add_row(f"{replicas:,}", strategy, *shown, f"× {max(found) / found[0]:.2f}")
+            times = burst(cluster(given.nodes), replicas, partial(pod, owner=3, gpus=1), strategy)
+            cells = [f"{took:.0f}" for took in (times[0], max(times), times[-1])]
+            table.add_row(f"{replicas:,}", strategy, *cells, f"× {max(times) / times[0]:.2f}")
     stdout().print(table)
 
 

@@ -1,10 +1,10 @@
 """How long one choice of a node takes: `python -m bench.choose`.
 
-For each number of nodes, in a process of its own: a cluster with eight pods to a node is listed in pages as the API
-gives it, then pods of a mixed queue of shapes are placed one after another, reserved, seen and bound, while others end,
-nodes report, and now and then one is cordoned. Times are of this process's own thread (CPU), which says what a choice
-costs, and by the wall clock, which also says what else the machine was doing. `quiet` leaves out the choices during or
-shortly before which something else had the processor: they find its caches cold, and take several times as long.
+Each number of nodes is measured in a process of its own. The state is filled with a cluster of about eight pods a node, in
+pages as the API server lists them. Then pods of many shapes are placed one after another; each is reserved, seen and bound.
+Between them other pods end, nodes report their status, and some nodes are cordoned. Two times are taken: CPU time of the thread,
+and wall-clock time, which includes whatever else runs on the machine. `quiet` has only the choices for which no other process
+had the processor since the choice before: otherwise caches are cold, and a choice takes several times as long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.fleet import Object, node, pod, running, strategy_of
-from bench.output import stdout
+from bench.output import save, stdout
 from bench.plot import lines
 from webhook.cluster.state import REQUIRED, ClusterState, Listing, ListKind
 from webhook.framework.cluster_view import Placement
@@ -39,24 +39,26 @@ from webhook.placement.settings import PlacementSettings
 
 SIZES = (1_213, 5_000, 20_000, 65_000)
 AIMS = {1_213: 0.1, 5_000: 0.2, 20_000: 0.5, 65_000: 1.0}
-"""Milliseconds at the 99th percentile."""
+"""The 99th percentile that is aimed at, in milliseconds, by the number of nodes."""
 GPUS = Gpus([GpuName("nvidia.com/gpu", "whole")])
 _SETTINGS = PlacementSettings()
 _PAGE = 500
+"""Objects in a page of a list."""
 _PODS_PER_NODE = 7.7
 _WARM_UP = 1_000
+"""Choices before those that are measured."""
 _KIB = 1024
 progress = Console(stderr=True)
 
 
 class Stopwatch:
-    """Durations in microseconds: CPU of this thread, and by the wall clock."""
+    """Measures durations in microseconds: CPU time of this thread, and wall-clock time."""
 
     def __init__(self) -> None:
         self.cpu: list[float] = []
         self.wall: list[float] = []
         self.quiet: list[bool] = []
-        """Whether this thread kept the processor since the time before."""
+        """For each duration, whether this thread kept the processor since the end of the duration before it."""
         self._switches = -1
 
     def __enter__(self) -> None:
@@ -70,16 +72,16 @@ class Stopwatch:
         self.quiet.append(before == self._switches)
 
     def summary(self, which: Sequence[bool] | None = None) -> dict[str, float]:
-        """Of all durations, or of those of `which`."""
-        cpu, wall = (sorted(compress(found, which or repeat(True))) for found in (self.cpu, self.wall))
+        """Median and 99th percentile of all durations, or of those for which `which` is true."""
+        cpu, wall = (sorted(compress(times, which or repeat(True))) for times in (self.cpu, self.wall))
         at = {"p50": len(cpu) // 2, "p99": len(cpu) * 99 // 100}
-        found = {f"cpu_{name}_us": round(cpu[i], 1) for name, i in at.items()}
-        return found | {f"wall_{name}_us": round(wall[i], 1) for name, i in at.items()} | {"n": len(cpu)}
+        figures = {f"cpu_{name}_us": round(cpu[i], 1) for name, i in at.items()}
+        return figures | {f"wall_{name}_us": round(wall[i], 1) for name, i in at.items()} | {"n": len(cpu)}
 
 
 def fill(state: ClusterState, count: int) -> dict[str, float]:
-    """List nodes and pods, page by page. Gives memory and CPU seconds for each."""
-    found: dict[str, float] = {}
+    """Fill the state with `count` nodes and their pods, page by page. Returns CPU seconds and bytes of an object, by kind."""
+    figures: dict[str, float] = {}
     pods = int(count * _PODS_PER_NODE)
     kinds: tuple[tuple[ListKind, int, Iterator[Object]], ...] = (
         ("nodes", count, (node(i) for i in range(count))),
@@ -96,26 +98,28 @@ def fill(state: ClusterState, count: int) -> dict[str, float]:
         del page
         started = time.thread_time()
         listing.done(0.0)
-        found[f"{kind}_seconds"] = round(spent + time.thread_time() - started, 2)
+        figures[f"{kind}_seconds"] = round(spent + time.thread_time() - started, 2)
         del listing
         gc.collect()
-        found[f"{kind}_bytes_each"] = round((_resident() - before) / total)
-    return found
+        figures[f"{kind}_bytes_each"] = round((_resident() - before) / total)
+    return figures
 
 
 def measure(count: int, choices: int) -> Object:
-    """Everything about one number of nodes."""
+    """All figures for one number of nodes, as they stand in choose.json."""
     state, rng = ClusterState(max_age=inf), random.Random(1)
     placer = Placer(state)
-    fresh = _resident()
-    found = fill(state, count)
+    empty = _resident()
+    figures = fill(state, count)
     for kind in REQUIRED:
         state.replace(kind, [], 0.0) if kind not in state.news.listed else state.heard(kind, 0.0)
     gc.collect()
     gc.freeze()
-    found["memory_mib"] = round((_resident() - fresh) / _KIB / _KIB, 1)
+    figures["memory_mib"] = round((_resident() - empty) / _KIB / _KIB, 1)
     watches = {name: Stopwatch() for name in ("choose", "reserve", "pod event", "node event")}
-    alive: list[bytes] = []  # as text: a server keeps no pods, and the garbage collector would look through these
+    alive: list[
+        bytes
+    ] = []  # JSON, not objects: a server keeps no pods, and garbage collection would look through these
     for step in track(range(_WARM_UP + choices), f"{count:,} nodes: choices", console=progress, transient=True):
         if step == _WARM_UP:
             watches |= {name: Stopwatch() for name in watches}
@@ -123,12 +127,11 @@ def measure(count: int, choices: int) -> Object:
         made = pod(number, 200_000 + step // 20 % 40 + 40 * (step // 800))
         _admit(state, placer, made, step, watches, alive)
         _others(state, count, rng, watches, alive)
-    memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB, 1)
     return {
         "nodes": count,
         "pods": int(count * _PODS_PER_NODE),
-        **found,
-        "peak_mib": memory,
+        **figures,
+        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB, 1),
         "refused": sum(1 for made in alive if b'"nodeName"' not in made),
         **{name.replace(" ", "_"): watch.summary() for name, watch in watches.items()},
         "quiet": watches["choose"].summary(watches["choose"].quiet),
@@ -143,7 +146,7 @@ def _admit(
     watches: dict[str, Stopwatch],
     alive: list[bytes],
 ) -> None:
-    """One pod: placed, reserved, seen, bound to its first choice."""
+    """Place one pod, reserve its node, and show it to the state as bound to the first ranked node."""
     owner = int(made["metadata"]["name"].split("-")[1])
     now = step / 100
     with watches["choose"]:
@@ -151,15 +154,15 @@ def _admit(
     with watches["reserve"]:
         state.reserve_pod(made, placement, now)
     if placement.nodes:
-        _reserve(made, placement)
+        _write(made, placement)
         made["spec"]["nodeName"] = placement.nodes[0].node
         with watches["pod event"]:
             state.pod_seen(made, now)
     alive.append(orjson.dumps(made))
 
 
-def _reserve(made: Object, placement: Placement) -> None:
-    """What admission writes into the pod, by which its reservation is known again."""
+def _write(made: Object, placement: Placement) -> None:
+    """Write into the pod what admission writes, so that the state finds the reservation of the pod when it sees it."""
     nodes = [ranked.node for ranked in placement.nodes]
     made["metadata"]["annotations"] = {DECISION: json.dumps({"nodes": nodes})}
     affinity = made["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
@@ -175,7 +178,7 @@ def _reserve(made: Object, placement: Placement) -> None:
 def _others(
     state: ClusterState, count: int, rng: random.Random, watches: dict[str, Stopwatch], alive: list[bytes]
 ) -> None:
-    """What else happens between two choices."""
+    """The other events between two choices: a pod ends, a node reports."""
     if len(alive) > max(100, count // 10):
         ended = orjson.loads(alive.pop(rng.randrange(len(alive))))
         with watches["pod event"]:
@@ -188,33 +191,30 @@ def _others(
 
 
 def _resident() -> int:
-    """Bytes of memory in use now."""
+    """Bytes of memory that this process has in use."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-# --- all sizes --------------------------------------------------------------------------------------------------------
-
-
 def table(results: list[Object]) -> Table:
-    made = Table(title="One choice among so many nodes, and what it takes to know them")
+    made = Table(title="CPU time of one choice by the number of nodes; memory and start of the state")
     for head in ("nodes", "p50", "p99", "quiet p99", "aim", "pod event", "node event", "memory", "start"):
         made.add_column(head, justify="right")
-    for found in results:
-        choose, quiet, aim = found["choose"], found["quiet"], AIMS.get(found["nodes"])
-        events = [found[kind]["cpu_p50_us"] for kind in ("pod_event", "node_event")]
+    for result in results:
+        choose, quiet, aim = result["choose"], result["quiet"], AIMS.get(result["nodes"])
+        events = [result[kind]["cpu_p50_us"] for kind in ("pod_event", "node_event")]
         made.add_row(
-            f"{found['nodes']:,}",
+            f"{result['nodes']:,}",
             *(f"{took:,.0f} µs" for took in (choose["cpu_p50_us"], choose["cpu_p99_us"], quiet["cpu_p99_us"])),
             f"{aim * 1000:,.0f} µs" if aim else "",
             *(f"{took:.0f} µs" for took in events),
-            f"{found['memory_mib']:.0f} MiB",
-            f"{found['nodes_seconds'] + found['pods_seconds']:.1f} s",
+            f"{result['memory_mib']:.0f} MiB",
+            f"{result['nodes_seconds'] + result['pods_seconds']:.1f} s",
         )
     return made
 
 
 def chart(results: list[Object]) -> str:
-    """How a choice grows with the number of nodes."""
+    """An SVG chart of the time of a choice over the number of nodes."""
     series = {
         "p99": [(r["nodes"], r["choose"]["cpu_p99_us"] / 1000) for r in results],
         "p99, quiet": [(r["nodes"], r["quiet"]["cpu_p99_us"] / 1000) for r in results],
@@ -227,7 +227,7 @@ def chart(results: list[Object]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.choose", description=__doc__)
     parser.add_argument("--nodes", default=",".join(map(str, SIZES)), help="numbers of nodes, with commas")
-    parser.add_argument("--choices", type=int, default=5_000, help="choices for each")
+    parser.add_argument("--choices", type=int, default=5_000, help="number of choices for each number of nodes")
     parser.add_argument("--out", type=Path, help="folder for choose.json and choose.svg")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -240,10 +240,8 @@ def main() -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         results.append(json.loads(done.stdout))
     stdout().print(table(results))
-    if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "choose.json").write_text(json.dumps(results, indent=1) + "\n")
-        (given.out / "choose.svg").write_text(chart(results))
+    save(given.out, "choose.json", json.dumps(results, indent=1) + "\n")
+    save(given.out, "choose.svg", chart(results))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Placement on a real control plane: `python -m bench.cluster`.
 
-The same Deployments and Jobs, in the same bursts, through kube-apiserver and kube-scheduler: without us, with a scheduler
-that packs GPUs itself (MostAllocated), with us, and with two replicas of us behind one address. Pods stay; nothing ends.
-Printed: pods left pending by size, whole nodes left free, and how often the first choice, or one of the ranked nodes,
-was where the pod was bound. The rest of the time is the control plane's, not ours. `placeable` must be 0: pods that had no node
-though some node had as many GPUs free.
+The same Deployments and Jobs are created in the same bursts through kube-apiserver and kube-scheduler: without us, with a
+scheduler that packs GPUs itself (MostAllocated), with us, and with two replicas of us behind one address. No pod ends.
+
+The table shows the pods left pending by size, the nodes left with all GPUs free, and the share of pods bound to the first choice
+or to any ranked node. `placeable` must be 0: it counts pending pods although some node has enough GPUs free.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
 
-from bench.output import stdout
+from bench.output import save, stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api
 from tests.controlplane.nodes import node
@@ -39,16 +37,17 @@ from webhook.text import plural
 Json = dict[str, Any]
 DECISION = "gpu-admission.io/decision"
 SIZES = (1, 2, 4, 8)
-"""GPUs of a pod."""
+"""Numbers of GPUs that a pod may request."""
 console = Console(stderr=True)
 
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked of the cluster: `bursts` lists of workloads, each (kind, pods, GPUs of each)."""
+    """The workloads to create, and the number of nodes with 8 GPUs each."""
 
     nodes: int
     bursts: tuple[tuple[tuple[str, int, int], ...], ...]
+    """The workloads of each burst: kind, number of pods, GPUs of each pod."""
 
     @property
     def pods(self) -> int:
@@ -60,45 +59,46 @@ class Load:
 
 
 def load(nodes: int, pods: int, fill: float, bursts: int, seed: int) -> Load:
-    """At most `pods` pods of 1, 2, 4 and 8 GPUs that together ask for `fill` of all GPUs, in random order."""
+    """At most `pods` pods of 1, 2, 4 and 8 GPUs in random order. `fill`: the share of all GPUs that they request together."""
     draw = random.Random(seed)
     left, budget = pods, int(nodes * 8 * fill)
-    found: list[tuple[str, int, int]] = []
+    workloads: list[tuple[str, int, int]] = []
     while left and budget:
-        mean = budget / left  # as many GPUs for each pod as are left for it
+        mean = budget / left  # sizes near the GPUs left for each pod are drawn most often
         sizes = [size for size in SIZES if size <= budget]
         gpus = draw.choices(sizes, [1 / (1 + abs(size - mean)) ** 2 for size in sizes])[0]
         count = min(left, budget // gpus, draw.choice((1, 2, 2, 4, 8)))
-        found.append((draw.choice(("Deployment", "Job")), count, gpus))
+        workloads.append((draw.choice(("Deployment", "Job")), count, gpus))
         left, budget = left - count, budget - count * gpus
-    draw.shuffle(found)
-    size = -(-len(found) // bursts)
-    return Load(nodes, tuple(tuple(found[i : i + size]) for i in range(0, len(found), size)))
+    draw.shuffle(workloads)
+    size = -(-len(workloads) // bursts)
+    return Load(nodes, tuple(tuple(workloads[i : i + size]) for i in range(0, len(workloads), size)))
 
 
 @dataclass
 class Outcome:
-    """What became of a load."""
+    """Where the pods of a load were bound."""
 
     pending: Counter[int] = field(default_factory=Counter)
-    """Pods without a node, by their GPUs."""
+    """Number of pods without a node, by the GPUs that they request."""
     whole: int = 0
     """Nodes with all GPUs free."""
     placeable: int = 0
-    """Pending pods for which some node had enough GPUs."""
+    """Pending pods although some node has enough GPUs free."""
     bound: Counter[str] = field(default_factory=Counter)
-    """`first`, `ranked` or `other`, of the pods that had a choice."""
+    """How many bound pods with a chosen node are on the `first` ranked node, another `ranked` one, or an `other` one."""
     chosen: int = 0
+    """Number of bound pods with a chosen node."""
     seconds: float = 0.0
-    """From the first creation until the scheduler had nothing left to do; control plane and waiting included."""
+    """From the first creation until the scheduler had nothing left to do."""
 
     def share(self, *where: str) -> str:
-        """Of the pods with a choice, how many were bound there; empty where none had one."""
+        """The share of the pods with a chosen node that were bound there, in percent; "" if there are none."""
         return f"{sum(self.bound[name] for name in where) / self.chosen:.1%}" if self.chosen else ""
 
 
 async def replay(api: Api, asked: Load, namespace: str) -> Outcome:
-    """Create the load, burst by burst, and wait until the scheduler has nothing left to do."""
+    """Create the nodes and then the load, burst by burst; after each wait until the scheduler has nothing left to do."""
     await clusters.apply(
         api, [node(f"node-{number:03d}", cpu="192", memory="2Ti") for number in range(asked.nodes)], 180
     )
@@ -119,7 +119,10 @@ async def replay(api: Api, asked: Load, namespace: str) -> Outcome:
 
 
 async def settled(api: Api, namespace: str, created: int, patience: float = 300) -> None:
-    """Until every pod exists, and is bound or was found to fit nowhere, and stays so."""
+    """Wait until every pod exists and is bound or unschedulable. With unschedulable pods nothing may change for 15 s.
+
+    `patience`: seconds until TimeoutError.
+    """
     deadline, last, since = time.monotonic() + patience, None, time.monotonic()
     while time.monotonic() < deadline:
         pods = await api.pods(namespace)
@@ -144,7 +147,7 @@ def _gpus(pod: Json) -> int:
 
 
 def judged(pods: list[Json], asked: Load) -> Outcome:
-    """Count what the stored pods say."""
+    """Count the pods by what is stored of them."""
     outcome = Outcome()
     free = {f"node-{number:03d}": 8 for number in range(asked.nodes)}
     for pod in pods:
@@ -163,7 +166,7 @@ def judged(pods: list[Json], asked: Load) -> Outcome:
 
 
 def run(asked: Load, who: str, policy: str | None = None) -> Outcome:
-    """`who`: stock, packing, one, two. `policy`: instead of the shipped one."""
+    """One run on a fresh control plane. `who`: a key of TITLES. `policy`: YAML to use instead of the shipped policy."""
     options = Options(scheduler=most_allocated()) if who == "packing" else Options()
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(find(), options))
@@ -189,22 +192,15 @@ TITLES = {
 
 
 def tabled(outcomes: dict[str, Outcome], title: str) -> Table:
-    """One column for each, so that what is pending stands side by side."""
+    """A column for each run."""
     table = Table(Column(no_wrap=True), *(TITLES[who] for who in outcomes), title=title)
-    rows: dict[str, Callable[[Outcome], object]] = {
-        **{f"pending, {plural(size, 'GPU')}": partial(_pending, size) for size in SIZES},
-        "placeable": lambda found: found.placeable,
-        "whole nodes free": lambda found: found.whole,
-        "on the first choice": lambda found: found.share("first"),
-        "on a ranked node": lambda found: found.share("first", "ranked"),
-    }
-    for name, read in rows.items():
-        table.add_row(name, *(str(read(found)) for found in outcomes.values()))
+    for size in SIZES:
+        table.add_row(f"pending, {plural(size, 'GPU')}", *[str(each.pending[size]) for each in outcomes.values()])
+    table.add_row("placeable", *[str(each.placeable) for each in outcomes.values()])
+    table.add_row("whole nodes free", *[str(each.whole) for each in outcomes.values()])
+    table.add_row("on the first choice", *[each.share("first") for each in outcomes.values()])
+    table.add_row("on a ranked node", *[each.share("first", "ranked") for each in outcomes.values()])
     return table
-
-
-def _pending(size: int, found: Outcome) -> int:
-    return found.pending[size]
 
 
 def main() -> None:
@@ -214,9 +210,9 @@ def main() -> None:
     parser.add_argument("--fill", type=float, default=0.95, help="share of all GPUs that is asked for (default 0.95)")
     parser.add_argument("--bursts", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--who", default=",".join(TITLES), help=f"of {', '.join(TITLES)}; all by default")
+    parser.add_argument("--who", default=",".join(TITLES), help=f"some of {', '.join(TITLES)}; all by default")
     parser.add_argument("--policy", type=Path, help="a policy.yaml instead of the shipped one")
-    parser.add_argument("--out", type=Path, help="a folder for cluster.json, written again after each of them")
+    parser.add_argument("--out", type=Path, help="folder for cluster.json, which is written after each run")
     args = parser.parse_args()
     asked = load(args.nodes, args.pods, args.fill, args.bursts, args.seed)
     title = f"{args.nodes} nodes of 8 GPUs; {asked.pods} pods ask for {asked.gpus} GPUs in {len(asked.bursts)} bursts"
@@ -224,10 +220,8 @@ def main() -> None:
     for who in args.who.split(","):
         outcomes[who] = run(asked, who, args.policy.read_text() if args.policy else None)
         console.print(f"{TITLES[who]}: {outcomes[who].seconds:.0f} s")
-        if args.out is not None:
-            args.out.mkdir(parents=True, exist_ok=True)
-            found = {name: vars(outcome) for name, outcome in outcomes.items()}
-            (args.out / "cluster.json").write_text(json.dumps({"load": vars(asked), "found": found}, indent=1))
+        results = {"load": vars(asked), "found": {name: vars(outcome) for name, outcome in outcomes.items()}}
+        save(args.out, "cluster.json", json.dumps(results, indent=1))
     stdout().print(tabled(outcomes, title))
 
 

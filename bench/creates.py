@@ -1,15 +1,16 @@
-"""What a pod's creation costs more with us: `python -m bench.creates`.
+"""How much longer a pod's creation takes with us: `python -m bench.creates`.
 
-The same one-GPU pod is created through kube-apiserver by turns in a namespace that has opted in and in three that have not,
-in one run: one at a time, and 50 at once. With us means both webhooks over TLS, the choice of a node and its reservation.
-The second namespace without any webhook tells the noise: what differs between two that are alike. The third has a mutating and
-a validating webhook that decide nothing (`bench.least`): what it costs to be asked at all, whoever answers. In a fifth
-namespace, opted in too, the pod sets NVIDIA_VISIBLE_DEVICES and is refused.
+The same one-GPU pod is created through kube-apiserver in five namespaces by turns, one pod at a time and then 50 at once:
 
-Rounds are short, and in each every side has its turn, first once and last once: what else the machine does meets all of them.
-The table has medians over the rounds, and what is added is the median of the differences within a round. After each
-burst all pods are bound, and after each round deleted, so that every turn meets the same quiet cluster. What we add must be at
-most 1.5 times what webhooks add that decide nothing.
+- plain and again: no webhook. The difference between these two is the noise of the measurement.
+- least: a mutating and a validating webhook that decide nothing (`bench.least`): the time that any webhooks take.
+- ours: both our webhooks over TLS, the choice of a node and its reservation.
+- refused: our webhooks again, but the pod sets NVIDIA_VISIBLE_DEVICES and is refused.
+
+Rounds are short, and the order of the namespaces changes, so that other load on the machine meets all of them. The table has
+medians over the rounds; the time that is added is the median of the differences within a round. All pods of a burst are bound
+before the next burst, and deleted after each round, so that each turn meets the same quiet cluster. We may add at most 1.5 times
+the time that webhooks add that decide nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.least import command, configurations, started
-from bench.output import stdout
+from bench.output import percentile, save, stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError, wait_until
 from tests.controlplane.objects import pod
@@ -48,21 +49,23 @@ SIDES = {
 PLAIN, AGAIN, LEAST, OURS, REFUSED = SIDES
 SHARES = {"p50": 0.5, "p99": 0.99}
 WIDTH = 50
+"""Creations at once, in a burst."""
 MOST = 1.5
+"""The most that we may add, as a multiple of what webhooks add that decide nothing."""
 PAUSE = 0.05
-"""Seconds: scheduling, binding and starting a pod take the control plane some 20 ms of CPU time."""
+"""Seconds between two creations: the control plane takes some 20 ms of CPU time to schedule, bind and start a pod."""
 Times = dict[str, list[float]]
 """Milliseconds of each creation, by side."""
 console = Console(stderr=True)
 
 
 def turns() -> Iterator[tuple[str, ...]]:
-    """The sides in every order, over and over."""
+    """The sides in every order, endlessly."""
     return itertools.cycle(itertools.permutations(SIDES))
 
 
 async def one(api: Api, side: str) -> float:
-    """A replica: alike but for the name, which the API server makes up, as for the pods of any controller."""
+    """Create one pod. Returns milliseconds. The API server generates its name, as for the pods of a controller."""
     made = pod("web")
     del made["metadata"]["name"]
     made["metadata"]["generateName"] = "web-"
@@ -79,7 +82,7 @@ async def one(api: Api, side: str) -> float:
 
 
 async def singly(api: Api, count: int) -> Times:
-    """One pod here, one there, and so on: each once the last one is scheduled and the machine has nothing else to do."""
+    """Create `count` pods on each side, one at a time and by turns, each after the one before is scheduled."""
     times: Times = {side: [] for side in SIDES}
     for _, order in zip(range(count), turns(), strict=False):
         for side in order:
@@ -89,7 +92,7 @@ async def singly(api: Api, count: int) -> Times:
 
 
 async def at_once(api: Api, count: int) -> Times:
-    """Bursts, each after the pods of the one before are bound."""
+    """Create `count` pods on each side in bursts, each after the pods of the burst before are bound."""
     times: Times = {side: [] for side in SIDES}
     for start, order in zip(range(0, count, WIDTH), turns(), strict=False):
         for side in order:
@@ -121,7 +124,7 @@ async def cleared(api: Api) -> None:
 
 
 async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int, count: int) -> dict[str, list[Times]]:
-    """The rounds of each part. No pod waits for a GPU: there are 800, and never more than four sides' pods."""
+    """The times of all rounds, by part. No pod waits for a GPU: there are 800, more than the pods of a round."""
     async with Api.of(plane.kubeconfig) as api:
         await clusters.apply(api, clusters.cluster("100x8"), 120)
         for side in SIDES:
@@ -136,18 +139,13 @@ async def measure(plane: ControlPlane, hooks: list[dict[str, Any]], rounds: int,
                 console.print(f"round {number} of {rounds}: {part}")
                 times = await run(api, count if number else min(count, WIDTH // 2))
                 await cleared(api)
-                if number:  # the first one warms connections, caches and the Python of all sides
+                if number:  # the first round only warms up connections and caches
                     measured[part].append(times)
         return measured
 
 
-def percentile(times: list[float], share: float) -> float:
-    ranked = sorted(times)
-    return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
-
-
 def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
-    """p50 and p99 in milliseconds: of each side, and of what each side takes more than the plain one."""
+    """p50 and p99 in milliseconds for each row of the table: the time of each side, and how much more it takes than plain."""
     each = [{s: {p: percentile(times[s], share) for p, share in SHARES.items()} for s in SIDES} for times in rounds]
     rows = {title: {p: statistics.median(r[s][p] for r in each) for p in SHARES} for s, title in SIDES.items()}
     added = {
@@ -162,16 +160,16 @@ def summary(rounds: list[Times]) -> dict[str, dict[str, float]]:
 
 
 def times_any(rows: dict[str, dict[str, float]], share: str) -> float:
-    """What we add, in terms of what any webhooks add."""
+    """The time that we add, as a multiple of the time that webhooks add that decide nothing."""
     any_webhooks = rows["added by any webhooks"][share]
     return rows["added by us"][share] / any_webhooks if any_webhooks > 0 else float("inf")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=4, help="of each part (default 4)")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds of each part (default 4)")
     parser.add_argument("--count", type=int, default=50, help="pods of each side in a round (default 50)")
-    parser.add_argument("--out", type=Path, help="a folder for creates.json: the table, and every time of every round")
+    parser.add_argument("--out", type=Path, help="folder for creates.json: the table, and the times of all rounds")
     args = parser.parse_args()
     console.print("starting a control plane and the webhook")
     with ControlPlane(find()) as plane, Installed(plane), tempfile.TemporaryDirectory() as folder:
@@ -186,9 +184,7 @@ def main() -> None:
         ratios = [f"× {times_any(rows, share):.2f}" for share in SHARES]
         table.add_row(part, f"added by us / by any webhooks (at most {MOST})", *ratios, end_section=True)
     stdout().print(table)
-    if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "creates.json").write_text(json.dumps({"summary": summaries, "rounds": measured}, indent=1))
+    save(args.out, "creates.json", json.dumps({"summary": summaries, "rounds": measured}, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A fleet of GPU nodes and the pods on it, as the API gives them: for the benchmark of choices."""
+"""GPU nodes and pods as API objects, for the benchmarks `choose` and `burst`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ MODELS = ("NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S", "Tesl
 
 
 def node(number: int, *, beat: int = 0, cordoned: bool = False) -> Object:
-    """A GPU node with about as many labels and conditions as GPU and Node Feature Discovery leave on one."""
+    """A GPU node with about as many labels and conditions as GPU Feature Discovery and Node Feature Discovery set.
+
+    `beat`: differs between two status reports of the node.
+    """
     name, model, gpus = f"gpu-{number:05d}", MODELS[number % len(MODELS)], (8, 8, 4, 2)[number % 4]
     labels = {f"feature.node.kubernetes.io/cpu-cpuid.F{i}": "true" for i in range(40)} | {
         "kubernetes.io/hostname": name,
@@ -26,23 +29,24 @@ def node(number: int, *, beat: int = 0, cordoned: bool = False) -> Object:
     spec: Object = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
     if cordoned:
         spec["unschedulable"] = True
-    found = [{"type": kind, "status": "False", "lastHeartbeatTime": str(beat)} for kind in conditions]
+    problems = [{"type": kind, "status": "False", "lastHeartbeatTime": str(beat)} for kind in conditions]
     return {
         "metadata": {"name": name, "labels": labels, "resourceVersion": str(beat)},
         "spec": spec,
         "status": {
             "allocatable": {**amount, "nvidia.com/gpu": str(gpus)},
-            "conditions": [*found, {"type": "Ready", "status": "True", "lastHeartbeatTime": str(beat)}],
+            "conditions": [*problems, {"type": "Ready", "status": "True", "lastHeartbeatTime": str(beat)}],
         },
     }
 
 
-_ASKED = (1, 1, 2, 4, 8)
+_SIZES = (1, 1, 2, 4, 8)
+"""Numbers of GPUs of a pod; owners take them in turns."""
 
 
 def pod(number: int, owner: int, *, on: str | None = None, gpus: int | None = None) -> Object:
-    """A pod of a mixed queue: five sizes, four ways to select nodes, owners of twenty pods each."""
-    asked = _ASKED[owner % len(_ASKED)] if gpus is None else gpus
+    """A pod of this owner. Size and node selector depend on the owner. `on`: the node of a running pod; None: it waits."""
+    asked = _SIZES[owner % len(_SIZES)] if gpus is None else gpus
     amount = {"cpu": str(8 * asked), "memory": f"{64 * asked}Gi", "nvidia.com/gpu": str(asked)}
     if not asked:
         amount = {"cpu": "500m", "memory": "1Gi"}
@@ -80,7 +84,7 @@ def strategy_of(owner: int) -> str:
 
 
 def running(number: int, nodes: int) -> Object:
-    """A bound pod. On two of three nodes one holds half of the GPUs; the others are small and without GPUs."""
+    """Pod `number` of a cluster of `nodes` nodes. On two of three nodes one pod has half of the GPUs; other pods have none."""
     at, rank = number % nodes, number // nodes
     if rank == 0 and at // 12 % 3:
         return pod(number, number // 20, on=f"gpu-{at:05d}", gpus=(4, 4, 2, 1)[at % 4])

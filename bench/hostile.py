@@ -1,7 +1,8 @@
-"""What bodies cost that were made to cost much: `python -m bench.hostile`.
+"""Time and memory that hostile request bodies cost: `python -m bench.hostile`.
 
-Each of `bench.bodies` in a process of its own, beside a cluster of 5,000 nodes: CPU time of its slowest hook, memory at its peak
-and memory left after, above what the process had before. Wanted: at most 1 s and 300 MiB. Linux only.
+Each body of `bench.bodies` is decided on in a process of its own, with a cluster of 5,000 nodes. Measured are the CPU time of its
+slowest hook, the peak of memory, and the memory left afterwards; memory is above that of the process before. A body may cost at
+most 1 s and 300 MiB. Linux only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import gc
 import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,35 +24,29 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.bodies import BODIES
-from bench.output import stdout
-from bench.samples import cluster
-from webhook.cli.offline import load_policy, load_state
+from bench.output import save, stdout
+from bench.samples import cluster, handlers_of, state_of
 from webhook.cluster.state import ClusterState
-from webhook.placement.placer import Placer
-from webhook.server.handlers import Handlers
-from webhook.server.process import Recorder
-from webhook.telemetry import logs
-from webhook.telemetry.metrics import Metrics
 
 _MAX_SECONDS, _MAX_MEMORY = 1.0, 300.0
-_MEBI = 1 << 20
+"""The most that a body may cost: CPU seconds, MiB at the peak."""
 
 
 class Cost(NamedTuple):
-    """CPU seconds, and MiB beside those that the process had before. `answers`: status and size of each."""
+    """What one body costs."""
 
     seconds: float
+    """CPU seconds of the slowest hook."""
     peak: float
+    """MiB at the peak, above the memory before the body."""
     left: float
+    """MiB still in use afterwards, above the memory before the body."""
     answers: str
-
-
-class _Policies:
-    current = load_policy()
+    """`allowed`, `refused` or an HTTP status, of each hook."""
 
 
 def _status(field: str) -> float:
-    """A line of /proc/self/status, in MiB."""
+    """The value of a field of /proc/self/status, in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 1024
@@ -60,15 +54,14 @@ def _status(field: str) -> float:
 
 
 def _measured(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
-    """Of this body, in this process. To read the body is the server's, and not in it."""
-    recorder = Recorder(Metrics(), logs.configure(nowhere))
-    handlers = Handlers(_Policies(), state, Placer(state), recorder, lambda: 0.0)
+    """The cost of a body in this process, without the time to receive it. `nowhere`: where the log goes."""
+    handlers = handlers_of(state, nowhere)
     body, slowest, peak, answers = BODIES[name].make(), 0.0, 0.0, []
     gc.collect()
     _trim()
     before = _status("VmRSS:")
     for hook in BODIES[name].hooks:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak, VmHWM
         started = time.process_time()
         status, answer = getattr(handlers, hook)(body)
         slowest = max(slowest, time.process_time() - started)
@@ -82,16 +75,13 @@ def _measured(state: ClusterState, name: str, nowhere: BinaryIO) -> Cost:
 
 
 def _trim() -> None:
-    """Give back to the system what the allocator holds: it is not what we keep."""
+    """Give memory that the C allocator keeps back to the system, so that it does not count as in use."""
     ctypes.CDLL(None).malloc_trim(0)
 
 
 def costs(nodes: int, names: list[str], patience: int) -> Iterator[tuple[str, Cost | None]]:
-    """None for one that took longer than `patience` seconds, or more memory than there was."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "cluster.json")
-        file.write_bytes(orjson.dumps(cluster(nodes)))
-        state = load_state(file)
+    """The cost of each body; None if it took more than `patience` CPU seconds or all memory."""
+    state = state_of(cluster(nodes))
     gc.collect()
     gc.freeze()
     for name in track(names, "bodies", console=Console(stderr=True)):
@@ -114,12 +104,14 @@ def costs(nodes: int, names: list[str], patience: int) -> Iterator[tuple[str, Co
 
 
 def main() -> int:
-    """Exit status 1 where a body cost too much."""
+    """Exit status 1 if a body costs too much."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
-    parser.add_argument("--patience", type=int, default=60, metavar="SECONDS")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="hostile.json goes there")
-    parser.add_argument("words", nargs="*", help="only bodies with one of these in their names")
+    parser.add_argument(
+        "--patience", type=int, default=60, metavar="SECONDS", help="CPU time after which a body is ended"
+    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder for hostile.json")
+    parser.add_argument("words", nargs="*", help="only bodies with one of these words in their names")
     options = parser.parse_args()
     names = [name for name in BODIES if not options.words or any(word in name for word in options.words)]
     out = stdout()
@@ -135,10 +127,8 @@ def main() -> int:
         table.add_row(name, f"{cost.seconds:.2f}", f"{cost.peak:.0f}", f"{cost.left:.1f}", cost.answers)
     out.print(table)
     out.print(f"{len(names)} bodies, {bad} cost more than {_MAX_SECONDS:.0f} s or {_MAX_MEMORY:.0f} MiB")
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        plain = {name: cost and cost._asdict() for name, cost in measured.items()}
-        (options.out / "hostile.json").write_bytes(orjson.dumps(plain, option=orjson.OPT_INDENT_2))
+    document = {name: cost and cost._asdict() for name, cost in measured.items()}
+    save(options.out, "hostile.json", orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     return min(bad, 1)
 
 

@@ -1,8 +1,8 @@
-"""What to compare with: `python -m bench.least CERT KEY` prints its port and serves until it is killed.
+"""A server that decides nothing, to compare ours with: `python -m bench.least CERT KEY`.
 
-`/echo` is a plain aiohttp application (router, Response, uvloop, no access log) that reads the body and gives it back.
-`/nothing` also parses it and answers with a fixed patch of two operations, and `/allow` without any: the least that a
-mutating and a validating webhook do.
+It prints its port and serves until it is killed. It is a plain aiohttp application: router, Response, uvloop, no access log.
+`/echo` reads the body and returns it. `/nothing` parses the body and answers with a fixed patch of two operations; `/allow`
+parses it and answers without a patch: the least that a mutating and a validating webhook do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PATCH = [
 
 @contextmanager
 def started(command: list[str], core: int | None = None) -> Iterator[tuple[int, int]]:
-    """A server that prints its port when it is ready: the port and its process, which is gone at the end."""
+    """Run a server that prints its port when it is ready. Gives the port and the process id. `core`: the core that it uses."""
     pinned = [] if core is None or (os.cpu_count() or 1) == 1 else ["taskset", "-c", str(core)]
     with (
         tempfile.TemporaryFile() as log,
@@ -55,8 +55,8 @@ def command(cert: Path, key: Path) -> list[str]:
 
 
 def configurations(port: int, ca: Path, namespace: str) -> list[dict[str, Any]]:
-    """Both webhooks that decide nothing, for the pods of one namespace."""
-    found = []
+    """The configurations of both webhooks that decide nothing, for the pods of one namespace. `ca`: the file of their CA."""
+    configurations = []
     for kind, path in (("Mutating", "nothing"), ("Validating", "allow")):
         bundle = b64encode(ca.read_bytes()).decode()
         hook = {
@@ -67,31 +67,32 @@ def configurations(port: int, ca: Path, namespace: str) -> list[dict[str, Any]]:
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "sideEffects": "None",
         }
-        group, name = "admissionregistration.k8s.io/v1", {"name": "least"}
-        found.append({"apiVersion": group, "kind": f"{kind}WebhookConfiguration", "metadata": name, "webhooks": [hook]})
-    return found
+        version, name = "admissionregistration.k8s.io/v1", {"name": "least"}
+        configuration = {"apiVersion": version, "kind": f"{kind}WebhookConfiguration", "metadata": name}
+        configurations.append(configuration | {"webhooks": [hook]})
+    return configurations
 
 
-async def _echo(incoming: web.Request) -> web.Response:
-    return web.Response(body=await incoming.read(), content_type="application/json")
+async def _echo(request: web.Request) -> web.Response:
+    return web.Response(body=await request.read(), content_type="application/json")
 
 
-async def _answered(incoming: web.Request, **more: Any) -> web.Response:
-    uid = orjson.loads(await incoming.read())["request"]["uid"]
-    response = {"uid": uid, "allowed": True, **more}
+async def _allow(request: web.Request, **patch: str) -> web.Response:
+    uid = orjson.loads(await request.read())["request"]["uid"]
+    response = {"uid": uid, "allowed": True, **patch}
     body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
     return web.Response(body=body, content_type="application/json")
 
 
-async def _nothing(incoming: web.Request) -> web.Response:
-    return await _answered(incoming, patchType="JSONPatch", patch=b64encode(orjson.dumps(_PATCH)).decode())
+async def _nothing(request: web.Request) -> web.Response:
+    return await _allow(request, patchType="JSONPatch", patch=b64encode(orjson.dumps(_PATCH)).decode())
 
 
 async def serve(cert: str, key: str) -> None:
     app = web.Application(client_max_size=8 << 20)
     app.router.add_post("/echo", _echo)
     app.router.add_post("/nothing", _nothing)
-    app.router.add_post("/allow", _answered)
+    app.router.add_post("/allow", _allow)
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
     await runner.setup()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

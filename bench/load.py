@@ -1,7 +1,8 @@
-"""A load over kept-alive TLS connections that costs little itself: requests are made beforehand, answers only counted.
+"""A load generator for one server over kept-alive TLS connections.
 
-Each request is sent once, as soon as a connection is free: as many as the server takes. The client never sleeps, if there is a
-core for it: a server whose client does pays for waking it up with each answer, and the slower it is the oftener.
+It takes little CPU time itself: requests are built beforehand, and answers are only counted. Each request is sent once, as soon
+as a connection is free, so that the server is always busy. The client never sleeps if the machine has a second core: the server
+would pay with CPU time for waking up a sleeping client, a slow server more often than a fast one.
 """
 
 from __future__ import annotations
@@ -12,42 +13,42 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import uvloop
 
+from bench.output import TENTHS
+
 _LENGTH = b"content-length: "
-
-
-TENTHS = 10
 
 
 @dataclass
 class Outcome:
-    """Latencies in seconds, one per request, and the CPU seconds of the server: after each tenth of all answers."""
+    """What was measured while all requests were answered."""
 
     latencies: list[float] = field(default_factory=list)
+    """Seconds, one for each request."""
     failed: int = 0
+    """Number of answers whose status is not 200."""
     wall: float = 0.0
+    """Seconds from the first request to the last answer."""
     cpu: list[float] = field(default_factory=list)
+    """CPU seconds of the server at the start and after each tenth of all answers."""
 
     @property
     def cpu_each(self) -> float:
+        """CPU seconds of one request, on average."""
         return (self.cpu[-1] - self.cpu[0]) / len(self.latencies)
 
     def tenth(self, number: int) -> float:
-        """CPU seconds of one request, in this tenth; -1 is the last."""
-        took = [after - before for before, after in zip(self.cpu, self.cpu[1:], strict=False)]
+        """CPU seconds of one request in the tenth with this number; -1 is the last."""
+        took = [after - before for before, after in pairwise(self.cpu)]
         return took[number] / (len(self.latencies) / TENTHS)
 
 
-def percentile(values: list[float], share: float) -> float:
-    ranked = sorted(values)
-    return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
-
-
 def request(path: str, body: bytes) -> bytes:
-    """One HTTP/1.1 POST, as kube-apiserver sends it."""
+    """A POST over HTTP/1.1 with the headers that kube-apiserver sends."""
     head = (
         f"POST {path}?timeout=3s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: kube-apiserver-admission\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nAccept: application/json\r\n\r\n"
@@ -56,7 +57,7 @@ def request(path: str, body: bytes) -> bytes:
 
 
 class _Load:
-    """What all connections share: the requests that are left, and what came of the others."""
+    """Shared by all connections: the requests that are not yet sent, and the outcome so far."""
 
     def __init__(self, requests: list[bytes], cpu: Callable[[], float]) -> None:
         self.left = list(reversed(requests))
@@ -66,12 +67,12 @@ class _Load:
         self._all = len(requests)
 
     def answered(self, seconds: float, failed: bool) -> None:
-        found = self.outcome
-        found.latencies.append(seconds)
-        found.failed += failed
-        count = len(found.latencies)
-        if count == self._all or (count % self._size == 0 and len(found.cpu) < TENTHS):
-            found.cpu.append(self._cpu())
+        outcome = self.outcome
+        outcome.latencies.append(seconds)
+        outcome.failed += failed
+        count = len(outcome.latencies)
+        if count == self._all or (count % self._size == 0 and len(outcome.cpu) < TENTHS):
+            outcome.cpu.append(self._cpu())
 
 
 class _Connection(asyncio.Protocol):
@@ -116,19 +117,25 @@ class _Connection(asyncio.Protocol):
             self.done.set_exception(exc or ConnectionError("the server closed the connection"))
 
 
+def client_context() -> ssl.SSLContext:
+    """Does not verify the server's certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, to the nanosecond."""
+    """User and system time of all threads of a process so far. schedstat counts nanoseconds."""
     return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def run(port: int, cpu: Callable[[], float], requests: list[bytes], connections: int) -> Outcome:
-    """Send all requests to the server on `port`, once. `cpu`: the CPU seconds that it has taken so far."""
+    """Send each request once to the server on `port`. `cpu`: returns the CPU seconds that the server has taken so far."""
     return uvloop.run(_run(port, cpu, requests, connections))
 
 
 async def _run(port: int, cpu: Callable[[], float], requests: list[bytes], connections: int) -> Outcome:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context = client_context()
     loop = asyncio.get_running_loop()
     load = _Load(requests, cpu)
     made = []
@@ -141,7 +148,7 @@ async def _run(port: int, cpu: Callable[[], float], requests: list[bytes], conne
             loop.call_soon(stay_awake)
 
     stay_awake()
-    await asyncio.sleep(0.1)  # the handshakes are over on the other side too
+    await asyncio.sleep(0.1)  # until the handshakes are over on the server's side too
     started = time.perf_counter()
     load.outcome.cpu.append(cpu())
     for connection in made:

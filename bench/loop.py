@@ -1,11 +1,11 @@
-"""What the program does for one pod, without a server: `python -m bench.loop`.
+"""CPU time of both hooks for one pod, without a server: `python -m bench.loop`.
 
-CPU time in one loop, admitted and refused pods in turns: replicas of 500 workloads that go through both hooks. Those that are
-admitted are bound, and seen in the watch, which ends their reservations; those that are refused, for the commonest theft,
-never come, and their reservations end with their time. Their bodies are made from recorded ones.
+The pods are replicas of 500 workloads, made from recorded reviews. They go through both hooks in one loop, by turns pods that
+are admitted and pods that are refused because they set NVIDIA_VISIBLE_DEVICES. An admitted pod is bound and seen by the watch,
+which ends its reservation. A refused pod never exists, and its reservation expires.
 
-The second table is of a Deployment whose replicas come at once, each seen in the watch, and waiting for the scheduler, before the
-next comes. Of each tenth of the burst the mean.
+The second table is for the replicas of one Deployment that come in a burst: each is seen by the watch, but not yet bound, before
+the next comes. It has the mean for each tenth of the burst.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,61 +26,47 @@ from rich.progress import track
 from rich.table import Table
 
 from bench import recorded
-from bench.output import stdout
-from bench.samples import cluster
-from webhook.cli.offline import load_state
+from bench.output import stdout, tenths
+from bench.samples import cluster, handlers_of, state_of
 from webhook.cluster.pods import ranked_nodes
-from webhook.cluster.state import ClusterState
-from webhook.placement.placer import Placer
-from webhook.server.handlers import Handlers
-from webhook.server.process import Recorder
-from webhook.telemetry import logs
-from webhook.telemetry.metrics import Metrics
 
 _MUTATE, _VALIDATE, _SEEN = _STEPS = "mutate", "validate", "seen in the watch"
 _AGAIN = "validate once more"
-_TENTHS = 10
 Object = dict[str, Any]
 console = Console(stderr=True)
 
 
-def program(nodes: int, gpus: int, nowhere: BinaryIO) -> tuple[ClusterState, Handlers]:
-    """Both hooks as the server has them, with a cluster of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "cluster.json")
-        file.write_bytes(orjson.dumps(cluster(nodes, gpus)))
-        state = load_state(file)
-    recorder = Recorder(Metrics(), logs.configure(nowhere))
-    return state, Handlers(recorded.Silent(), state, Placer(state), recorder, lambda: 0.0)
-
-
 class Program:
-    """`taken`: microseconds for a pod, by step, one value for each round. `variable`: what each pod has in it."""
+    """Both hooks and `count` pods that have the environment variable `variable`."""
 
     def __init__(self, nodes: int, variable: str, count: int, nowhere: BinaryIO) -> None:
-        self.state, self._hooks = program(nodes, 128, nowhere)
+        self.state = state_of(cluster(nodes, 128))
+        self._hooks = handlers_of(self.state, nowhere)
         self._bodies, self._stored = (
             [recorded.with_variable(body, variable) for body in recorded.of_workloads(count, 500, hook)]
             for hook in ("mutate", "validate")
         )
         self.taken: dict[str, list[float]] = {}
+        """Microseconds for a pod, by step, one value for each round."""
 
     def round(self) -> None:
-        """All pods through both hooks; those that are admitted are seen. Nothing of them stays."""
+        """Send all pods through both hooks, show those that are admitted to the state, and remove all again."""
         answers = self._timed(_MUTATE, self._hooks.mutate, self._bodies)
         triples = zip(self._bodies, self._stored, answers, strict=True)
         bodies = [recorded.with_decision(first, second, answer) for first, second, (_, answer) in triples]
-        allowed = [b'"allowed":true' in answer for _, answer in self._timed(_VALIDATE, self._hooks.validate, bodies)]
-        bound = [self._bound(body) for body, may_come in zip(bodies, allowed, strict=True) if may_come]
+        answers = self._timed(_VALIDATE, self._hooks.validate, bodies)
+        admitted = zip(bodies, answers, strict=True)
+        bound = [self._bound(body) for body, (_, answer) in admitted if b'"allowed":true' in answer]
         self._timed(_SEEN, partial(self.state.pod_seen, now=0.0), bound)
         for obj in bound:
             self.state.pod_gone(obj, 0.0)
-        self.state.expire(self.state.ledger.unseen_ttl)  # the reservations of those that were refused
+        self.state.expire(self.state.ledger.unseen_ttl)  # ends the reservations of refused pods
         assert not self.state.ledger.counts.reserved, "every reservation has ended"
         self._timed(_AGAIN, self._hooks.validate, bodies)
 
     @staticmethod
     def _bound(body: bytes) -> Object:
+        """The pod of a review, running on the first ranked node."""
         obj = orjson.loads(body)["request"]["object"]
         return obj | {"spec": obj["spec"] | {"nodeName": ranked_nodes(obj)[0]}, "status": {"phase": "Running"}}
 
@@ -95,9 +80,9 @@ class Program:
 
 
 def burst(nodes: int, replicas: int, nowhere: BinaryIO) -> list[float]:
-    """Microseconds of the mutating hook for a replica, for each tenth of the burst."""
-    state, hooks = program(nodes, 8, nowhere)
-    taken = []
+    """Mean microseconds of the mutating hook for a replica, for each tenth of the burst."""
+    state, taken = state_of(cluster(nodes, 8)), []
+    hooks = handlers_of(state, nowhere)
     gc.collect()
     gc.freeze()
     for number, body in enumerate(recorded.burst("replicaset", replicas, 1)):
@@ -107,12 +92,11 @@ def burst(nodes: int, replicas: int, nowhere: BinaryIO) -> list[float]:
         pod = recorded.mutated(body, answer)
         pod["metadata"] |= {"uid": f"{number:032x}", "name": f"seen-{number}"}
         state.pod_seen(pod, 0.0)
-    size = replicas // _TENTHS
-    return [mean(taken[start : start + size]) for start in range(0, _TENTHS * size, size)]
+    return [mean(tenth) for tenth in tenths(taken)]
 
 
 def measure(nodes: int, rounds: int, count: int, nowhere: BinaryIO) -> dict[str, Program]:
-    """Both kinds of pods, after two rounds that are not counted."""
+    """Measure admitted and refused pods in `rounds` rounds, after two rounds that are not counted."""
     kinds = {"admitted": recorded.HARMLESS, "refused": recorded.THEFT}
     programs = {name: Program(nodes, variable, count, nowhere) for name, variable in kinds.items()}
     for number in track(range(rounds + 2), "rounds", console=console):
@@ -151,9 +135,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--pods", type=int, default=1000, help="of 500 workloads, in each round (default 1000)")
-    parser.add_argument("--replicas", default="1000,4000", help="of a Deployment, numbers with commas")
-    parser.add_argument("--bursts", type=int, default=3, help="of each kind (default 3)")
+    parser.add_argument("--pods", type=int, default=1000, help="pods of 500 workloads in each round (default 1000)")
+    parser.add_argument("--replicas", default="1000,4000", help="replicas of a Deployment, numbers with commas")
+    parser.add_argument("--bursts", type=int, default=3, help="bursts for each number of replicas (default 3)")
     args = parser.parse_args()
     with Path(os.devnull).open("wb") as nowhere:
         show(measure(args.nodes, args.rounds, args.pods, nowhere))

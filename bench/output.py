@@ -1,14 +1,36 @@
-"""Where tables go."""
+"""Output and figures that several benchmarks share."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from rich.console import Console
 
-_WIDE = 110
+_FILE_WIDTH = 110
+"""Columns of a table in a file or a pipe: enough for every table, so that no figure is cut."""
+TENTHS = 10
 
 
 def stdout() -> Console:
-    """As wide as the terminal is; in a file wide enough for every table, whose figures must not be cut."""
-    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
+    """The console for tables. Progress goes to stderr."""
+    return Console() if sys.stdout.isatty() else Console(width=_FILE_WIDTH)
+
+
+def save(folder: Path | None, name: str, text: str) -> None:
+    """Write a result into the folder of the option --out. Does nothing without the option."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def percentile(values: list[float], share: float) -> float:
+    """`share`: 0.99 for the 99th percentile."""
+    ranked = sorted(values)
+    return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
+
+
+def tenths(values: list[float]) -> list[list[float]]:
+    """The values in ten parts of equal length, in order. A remainder at the end is left out."""
+    size = len(values) // TENTHS
+    return [values[start : start + size] for start in range(0, TENTHS * size, size)]

@@ -1,15 +1,15 @@
-"""How well the cluster is used: `python -m bench.placement --nodes NODES.csv --pods PODS.csv`.
+"""How well placement uses a cluster: `python -m bench.placement --nodes NODES.csv --pods PODS.csv`.
 
-Replays a trace in the form of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata, "openb") through the webhook's
-own ranking and a model of a stock kube-scheduler, beside the published policies (FGD, USENIX ATC'23). Nodes start empty;
-pods come in random order until they have asked for all GPUs there are; what fits nowhere is dropped. Then: how many GPUs
-are not allocated, and how many pods of each size were refused. Both count: spreading small pods looks well by the first
-and leaves no room for a large one.
+Replays a trace in the format of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata, "openb") through the webhook's own
+ranking and a model of the stock kube-scheduler, and through published policies (FGD, USENIX ATC'23). Nodes start empty. Pods come
+in random order until they have requested as many GPUs as there are; a pod that fits nowhere is dropped. The table has the share
+of GPUs that are not allocated, and the share of refused pods of each size. Both matter: a policy that spreads small pods looks
+good by the first, and leaves no room for large pods.
 
-Policies: "ours, first choice" binds to the first node of our list that takes the pod; "ours, scheduler" lets the modelled
-scheduler decide, to which our ten nodes are preferences. "random", "best-fit" and "FGD" see every device and bind at
-once. Where the trace is one with published figures, they stand beside, and random, best-fit and FGD have to agree with
-those of "default" within 0.3 (10 seeds), or the exit status is 1.
+Policies: "ours, first choice" binds to the first ranked node that can take the pod. In "ours, scheduler" the modelled scheduler
+binds, and our ten ranked nodes are preferences. "random", "best-fit" and "FGD" see every device and bind at once. For traces with
+published figures the table shows these too. On the trace "default" with 10 seeds, random, best-fit and FGD must agree with the
+published figures within 0.3, or the exit status is 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bench.output import stdout
+from bench.output import save, stdout
 from bench.plot import lines
 from bench.replay import POLICIES, Options, Result, replay
 from bench.traces import TraceError, load
@@ -44,15 +44,17 @@ PUBLISHED: Final[dict[str, tuple[float, float, float]]] = {
     "multigpu30": (13.37, 5.43, 3.64),
     "multigpu50": (18.72, 4.38, 2.91),
 }
-"""Unallocated percent of random, best-fit and FGD by trace, all pods."""
+"""Published percentages of unallocated GPUs for random, best-fit and FGD, by trace."""
 CHECKED: Final = ("random", "best-fit", "FGD")
 TOLERANCE: Final = 0.3
+"""Allowed difference from the published figures, in percentage points."""
 _GATE_SEEDS: Final = 10
+"""Number of seeds from which on the figures are checked."""
 progress = Console(stderr=True)
 
 
 def summary(results: list[Result]) -> dict[str, Any]:
-    """Means over the seeds, as the JSON file has them."""
+    """The means over all seeds, as they stand in placement.json."""
     sizes = sorted({size for result in results for size in result.refused})
     points = min(len(result.curve) for result in results)
     return {
@@ -68,29 +70,28 @@ def summary(results: list[Result]) -> dict[str, Any]:
     }
 
 
-def gate(trace: str, found: dict[str, dict[str, Any]]) -> list[str]:
-    """What disagrees with the published figures; nothing where the trace has none."""
+def gate(trace: str, results: dict[str, dict[str, Any]]) -> list[str]:
+    """A message for each figure that differs too much from the published one. Only the trace "default" is checked."""
     if trace != "default":
         return []
     pairs = zip(CHECKED, PUBLISHED[trace], strict=True)
     return [
-        f"{name}: saw {found[name]['unallocated']:.2f} % unallocated, wanted {wanted:.2f} ± {TOLERANCE} as published"
+        f"{name}: saw {results[name]['unallocated']:.2f} % unallocated, wanted {wanted:.2f} ± {TOLERANCE} as published"
         for name, wanted in pairs
-        if name in found and abs(found[name]["unallocated"] - wanted) > TOLERANCE
+        if name in results and abs(results[name]["unallocated"] - wanted) > TOLERANCE
     ]
 
 
-def table(title: str, found: dict[str, dict[str, Any]], published: dict[str, float]) -> Table:
-    sizes = sorted({int(size) for values in found.values() for size in values["refused"]} & {0, 1, 2, 4, 8})
+def table(title: str, results: dict[str, dict[str, Any]], published: dict[str, float]) -> Table:
+    sizes = sorted({int(size) for values in results.values() for size in values["refused"]} & {0, 1, 2, 4, 8})
     made = Table(
         title=title,
-        caption="All in percent. no 8: refused pods of 8 GPUs. first, listed: bound to the node ranked first, to any.",
+        caption="In percent. no 8: refused pods of 8 GPUs. first, listed: bound to the first ranked node, to any of them.",
     )
     made.add_column("policy", no_wrap=True)
-    heads = ["unallocated", *(["published"] if published else []), *(f"no {size}" for size in sizes)]
-    for head in [*heads, "first", "listed"]:
+    for head in ("unallocated", *(["published"] if published else []), *(f"no {n}" for n in sizes), "first", "listed"):
         made.add_column(head, justify="right")
-    for name, values in found.items():
+    for name, values in results.items():
         refused = (values["refused"].get(str(size)) for size in sizes)
         made.add_row(
             name,
@@ -113,13 +114,13 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="columns cpu_milli, memory_mib, num_gpu, gpu_milli, and gpu_spec if any",
     )
-    parser.add_argument("--whole-gpu", action="store_true", help="without the pods that share a GPU")
+    parser.add_argument("--whole-gpu", action="store_true", help="leave out the pods that share a GPU")
     parser.add_argument("--burst", type=int, default=1, help="pods that are ranked before any of them is bound")
     parser.add_argument(
-        "--load", type=float, help="pods leave again, and ask for so much of all GPUs on average, such as 0.95"
+        "--load", type=float, help="pods also end; the share of all GPUs that they request on average, such as 0.95"
     )
     parser.add_argument(
-        "--lifetimes", type=float, default=5.0, help="with --load: mean lifetimes that a run lasts (2 warm up)"
+        "--lifetimes", type=float, default=5.0, help="with --load: duration of a run in mean lifetimes (2 warm up)"
     )
     parser.add_argument("--seeds", type=int, default=10, help="runs of each policy")
     parser.add_argument(
@@ -140,14 +141,18 @@ def _parser() -> argparse.ArgumentParser:
         "--replicas", type=int, default=1, help="of the webhook, with --burst: who ranks a pod is random"
     )
     parser.add_argument(
-        "--unseen", type=int, default=16, metavar="N", help="a replica does not see where others sent the last N pods"
+        "--unseen",
+        type=int,
+        default=16,
+        metavar="N",
+        help="a replica does not know the others' nodes for the last N pods",
     )
     parser.add_argument("--out", type=Path, help="folder for placement.json and placement.svg")
     return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the benchmark; the exit status is 1 where the gate does not hold, 2 where the trace cannot be read."""
+    """Exit status 1 if figures differ too much from the published ones, 2 if the arguments or the trace are wrong."""
     given = _parser().parse_args(arguments)
     try:
         trace = load(given.nodes, given.pods, whole=given.whole_gpu)
@@ -162,10 +167,10 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in POLICIES]:
         progress.print(f"bench.placement: saw policy {unknown[0]!r}, wanted one of {', '.join(POLICIES)}", markup=False)
         return 2
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for name in names:
         seeds = track(range(given.seeds), description=name, console=progress, transient=True)
-        found[name] = summary([replay(trace, POLICIES[name], seed, options) for seed in seeds])
+        results[name] = summary([replay(trace, POLICIES[name], seed, options) for seed in seeds])
     known = given.pods.stem.removeprefix("openb_pod_list_")
     known = known if known in PUBLISHED and not given.whole_gpu and options.load is None and options.burst == 1 else ""
     published = dict(zip(CHECKED, PUBLISHED[known], strict=True)) if known else {}
@@ -176,25 +181,16 @@ def main(arguments: list[str] | None = None) -> int:
     title += f", images on {given.images:.0%} of the nodes" if given.images else ""
     title += ", a part of the nodes sampled" if given.sampled else ""
     title += ", pods without GPUs left to the scheduler" if given.gpu_pods_only else ""
-    stdout().print(table(title, found, published))
-    if given.out:
-        _write(given.out, title, asdict(options), found, published)
-    wrong = gate(known, found) if given.seeds >= _GATE_SEEDS else []
+    stdout().print(table(title, results, published))
+    document = {"title": title, "options": asdict(options), "published": published, "policies": results}
+    save(given.out, "placement.json", json.dumps(document, indent=1) + "\n")
+    if curves := {name: values["curve"] for name, values in results.items() if values["curve"]}:
+        chart = lines(title, "GPUs asked for, % of all", "GPUs not allocated, % of all", curves)
+        save(given.out, "placement.svg", chart)
+    wrong = gate(known, results) if given.seeds >= _GATE_SEEDS else []
     for line in wrong:
         progress.print(line, style="red", markup=False)
     return 1 if wrong else 0
-
-
-def _write(
-    out: Path, title: str, options: dict[str, Any], found: dict[str, dict[str, Any]], published: dict[str, float]
-) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    whole = {"title": title, "options": options, "published": published, "policies": found}
-    (out / "placement.json").write_text(json.dumps(whole, indent=1) + "\n")
-    curves = {name: values["curve"] for name, values in found.items() if values["curve"]}
-    if curves:
-        chart = lines(title, "GPUs asked for, % of all", "GPUs not allocated, % of all", curves)
-        (out / "placement.svg").write_text(chart)
 
 
 if __name__ == "__main__":

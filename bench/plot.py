@@ -1,4 +1,4 @@
-"""Curves as SVG, without a plotting library: text, lines and nothing to install."""
+"""Line charts as SVG, without a plotting library."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 180, 44, 52
 def lines(
     title: str, x_label: str, y_label: str, series: Mapping[str, Points], *, log: tuple[bool, bool] = (False, False)
 ) -> str:
-    """One chart: a line with dots for each of `series`. `log`: whether the x and the y axis are logarithmic."""
-    points = [point for found in series.values() for point in found]
+    """One chart with a line for each series, and dots if it has few points. `log`: whether the x and y axes are logarithmic."""
+    points = [point for line in series.values() for point in line]
     across = _Axis([x for x, _ in points], log[0], (_LEFT, _WIDTH - _RIGHT))
     up = _Axis([y for _, y in points], log[1], (_HEIGHT - _BOTTOM, _TOP))
     parts = [
@@ -34,9 +34,9 @@ def lines(
         at = up.at(value)
         parts.append(f'<path d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}" stroke="#ddd"/>')
         parts.append(f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:,g}</text>')
-    for number, (name, found) in enumerate(series.items()):
+    for number, (name, line) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
-        placed = [(across.at(x), up.at(y)) for x, y in found]
+        placed = [(across.at(x), up.at(y)) for x, y in line]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         if len(placed) <= 30:
@@ -48,7 +48,7 @@ def lines(
 
 
 class _Axis:
-    """Numbers to pixels."""
+    """Converts values to pixels. `pixels`: the positions of the lowest and the highest value."""
 
     def __init__(self, values: Sequence[float], log: bool, pixels: tuple[float, float]) -> None:
         self._log = log
@@ -75,6 +75,6 @@ class _Axis:
 
 
 def _nice(step: float) -> float:
-    """The next larger of 1, 2, 5 times a power of ten."""
+    """The smallest of 1, 2, 5 and 10 times a power of ten that is not below `step`."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step)

@@ -1,9 +1,9 @@
-"""Records reviews as real API servers send them: `python -m bench.record`.
+"""Records reviews that real API servers send: `python -m bench.record`.
 
-On a control plane of each supported Kubernetes, the same pod is created by kubectl, by server-side apply, and by the controllers
-of ReplicaSets, Jobs and StatefulSets. What both hooks are asked about the first pod of each goes to tests/data/reviews, byte for
-byte. The hooks decide, so that the validating one sees what the mutating one has done. Nothing secret is in a review: the
-ServiceAccount's token is a volume that the kubelet fills.
+On a control plane of each supported version of Kubernetes, the same pod is created by kubectl, by server-side apply, and by the
+controllers of ReplicaSets, Jobs and StatefulSets. The reviews of the first pod of each are written to tests/data/reviews, byte
+for byte. Both hooks decide as usual, so that the pod in the review of the validating hook has the patch of the mutating one. A
+review has no secret in it: the token of the ServiceAccount is in a volume that the kubelet fills.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from bench.recorded import FOLDER, NAME, NAMESPACE, Silent
-from bench.samples import cluster
+from bench.samples import cluster, state_of
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.programs import KUBERNETES, find
 from tests.installed import shipped
 from tests.manifests.recorder import LABEL, Recorder
-from webhook.cli.offline import load_state
 from webhook.placement.placer import Placer
 from webhook.server.handlers import Handlers
 
@@ -36,11 +33,11 @@ OWNERS = {
     "job": f"{NAME}-job",
     "statefulset": f"{NAME}-set",
 }
-"""Who creates the pod, and the name of what is applied."""
+"""How the pod is created, and the name of its workload."""
 
 
 def pod_template(name: str, **spec: Any) -> dict[str, Any]:
-    """A vLLM server with one GPU, as its documentation has it."""
+    """The template of a vLLM server with one GPU, as in the documentation of vLLM."""
     probe = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 10}
     quantities = {"cpu": "8", "memory": "48Gi", "nvidia.com/gpu": "1"}
     environment = {
@@ -78,7 +75,7 @@ def pod_template(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def manifest(owner: str) -> dict[str, Any]:
-    """What is applied for a pod of this owner."""
+    """The manifest to apply for a pod of this owner. `owner`: a key of OWNERS."""
     name = OWNERS[owner]
     metadata = {"name": name, "namespace": NAMESPACE}
     template = pod_template(name)
@@ -96,13 +93,10 @@ def manifest(owner: str) -> dict[str, Any]:
 
 
 def record(version: str) -> dict[str, bytes]:
-    """The first review of each owner's pod for each hook, by file name."""
+    """The first review of each owner's pod for each hook, by file name. `version`: of Kubernetes."""
     bodies: dict[str, bytes] = {}
-    state_of = cluster(8)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "cluster.json")
-        file.write_bytes(orjson.dumps(state_of))
-        state = load_state(file)
+    sample = cluster(8)
+    state = state_of(sample)
     silent = Silent()
     handlers = Handlers(silent, state, Placer(state), silent, time.monotonic)
     decide = {"mutate": handlers.mutate, "validate": handlers.validate}
@@ -111,7 +105,7 @@ def record(version: str) -> dict[str, bytes]:
         return decide[path[1:].split("-", maxsplit=1)[0]](body)[1]
 
     with ControlPlane(find(version)) as plane, Recorder(answer) as recorder:
-        classes = [each for each in state_of["items"] if each["kind"] == "PriorityClass"]
+        classes = [each for each in sample["items"] if each["kind"] == "PriorityClass"]
         labelled = {"name": NAMESPACE, "labels": {LABEL: "default"}}
         hooks = [
             recorder.configuration(each) for each in shipped(plane) if each["kind"].endswith("WebhookConfiguration")
@@ -133,7 +127,7 @@ def record(version: str) -> dict[str, bytes]:
 
 
 def _owner(request: dict[str, Any]) -> str | None:
-    """Of a new pod of ours, by the name of its workload."""
+    """The owner of the pod in a request to create one of our pods, by the name of its workload; None for other requests."""
     if request["kind"]["kind"] != "Pod" or request["operation"] != "CREATE":
         return None
     name = request["object"]["metadata"]["labels"].get("app.kubernetes.io/name")

@@ -1,8 +1,8 @@
-"""The reviews in tests/data/reviews, and replicas made from them.
+"""The reviews that `bench.record` recorded in tests/data/reviews, and reviews of other replicas made from them.
 
-`bench.record` has recorded them. What differs between replicas of a workload is changed as the API server does: uids, times, the
-volume of the ServiceAccount's token; for the validating hook also the name and what the mutating hook wrote. All else stays,
-byte for byte.
+A replica differs from the recorded pod as replicas do on a real API server: in uids, times, and the name of the volume with the
+ServiceAccount's token; for the validating hook also in its name and in what the mutating hook wrote. Everything else stays the
+same, byte for byte.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ NAMESPACE, NAME = "serving", "llama-0000"
 """The namespace, and how the name of each workload begins."""
 VERSIONS = sorted(folder.name for folder in FOLDER.iterdir())
 CREATORS = ("create", "apply", "replicaset", "job", "statefulset")
-"""Who creates the pod: kubectl create, kubectl apply --server-side, or a controller."""
+"""How the pod is created: kubectl create, kubectl apply --server-side, or by a controller."""
 HARMLESS, THEFT = "HUGGINGFACE_HUB_CACHES", "NVIDIA_VISIBLE_DEVICES"
-"""Variables of one length: a pod is admitted with the first, and refused with the second."""
+"""Environment variables with names of equal length. A pod with the first is admitted, one with the second is refused."""
 _TOKEN = "kube-api-access-"
 Object = dict[str, Any]
 
 
 class Silent:
-    """The shipped policy, and nobody who logs or counts."""
+    """The shipped policy, and a recorder of decisions that does nothing."""
 
     def __init__(self) -> None:
         self.current = load_policy()
@@ -44,19 +44,20 @@ class Silent:
         raise error
 
 
-@cache
+@cache  # each file is read once
 def recorded(hook: str, creator: str, version: str = VERSIONS[-1]) -> bytes:
     return (FOLDER / version / f"{creator}-{hook}.json").read_bytes()
 
 
 def replica(body: bytes, number: int, workload: int) -> bytes:
-    """The same review for another replica, of another workload: names and numbers are as long as they were."""
+    """The same review for replica `number` of another workload. Its length stays the same."""
     for before, after in _differences(body, number, workload).items():
         body = body.replace(before.encode(), after.encode())
     return body
 
 
 def _differences(body: bytes, number: int, workload: int) -> dict[str, str]:
+    """The texts to replace in a review, and their replacements."""
     uid, pod, token, owner = _identity(body)
     at = f"2026-01-01T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z"
     changes = {uid: f"{number:08x}{uid[8:]}", token: f"{_TOKEN}{number:05d}"}
@@ -66,14 +67,14 @@ def _differences(body: bytes, number: int, workload: int) -> dict[str, str]:
         changes |= {f'"{field}":"{seen}"': f'"{field}":"{at}"' for seen in _times(body, field)}
     if own := pod.get("uid"):
         changes[own] = f"{number:08x}{own[8:]}"
-        if len(pod["name"]) == len(pod.get("generateName") or pod["name"]) + 5:  # others have names of their own
+        if len(pod["name"]) == len(pod.get("generateName") or pod["name"]) + 5:  # a generated name
             changes[f'"{pod["name"]}"'] = f'"{pod["generateName"]}{number:05d}"'
-    return changes | {NAME: f"llama-{workload:04d}"}  # last: names of pods begin with it
+    return changes | {NAME: f"llama-{workload:04d}"}  # replaced last, because names of pods begin with it
 
 
 @cache
 def _identity(body: bytes) -> tuple[str, Object, str, str | None]:
-    """Its uid, the metadata of its pod, the volume of the token, and the uid of the owner."""
+    """The uid of the review, the metadata of its pod, the name of the token's volume, and the uid of the pod's owner."""
     request = orjson.loads(body)["request"]
     metadata, volumes = request["object"]["metadata"], request["object"]["spec"]["volumes"]
     token = next(volume["name"] for volume in volumes if volume["name"].startswith(_TOKEN))
@@ -83,27 +84,28 @@ def _identity(body: bytes) -> tuple[str, Object, str, str | None]:
 
 @cache
 def _times(body: bytes, field: str) -> frozenset[str]:
+    """The values of a field with a timestamp."""
     metadata = orjson.loads(body)["request"]["object"]["metadata"]
     each = metadata.get("managedFields", ()) if field == "time" else (metadata,)
     return frozenset(entry[field] for entry in each if field in entry)
 
 
 def with_variable(body: bytes, name: str) -> bytes:
-    """The same with one more variable in the first container."""
+    """The same review with one more environment variable in the first container."""
     review = orjson.loads(body)
     review["request"]["object"]["spec"]["containers"][0]["env"].append({"name": name, "value": "all"})
     return orjson.dumps(review)
 
 
 def decided(cluster_file: Path, mutate: list[bytes], validate: list[bytes]) -> list[bytes]:
-    """What the validating hook is asked of pods of which the mutating hook was asked `mutate`, in this cluster."""
+    """The reviews `validate` with what the mutating hook writes into the pods of the reviews `mutate` in this cluster."""
     state, silent = load_state(cluster_file), Silent()
     handlers = Handlers(silent, state, Placer(state), silent, time.monotonic)
     return [with_decision(*pair, handlers.mutate(pair[0])[1]) for pair in zip(mutate, validate, strict=True)]
 
 
 def with_decision(mutate: bytes, validate: bytes, answer: bytes) -> bytes:
-    """The second review, with what the answer to the first one wrote into the pod."""
+    """The review for the validating hook with the annotations and the affinity that the mutating hook's answer gives the pod."""
     pod, review = mutated(mutate, answer), orjson.loads(validate)
     obj = review["request"]["object"]
     obj["metadata"]["annotations"] = pod["metadata"]["annotations"]
@@ -112,30 +114,27 @@ def with_decision(mutate: bytes, validate: bytes, answer: bytes) -> bytes:
 
 
 def mutated(body: bytes, answer: bytes) -> Object:
-    """The pod of a review, with the patch of its answer."""
+    """The pod of a review with the patch of the answer applied."""
     patch = orjson.loads(answer)["response"].get("patch")
     obj: Object = orjson.loads(body)["request"]["object"]
     return apply(orjson.loads(b64decode(patch)), obj) if patch else obj
 
 
 def of_workloads(count: int, workloads: int, hook: str = "mutate", start: int = 0) -> list[bytes]:
-    """Replicas of so many Deployments in turns, of both versions."""
+    """`count` replicas of `workloads` Deployments by turns, recorded from both versions of Kubernetes."""
+    bodies = [recorded(hook, "replicaset", version) for version in VERSIONS]
     return [
-        replica(
-            recorded(hook, "replicaset", VERSIONS[(start + number) % workloads % len(VERSIONS)]),
-            start + number,
-            number % workloads,
-        )
+        replica(bodies[(start + number) % workloads % len(VERSIONS)], start + number, number % workloads)
         for number in range(count)
     ]
 
 
 def burst(creator: str, replicas: int, workload: int, hook: str = "mutate") -> list[bytes]:
-    """All pods of one workload."""
+    """The reviews of all pods of one workload."""
     return [replica(recorded(hook, creator), number, workload) for number in range(replicas)]
 
 
 def unlike(count: int, start: int) -> list[bytes]:
-    """Pods of which no two are of one workload, from all creators and both versions."""
+    """Pods of different workloads, from all creators and both versions."""
     kinds = [recorded("mutate", creator, version) for creator in CREATORS for version in VERSIONS]
     return [replica(kinds[number % len(kinds)], number, number % 10_000) for number in range(start, start + count)]

@@ -1,4 +1,4 @@
-"""Replays of a trace: pods that come and stay until the cluster is full, and pods that come and go."""
+"""Replays a trace in two ways: pods come and stay until the cluster is full, or pods come and end."""
 
 from __future__ import annotations
 
@@ -17,43 +17,55 @@ from bench.simulator_scheduler import AtOnce, Policy, Scheduler, Stock
 from bench.traces import Shape, Trace, arrivals, draws
 
 INFLATED: Final = 1.3
+"""GPUs that all arrivals request together, as a multiple of the GPUs of the cluster."""
 WARM_UP: Final = 2.0
-"""Mean lifetimes that pass before anything is counted, where pods leave."""
+"""Mean lifetimes before pods are counted, in a run in which pods end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run is like besides trace and policy."""
+    """The options of a run, besides the trace and the policy."""
 
     burst: int = 1
+    """Pods that are ranked before any of them is bound."""
     load: float | None = None
+    """The share of all GPUs that pods request on average, in a run in which pods end; None: pods stay."""
     lifetimes: float = 5.0
+    """Duration of a run in which pods end, in mean lifetimes."""
     images: float = 0.0
+    """Probability that a node has the pod's image."""
     sampled: bool = False
+    """Whether the scheduler looks at a part of the nodes."""
     every: bool = True
+    """Whether pods without GPUs are ranked too."""
     replicas: int = 1
+    """Replicas of the webhook."""
     unseen: int = 16
+    """Number of pods after which a replica knows the node that another replica chose."""
 
 
 @dataclass(slots=True)
 class Result:
-    """One run of one policy."""
+    """The result of one run of one policy."""
 
     unallocated: float
-    """Percent of all GPUs: at the moment when all had been asked for, or, where pods leave, on average."""
+    """Percentage of GPUs not allocated: at the end of the run, or, if pods end, on average."""
     refused: dict[int, float]
-    """Percent of the pods that fitted nowhere, by the number of GPUs that they asked for."""
+    """Percentage of pods that fitted nowhere, by the number of GPUs that they request."""
     first: float = 0.0
-    """Percent of the ranked and bound pods that went to the node ranked first."""
+    """Percentage of ranked and bound pods that were bound to the first ranked node."""
     listed: float = 0.0
+    """Percentage of ranked and bound pods that were bound to any ranked node."""
     curve: list[tuple[float, float]] = field(default_factory=list)
-    """(percent of all GPUs asked for so far, percent not allocated)."""
+    """Pairs: percentage of all GPUs requested so far, percentage of GPUs not allocated."""
 
 
 Make = Callable[[Fleet, Trace, Sequence[Shape], np.random.Generator, Options], Policy]
 
 
 def _ours(exact: bool) -> Make:
+    """`exact`: as in `Ours`."""
+
     def make(fleet: Fleet, trace: Trace, shapes: Sequence[Shape], rng: np.random.Generator, options: Options) -> Policy:
         rankings = [Ranking(fleet, shapes, every=options.every, replica=number) for number in range(options.replicas)]
         return Ours(rankings, _scheduler(fleet, rng, options), exact=exact, unseen=options.unseen)
@@ -69,14 +81,14 @@ POLICIES: Final[dict[str, Make]] = {
     "random": lambda fleet, trace, shapes, rng, options: AtOnce(Random(fleet, rng)),
     "best-fit": lambda fleet, trace, shapes, rng, options: AtOnce(BestFit(fleet)),
     "FGD": lambda fleet, trace, shapes, rng, options: AtOnce(Fragmentation(fleet, trace.pods)),
-    "stock": lambda fleet, trace, shapes, rng, options: Stock(_scheduler(fleet, rng, options)),
+    "stock": lambda fleet, trace, shapes, rng, options: AtOnce(Stock(_scheduler(fleet, rng, options))),
     "ours, first choice": _ours(exact=True),
     "ours, scheduler": _ours(exact=False),
 }
 
 
 def replay(trace: Trace, make: Make, seed: int, options: Options) -> Result:
-    """One run. Nodes in random order, pods in random order; equal seeds give equal nodes and pods to each policy."""
+    """One run with nodes and pods in random order. All policies get the same nodes and pods for the same seed."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(trace.nodes))
     shared = any(pod.gpus and not pod.whole for pod in trace.pods)
@@ -86,7 +98,7 @@ def replay(trace: Trace, make: Make, seed: int, options: Options) -> Result:
 
 
 def _fill(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, options: Options) -> Result:
-    """Pods stay, and what fits nowhere is dropped (FGD, USENIX ATC'23, section 6.1)."""
+    """Pods stay, and pods that fit nowhere are dropped (FGD, USENIX ATC'23, section 6.1)."""
     shapes, order = arrivals(trace, rng, INFLATED)
     policy = make(fleet, trace, shapes, rng, options)
     asked = np.cumsum([shapes[number].amount for number in order])
@@ -97,7 +109,7 @@ def _fill(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, opti
     for start in range(0, len(order), options.burst):
         burst = [int(number) for number in order[start : start + options.burst]]
         ranked = [policy.admit(number) for number in burst]
-        # The scheduler does not take the pods of a burst in the order in which they were admitted.
+        # The scheduler does not bind the pods of a burst in the order of their admission.
         for place in rng.permutation(len(burst)) if len(burst) > 1 else (0,):
             number = burst[place]
             shape = shapes[number]
@@ -115,7 +127,7 @@ def _fill(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, opti
 
 
 def _flow(fleet: Fleet, trace: Trace, make: Make, rng: np.random.Generator, options: Options) -> Result:
-    """Poisson arrivals and exponential lifetimes of mean 1, so many that the GPUs asked for are `load` of all."""
+    """Poisson arrivals and exponential lifetimes of mean 1. Pods request the share `options.load` of all GPUs on average."""
     assert options.load is not None
     mean = sum(pod.amount for pod in trace.pods) / len(trace.pods)
     rate = options.load * fleet.total / mean

@@ -1,12 +1,13 @@
-"""What one review costs: `python -m bench.reviews`.
+"""CPU time of one review: `python -m bench.reviews`.
 
-The real server (one process, one core, TLS, HTTP/1.1 kept alive) beside two yardsticks in the same run, all that a core takes:
-`echo` gives the body back, `fixed patch` parses it and answers with the same patch each time (`bench.least`). What counts is
-the CPU time of the server for one review in terms of what `fixed patch` takes in the same round: machines differ, and are shared.
+The real server (one process, one core, TLS, HTTP/1.1 kept alive) is compared with two handlers that decide nothing, in the same
+run, each with as many reviews as one core takes: `echo` returns the body, `fixed patch` parses it and always answers with the
+same patch (`bench.least`). The result is the CPU time of the server for one review, as a multiple of the time of `fixed patch`
+in the same round, because machines differ and are shared.
 
-The bodies were recorded from real API servers (`bench.recorded`), and the server sees each pod in its watch as soon as it is
-admitted (`bench.watched`). 1,000 nodes of 8 GPUs. Of a Deployment each round has a new one: its pods come at once, and wait for
-the scheduler.
+The bodies were recorded from real API servers (`bench.recorded`), and the server's watch sees each pod as soon as it is admitted
+(`bench.watched`). The cluster has 1,000 nodes of 8 GPUs. In the rows for a Deployment, each round has a new one whose pods come
+at once and wait for the scheduler.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import argparse
 import json
 import os
 import socket
-import ssl
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,55 +29,59 @@ from rich.table import Table
 
 from bench import recorded, samples, watched
 from bench.least import command, started
-from bench.load import Outcome, cpu_seconds, percentile, request, run
-from bench.output import stdout
+from bench.load import Outcome, client_context, cpu_seconds, request, run
+from bench.output import percentile, stdout
 from webhook.tls.files import write_certificates
 
 console = Console(stderr=True)
 YARDSTICK = "fixed patch"
 _CORE = 0
+"""The core of the servers. The client uses the others."""
 _GPUS = 8
 Bodies = Callable[[int], list[bytes]]
-"""The reviews of a round, by its number."""
+"""Gives the reviews of a round. The argument is the number of the round."""
 
 
 @dataclass
 class Server:
-    """`watch`: the file in which the server counts what its watch took; None where it has none."""
+    """A running server."""
 
     port: int
     pid: int
     watch: Path | None = None
+    """The file with the CPU time of the server's watch; None if it has no watch."""
 
     def cpu(self) -> float:
+        """CPU seconds so far, without those of the watch."""
         return cpu_seconds(self.pid) - (watched.spent(self.watch) if self.watch else 0.0)
 
     def clear(self) -> None:
         """Delete all pods that the server has seen."""
         if self.watch is None:
             return
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        with socket.create_connection(("127.0.0.1", self.port)) as plain, context.wrap_socket(plain) as connection:
+        address = ("127.0.0.1", self.port)
+        with socket.create_connection(address) as plain, client_context().wrap_socket(plain) as connection:
             connection.sendall(request("/clear", b"{}"))
             assert b" 200 " in connection.recv(4096)
 
 
 @dataclass
 class Row:
+    """A row of the table."""
+
     title: str
     server: Server
     path: str
     bodies: Bodies
     most: float | None = None
-    """What it may cost, in terms of the yardstick."""
+    """The most that a review may cost, as a multiple of the yardstick."""
     grows: float | None = None
-    """What one of the last tenth may cost, in terms of one of the first."""
+    """The most that a review of the last tenth may cost, as a multiple of one of the first tenth."""
 
 
 @contextmanager
 def serving(cluster: Path, certificates: list[str], folder: Path) -> Iterator[Server]:
-    """The real server for a cluster from a file, with a watch."""
+    """Run the real server for the cluster of a file, with a watch. `certificates`: the files of the certificate and its key."""
     file = folder / f"watch-{len(list(folder.iterdir()))}"
     file.write_bytes(bytes(watched.SIZE))
     arguments = ["-m", "bench.watched", str(file), "4000", "serve", "--cluster", str(cluster), "--host", "127.0.0.1"]
@@ -87,7 +91,7 @@ def serving(cluster: Path, certificates: list[str], folder: Path) -> Iterator[Se
 
 
 def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[int]) -> list[Row]:
-    """Starts all servers; `count`: reviews in a round; `replicas`: of Deployments that come at once."""
+    """Start all servers. `count`: reviews in a round; `replicas`: of the Deployments whose pods come at once."""
     certificates = [str(path) for path in write_certificates(folder, ["localhost", "127.0.0.1"])[1:3]]
     cluster, full = folder / "cluster.json", folder / "full.json"
     cluster.write_text(json.dumps(samples.cluster(nodes, _GPUS)))
@@ -95,9 +99,7 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[
     least = Server(*stack.enter_context(started(command(*map(Path, certificates)), _CORE)))
     ours = stack.enter_context(serving(cluster, certificates, folder))
     filled = stack.enter_context(serving(full, certificates, folder))
-    other = stack.enter_context(
-        serving(cluster, certificates, folder)
-    )  # what it is asked would push out what ours keeps
+    other = stack.enter_context(serving(cluster, certificates, folder))  # its workloads would fill the caches of `ours`
     known = recorded.of_workloads(count, 500)
     admitted, refused = (
         recorded.decided(
@@ -134,7 +136,7 @@ def rows(stack: ExitStack, folder: Path, nodes: int, count: int, replicas: list[
 def measure(
     nodes: int, rounds: int, count: int, replicas: list[int], connections: int
 ) -> list[tuple[Row, list[Outcome]]]:
-    """All rows by turns: a machine that is slow for a while is so for all of them. The first round is not counted."""
+    """Measure all rows by turns, so that a slow phase of the machine meets all of them. The first round is not counted."""
     if (cores := os.cpu_count() or 1) > 1:
         os.sched_setaffinity(0, set(range(1, cores)))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -153,7 +155,7 @@ def measure(
 
 
 def show(measured: list[tuple[Row, list[Outcome]]]) -> bool:
-    """The table. Whether all is as it must be."""
+    """Print the table. Returns whether no request failed and no row costs more than it may."""
     least = next(outcomes for row, outcomes in measured if row.title == YARDSTICK)
     good = True
     columns = ("CPU µs", f"× {YARDSTICK}", "at most", "first tenth", "last tenth", "grows", "p99 ms", "failed")
@@ -162,18 +164,18 @@ def show(measured: list[tuple[Row, list[Outcome]]]) -> bool:
     for column in columns:
         table.add_column(column, justify="right")
     for row, outcomes in measured:
-        ratio = median([one.cpu_each / other.cpu_each for one, other in zip(outcomes, least, strict=True)])
-        first, last = (median([one.tenth(at) for one in outcomes]) * 1e6 for at in (0, -1))
-        grows, failed = last / max(first, 1.0), sum(one.failed for one in outcomes)
+        ratio = median([each.cpu_each / other.cpu_each for each, other in zip(outcomes, least, strict=True)])
+        first, last = (median([each.tenth(at) for each in outcomes]) * 1e6 for at in (0, -1))
+        grows, failed = last / max(first, 1.0), sum(each.failed for each in outcomes)
         tenths = (f"{first:.0f}", f"{last:.0f}", f"{grows:.2f} ≤ {row.grows}") if row.grows else ("", "", "")
         good &= not failed and ratio <= (row.most or ratio) and grows <= (row.grows or grows)
         table.add_row(
             row.title,
-            f"{median([one.cpu_each for one in outcomes]) * 1e6:.0f}",
+            f"{median([each.cpu_each for each in outcomes]) * 1e6:.0f}",
             f"{ratio:.2f}",
             f"{row.most or ''}",
             *tenths,
-            f"{median([percentile(one.latencies, 0.99) for one in outcomes]) * 1e3:.1f}",
+            f"{median([percentile(each.latencies, 0.99) for each in outcomes]) * 1e3:.1f}",
             str(failed),
         )
     stdout().print(table)
@@ -182,10 +184,10 @@ def show(measured: list[tuple[Row, list[Outcome]]]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=1000, help="of 8 GPUs each (default 1000)")
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes of 8 GPUs each (default 1000)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--count", type=int, default=1000, help="reviews in a round, but of a burst (default 1000)")
-    parser.add_argument("--replicas", default="1000,4000", help="of a Deployment, numbers with commas")
+    parser.add_argument("--count", type=int, default=1000, help="reviews in a round, except in bursts (default 1000)")
+    parser.add_argument("--replicas", default="1000,4000", help="replicas of a Deployment, numbers with commas")
     parser.add_argument("--connections", type=int, default=50)
     args = parser.parse_args()
     replicas = [int(number) for number in args.replicas.split(",")]

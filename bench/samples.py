@@ -1,8 +1,34 @@
-"""A cluster for benchmarks of the server."""
+"""A cluster of equal GPU nodes as API objects, for the benchmarks of the server."""
 
 from __future__ import annotations
 
-from typing import Any
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from bench.recorded import Silent
+from webhook.cli.offline import load_state
+from webhook.cluster.state import ClusterState
+from webhook.placement.placer import Placer
+from webhook.server.handlers import Handlers
+from webhook.server.process import Recorder
+from webhook.telemetry import logs
+from webhook.telemetry.metrics import Metrics
+
+
+def state_of(objects: dict[str, Any]) -> ClusterState:
+    """The state that a server has of these objects. `objects`: a List."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "cluster.json")
+        file.write_bytes(orjson.dumps(objects))
+        return load_state(file)
+
+
+def handlers_of(state: ClusterState, log: BinaryIO) -> Handlers:
+    """Both hooks as the server has them, with the shipped policy, and a clock that always says 0."""
+    return Handlers(Silent(), state, Placer(state), Recorder(Metrics(), logs.configure(log)), lambda: 0.0)
 
 
 def node(number: int, gpus: int) -> dict[str, Any]:
@@ -24,7 +50,7 @@ def node(number: int, gpus: int) -> dict[str, Any]:
 
 
 def cluster(nodes: int, gpus: int = 128) -> dict[str, Any]:
-    """With 128 GPUs on each a thousand nodes do not fill up."""
+    """Empty nodes, and the PriorityClasses that the shipped policy names. With 128 GPUs each, 1,000 nodes never fill up."""
     classes = [("gpu-inference", 100000), ("gpu-training", 10000), ("gpu-development", 1000)]
     priorities = [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
@@ -34,13 +60,14 @@ def cluster(nodes: int, gpus: int = 128) -> dict[str, Any]:
 
 
 def full(nodes: int, gpus: int) -> dict[str, Any]:
-    """All GPUs of each node are one pod's."""
-    found = cluster(nodes, gpus)
-    found["items"] += [running(number, gpus) for number in range(nodes)]
-    return found
+    """The same cluster with one pod on each node that has all of its GPUs."""
+    objects = cluster(nodes, gpus)
+    objects["items"] += [running(number, gpus) for number in range(nodes)]
+    return objects
 
 
 def running(number: int, gpus: int) -> dict[str, Any]:
+    """A pod on the node of the same number."""
     amount = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)}
     container = {"name": "main", "image": "i", "resources": {"limits": amount, "requests": amount}}
     metadata = {

@@ -1,6 +1,6 @@
-"""A cluster of nodes with GPUs that pods are bound to and leave, as arrays over nodes.
+"""The simulated cluster: nodes with GPUs, to which pods are bound, as arrays with an entry for each node.
 
-The truth of the simulation: it knows each device. What the ranker may see of it is in `columns`.
+It knows each device. `views` has what a replica of the webhook knows of it, which is sums for each node.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from webhook.cluster.node_table import Columns, Demand
 
 WHOLE: Final = "nvidia.com/gpu"
 SHARE: Final = "example.com/gpu-milli"
-"""The GPU resource of a fleet whose devices are shared: thousandths, summed over the devices of a node, as device
-plugins that share GPUs report them. Which device has them is not to be seen from outside."""
+"""The GPU resource of a fleet whose devices are shared: thousandths of a GPU, summed over the devices of a node, as device
+plugins that share GPUs report them. The sum does not show which device has them."""
 _MIB: Final = 1 << 20
 _PODS: Final = 1 << 20
+"""Allocatable pods of each node: more than there ever are."""
 
 
 def demand_of(shape: Shape, shared: bool) -> Demand:
-    """What a webhook reads from a pod of this shape."""
+    """The demand that the webhook reads from a pod of this shape."""
     requests = {"cpu": shape.cpu, "memory": shape.memory * _MIB, "pods": 1}
     requests[SHARE if shared else WHOLE] = shape.amount if shared else shape.gpus
     return Demand(tuple(sorted((name, amount) for name, amount in requests.items() if amount)))
 
 
 class Fleet:
-    """`shared`: pods may ask for parts of a device. `watchers`: how many look at it, each with columns of its own."""
+    """The nodes, and what is free on them. `shared`: whether pods may request parts of a device. `replicas`: of the webhook."""
 
-    def __init__(self, nodes: Sequence[Node], shared: bool, watchers: int = 1) -> None:
+    def __init__(self, nodes: Sequence[Node], shared: bool, replicas: int = 1) -> None:
         self.nodes, self.shared = tuple(nodes), shared
         self.count = len(nodes)
         self.names = [node.name for node in nodes]
         order = sorted(range(self.count), key=lambda row: self.names[row])
         self.by_name = np.empty(self.count, np.intp)
-        """Place of each row in the order of names: ties are broken by it."""
+        """The position of each row in the order of names. It decides among equal nodes."""
         self.by_name[order] = np.arange(self.count)
         self.models = sorted({node.model for node in nodes})
         self.model = np.array([self.models.index(node.model) for node in nodes], np.int32)
@@ -47,15 +48,18 @@ class Fleet:
         self.all_cpu, self.all_memory = self.cpu.copy(), self.memory.copy()
         gpus = np.array([node.gpus for node in nodes], np.int64)
         self.devices = np.where(np.arange(gpus.max()) < gpus[:, None], MILLI, 0).astype(np.int64)
-        """Free thousandths of each device, a row per node."""
+        """Free thousandths of each device, with a row for each node."""
         self.whole = gpus.copy()
-        """Devices that nobody uses."""
+        """Number of devices of each node that are free as a whole."""
         self.most = self.devices.max(axis=1)
-        """The most that one device of the node can still give."""
+        """Free thousandths of the node's device that has the most."""
         self.milli = gpus * MILLI
+        """Free thousandths of all devices of each node."""
         self.total = int(self.milli.sum())
         self.used = 0
-        self.views = [self._columns(gpus) for _ in range(watchers)]
+        """Thousandths of GPUs: all of the cluster, and those that pods use."""
+        self.views = [self._columns(gpus) for _ in range(replicas)]
+        """What each replica of the webhook knows."""
         self._allowed: dict[tuple[str, ...], NDArray[np.bool_]] = {}
 
     def _columns(self, gpus: NDArray[np.int64]) -> Columns:
@@ -74,13 +78,8 @@ class Fleet:
             columns.free[name][: self.count] = values
         return columns
 
-    @property
-    def columns(self) -> Columns:
-        """What the first of those who look at it sees."""
-        return self.views[0]
-
     def allowed(self, models: tuple[str, ...]) -> NDArray[np.bool_]:
-        """Nodes of one of these models."""
+        """Which nodes have GPUs of one of these models; all nodes if `models` is empty."""
         mask = self._allowed.get(models)
         if mask is None:
             wanted = [self.models.index(name) for name in models if name in self.models]
@@ -88,7 +87,7 @@ class Fleet:
         return mask
 
     def feasible(self, shape: Shape) -> NDArray[np.bool_]:
-        """Nodes that can take a pod of this shape now, by every device."""
+        """Which nodes can take a pod of this shape now."""
         fits = (self.cpu >= shape.cpu) & (self.memory >= shape.memory)
         if shape.whole:
             fits &= self.whole >= shape.gpus
@@ -99,12 +98,12 @@ class Fleet:
         return fits
 
     def best_device(self, row: int, shape: Shape) -> int:
-        """The fullest device that can give a part, as binpacking device plugins choose."""
+        """The fullest device that still has the requested part free, as bin-packing device plugins choose."""
         free = self.devices[row]
         return int(np.where(free >= shape.milli, free, MILLI + 1).argmin())
 
     def bind(self, row: int, shape: Shape, device: int | None = None) -> tuple[int, ...]:
-        """Takes the resources and returns the devices taken. `device`: for a part of a GPU; None: the fullest."""
+        """Bind a pod. Returns the devices that it gets. `device`: the device for a part of a GPU; None: the fullest."""
         taken: tuple[int, ...] = ()
         if shape.whole:
             taken = tuple(int(index) for index in np.flatnonzero(self.devices[row] == MILLI)[: shape.gpus])
@@ -114,7 +113,7 @@ class Fleet:
         return taken
 
     def release(self, row: int, shape: Shape, taken: tuple[int, ...]) -> None:
-        """A bound pod has left."""
+        """Release what a pod has. `taken`: the devices that `bind` returned."""
         self._move(row, shape, taken, -1)
 
     def _move(self, row: int, shape: Shape, taken: tuple[int, ...], sign: int) -> None:

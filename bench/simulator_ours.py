@@ -1,8 +1,8 @@
-"""Our ranking in front of the modelled scheduler.
+"""Our ranking, before the model of the stock scheduler.
 
-It is the webhook's own: `strategies.Pack` over `Columns`, with a `View` of the demands that `History` has counted so far.
-It sees what a webhook sees: sums by resource, never devices, and no pod that has not come yet. Of several replicas each
-sees what the others chose only some pods later.
+It is the webhook's own code: the strategy `pack` over `Columns`, with a `View` of the demands that `History` has counted so far.
+It knows what a webhook knows: sums by resource, not devices, and no future pods. With several replicas, each knows the choices of
+the others only some pods later.
 """
 
 from __future__ import annotations
@@ -18,32 +18,30 @@ from bench.simulator_published import Pick
 from bench.simulator_scheduler import NO_ROWS, Rows, Scheduler
 from bench.traces import Shape
 from webhook.cluster.history import History
-from webhook.cluster.node_table import Demand, Strategy, View
+from webhook.cluster.node_table import Demand, View
 from webhook.cluster.replicas import share, taken_off
 from webhook.placement.strategies import STRATEGIES
 
+_RANKED = 10
+"""Number of ranked nodes of a pod."""
+
 
 class Ranking:
-    """The webhook: ranks nodes, and keeps a ledger of its own picks. `every`: pods without GPUs are ranked as well, as
-    the published policies do; the webhook leaves those to the scheduler, and on most clusters taints keep them away."""
+    """One replica of the webhook: ranks nodes, and counts reservations.
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        shapes: Sequence[Shape],
-        strategy: Strategy | None = None,
-        count: int = 10,
-        every: bool = True,
-        replica: int = 0,
-    ):
-        self.fleet, self.count, self.every = fleet, count, every
+    `every`: whether pods without GPUs are ranked too, as the published policies do; the webhook leaves them to the scheduler, and
+    on most clusters taints keep them off GPU nodes. `replica`: the number of this replica.
+    """
+
+    def __init__(self, fleet: Fleet, shapes: Sequence[Shape], *, every: bool, replica: int) -> None:
+        self.fleet, self.every = fleet, every
         self.columns = fleet.views[replica]
         self.gpu = SHARE if fleet.shared else WHOLE
         self.several = len(fleet.views) > 1
         replicas = [f"replica-{number}" for number in range(len(fleet.views))]
         for row, name in enumerate(self.columns.name):
             self.columns.share[row] = share(name, replicas[replica], replicas)
-        self.strategy = strategy or STRATEGIES["pack"]
+        self.strategy = STRATEGIES["pack"]
         self.demands = [demand_of(shape, fleet.shared) for shape in shapes]
         self.shapes = shapes
         self.history = History()
@@ -53,19 +51,19 @@ class Ranking:
         self.cached: dict[int, tuple[int, int, NDArray[np.float64]]] = {}
 
     def rank(self, number: int) -> Rows:
-        """The best rows for a pod of this shape, best first."""
+        """The best rows for a pod of shape `number`, best first."""
         if not (self.shapes[number].gpus or self.every):
             return NO_ROWS
         score = self._scores(number)
         rows = np.flatnonzero(score > -np.inf)
-        if len(rows) > 4 * self.count:
+        if len(rows) > 4 * _RANKED:
             known = score[rows]
-            rows = rows[known >= np.partition(known, -self.count)[-self.count]]
+            rows = rows[known >= np.partition(known, -_RANKED)[-_RANKED]]
         order = np.lexsort((self.fleet.by_name[rows], self.columns.share[rows], -score[rows]))
-        return rows[order[: self.count]]
+        return rows[order[:_RANKED]]
 
     def seen(self, number: int) -> None:
-        """A pod with GPUs that has a reservation on a node, or was bound, has come by the watch."""
+        """Count the demand of a pod with GPUs that has a reservation or was bound."""
         shape = self.shapes[number]
         if shape.gpus:
             self.history.add(self.demands[number], shape.models or None)
@@ -73,15 +71,15 @@ class Ranking:
                 self.view = View(self.history.version, self.view.gpus, self.history.popular(self.models))
 
     def reserve(self, row: int, number: int) -> None:
-        """Enter a pick into the ledger: one of this replica, or what is heard of another's."""
+        """Reserve the node that this replica chose for a pod, or that it learned another replica chose."""
         self._take(row, number, 1)
 
-    def kept(self, row: int, number: int) -> None:
-        """Take it out again. Its pod is bound at once, so that no node is empty in between."""
+    def release(self, row: int, number: int) -> None:
+        """End a reservation. Its pod is bound directly afterwards."""
         self._take(row, number, -1)
 
     def changed(self, row: int) -> None:
-        """A pod was bound there, or has left."""
+        """A pod was bound to the node of this row, or ended there."""
         self.log.append(row)
 
     def _take(self, row: int, number: int, sign: int) -> None:
@@ -91,6 +89,7 @@ class Ranking:
         self.log.append(row)
 
     def _scores(self, number: int) -> NDArray[np.float64]:
+        """The score of each row for this shape; -inf where the pod does not fit. Only rows that changed are scored again."""
         version, read, score = self.cached.get(number, (-1, 0, np.zeros(self.fleet.count)))
         stale = version != self.view.version
         rows = np.arange(self.fleet.count) if stale else np.fromiter(set(self.log[read:]), np.intp)
@@ -112,16 +111,18 @@ class Ranking:
 
 
 class Ours:
-    """Nodes ranked at admission, with a ledger. `exact`: the pod goes to the first of them that takes it, and only
-    where none does the scheduler chooses; else the scheduler always does, and sees ten preferred nodes.
+    """The policy that ranks nodes at admission with our code, and reserves the first.
 
-    `rankings`: one for each replica. Pods go to any of them, and the others hear of a choice `unseen` pods later, or when
-    the pod is bound."""
+    `exact`: the pod is bound to the first ranked node that can take it, and by the scheduler only if there is none. Otherwise the
+    scheduler always binds the pod, with the ranked nodes as preferences. `rankings`: one for each replica. A pod goes to a random
+    replica; the others learn of its choice `unseen` pods later, or when the pod is bound.
+    """
 
-    def __init__(self, rankings: Sequence[Ranking], scheduler: Scheduler, *, exact: bool, unseen: int = 0) -> None:
+    def __init__(self, rankings: Sequence[Ranking], scheduler: Scheduler, *, exact: bool, unseen: int) -> None:
         self.rankings, self.scheduler, self.exact, self.unseen = rankings, scheduler, exact, unseen
         self.first = self.listed = self.ranked = 0
-        self._told: deque[tuple[Ranking, int, int]] = deque()
+        self._unseen_choices: deque[tuple[Ranking, int, int]] = deque()
+        """Choices that the other replicas do not know: the replica that chose, the row, the shape."""
 
     def admit(self, number: int) -> Rows:
         several = len(self.rankings) > 1
@@ -130,24 +131,24 @@ class Ours:
         if len(ranked):
             here.reserve(int(ranked[0]), number)
             here.seen(number)
-            self._told.append((here, int(ranked[0]), number))
-        self._tell(self.unseen)
+            self._unseen_choices.append((here, int(ranked[0]), number))
+        self._watch(self.unseen)
         return ranked
 
-    def _tell(self, unseen: int) -> None:
-        """The pods of all choices but the last ones are in the watch, of all replicas."""
-        while len(self._told) > unseen:
-            where, row, number = self._told.popleft()
+    def _watch(self, unseen: int) -> None:
+        """The watch of all replicas has seen the pods of all choices but the last `unseen`."""
+        while len(self._unseen_choices) > unseen:
+            chosen_by, row, number = self._unseen_choices.popleft()
             for ranking in self.rankings:
-                if ranking is not where:
+                if ranking is not chosen_by:
                     ranking.reserve(row, number)
                     ranking.seen(number)
 
     def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
-        self._tell(0)
+        self._watch(0)
         if len(ranked):
             for ranking in self.rankings:
-                ranking.kept(int(ranked[0]), number)
+                ranking.release(int(ranked[0]), number)
         fits = self.scheduler.fleet.feasible(shape)[ranked]
         if self.exact and fits.any():
             row: int | None = int(ranked[fits.argmax()])

@@ -1,7 +1,7 @@
-"""The published policies that the benchmark is checked against: plain random, best-fit and FGD, ties by name.
+"""The published policies that the benchmark is checked against: random, best-fit and FGD.
 
-They choose node and device themselves, with everything in sight, as the authors' scheduler does (USENIX ATC'23,
-github.com/hkust-adsl/kubernetes-scheduler-simulator).
+They know each device, and choose node and device themselves, as the authors' scheduler does (USENIX ATC'23,
+github.com/hkust-adsl/kubernetes-scheduler-simulator). Among equal nodes best-fit and FGD take the first by name.
 """
 
 from __future__ import annotations
@@ -16,25 +16,33 @@ from numpy.typing import NDArray
 from bench.simulator import Fleet
 from bench.traces import MILLI, Shape
 
-_CPU, _GPUS = 128_000, 8 * MILLI  # what best-fit divides by: the largest node
-_COVERED = 0.95  # FGD looks at the shapes that make up so much of all pods
+_CPU, _GPUS = 128_000, 8 * MILLI
+"""CPU and GPUs of the largest node, in thousandths, by which best-fit divides."""
+_COVERED = 0.95
+"""FGD looks at the most frequent shapes that together make up this share of all pods."""
 
 
 class Pick(NamedTuple):
+    """Where a pod is bound."""
+
     row: int
     device: int | None
-    """For a part of a GPU; None: the fullest device that fits."""
+    """The device for a part of a GPU; None: the fullest device that fits."""
 
 
 class Chooser(Protocol):
+    """A policy that chooses node and device when a pod is bound."""
+
     def pick(self, shape: Shape, number: int) -> Pick | None:
-        """Where a pod goes, or None where it fits nowhere. `number`: of its shape."""
+        """Choose a node and a device. None if the pod fits nowhere. `number`: the number of the shape."""
 
     def changed(self, row: int) -> None:
-        """A pod was bound to the node of this row, or left it."""
+        """A pod was bound to the node of this row, or ended there. Does nothing unless overridden."""
 
 
-class Random:
+class Random(Chooser):
+    """A random node that fits, and a random device that fits."""
+
     def __init__(self, fleet: Fleet, rng: np.random.Generator) -> None:
         self.fleet, self.rng = fleet, rng
 
@@ -47,12 +55,9 @@ class Random:
             return Pick(row, None)
         return Pick(row, int(self.rng.choice(np.flatnonzero(self.fleet.devices[row] >= shape.milli))))
 
-    def changed(self, row: int) -> None:
-        pass
 
-
-class BestFit:
-    """The fullest node that fits: least of ½ free CPU / 128 + ½ free GPUs / 8."""
+class BestFit(Chooser):
+    """The fullest node that fits: the one with the smallest ½ free CPU / 128 + ½ free GPUs / 8."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -67,22 +72,17 @@ class BestFit:
         best = rows[score == score.max()]
         return Pick(int(best[fleet.by_name[best].argmin()]), None)
 
-    def changed(self, row: int) -> None:
-        pass
 
+class Fragmentation(Chooser):
+    """FGD: the node on which the free GPUs that frequent shapes cannot use grow least."""
 
-class Fragmentation:
-    """FGD: the node whose idle GPUs that popular shapes cannot use grow least."""
-
-    def __init__(self, fleet: Fleet, pods: Sequence[Shape], random_ties: np.random.Generator | None = None) -> None:
-        self.fleet, self.random_ties = fleet, random_ties
-        self.popular, self.share = _popular(pods)
-        self.need = np.array([[shape.cpu, shape.gpus, shape.milli] for shape in self.popular], np.int64).T
-        self.reach = np.array([fleet.allowed(shape.models) for shape in self.popular]).T
-        self.whole_only = bool((self.need[2] % MILLI == 0).all())
+    def __init__(self, fleet: Fleet, pods: Sequence[Shape]) -> None:
+        self.fleet = fleet
+        popular, self.share = _popular(pods)
+        self.need = np.array([[shape.cpu, shape.gpus, shape.milli] for shape in popular], np.int64).T
+        self.reach = np.array([fleet.allowed(shape.models) for shape in popular]).T
         self.log: list[int] = []
-        self.now = np.zeros(fleet.count)
-        self.now[:] = self._idle(fleet.cpu, fleet.devices, self.reach)
+        self.unusable = self._unusable_gpus(fleet.cpu, fleet.devices, self.reach)
         self.scores: dict[int, tuple[int, NDArray[np.int64], NDArray[np.intp]]] = {}
 
     def pick(self, shape: Shape, number: int) -> Pick | None:
@@ -93,18 +93,15 @@ class Fragmentation:
         score, device = self._scores(shape, number)
         known = score[rows]
         best = rows[known == known.max()]
-        ties = self.random_ties
-        row = int(best[fleet.by_name[best].argmin()] if ties is None else ties.choice(best))
+        row = int(best[fleet.by_name[best].argmin()])
         return Pick(row, int(device[row]) if shape.gpus and not shape.whole else None)
 
     def changed(self, row: int) -> None:
         self.log.append(row)
-        self.now[row] = self._idle(self.fleet.cpu[row : row + 1], self.fleet.devices[row : row + 1], self.reach[[row]])[
-            0
-        ]
+        self.unusable[[row]] = self._unusable_gpus(self.fleet.cpu[[row]], self.fleet.devices[[row]], self.reach[[row]])
 
     def _scores(self, shape: Shape, number: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """By row; only rows changed since this shape was last seen are computed again."""
+        """Score and device of each row. Only rows that changed since the last call for this shape are computed again."""
         if number not in self.scores:
             empty = np.zeros(self.fleet.count, np.int64)
             self.scores[number] = (len(self.log), empty, np.zeros(self.fleet.count, np.intp))
@@ -120,8 +117,8 @@ class Fragmentation:
     def _compute(self, rows: NDArray[np.intp], shape: Shape) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         cpu, devices, reach = self.fleet.cpu[rows] - shape.cpu, self.fleet.devices[rows], self.reach[rows]
         if not shape.gpus or shape.whole:
-            idle = self._idle(cpu, _without(devices, shape.gpus), reach)
-            return _score(self.now[rows] - idle), np.zeros(len(rows), np.intp)
+            unusable = self._unusable_gpus(cpu, _without(devices, shape.gpus), reach)
+            return _score(self.unusable[rows] - unusable), np.zeros(len(rows), np.intp)
         best = np.full(len(rows), -1, np.int64)
         device = np.zeros(len(rows), np.intp)
         for index in range(devices.shape[1]):
@@ -129,15 +126,15 @@ class Fragmentation:
             if len(fits):
                 after = devices[fits]
                 after[:, index] -= shape.milli
-                score = _score(self.now[rows[fits]] - self._idle(cpu[fits], after, reach[fits]))
+                score = _score(self.unusable[rows[fits]] - self._unusable_gpus(cpu[fits], after, reach[fits]))
                 better = score > best[fits]
                 best[fits[better]], device[fits[better]] = score[better], index
         return best, device
 
-    def _idle(
+    def _unusable_gpus(
         self, cpu: NDArray[np.int64], devices: NDArray[np.int64], reach: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Expected idle thousandths that a popular shape cannot use, by row."""
+        """Free thousandths of each node that a frequent shape cannot use, on average over these shapes."""
         need_cpu, need_gpus, need_milli = self.need
         total = devices.sum(axis=1)
         enough = devices[:, :, None] >= need_milli
@@ -148,7 +145,7 @@ class Fragmentation:
 
 
 def _without(devices: NDArray[np.int64], gpus: int) -> NDArray[np.int64]:
-    """The first `gpus` whole devices of each row taken."""
+    """The devices of each row after a pod has taken the first `gpus` that are free as a whole."""
     if not gpus:
         return devices
     free = devices == MILLI
@@ -156,12 +153,12 @@ def _without(devices: NDArray[np.int64], gpus: int) -> NDArray[np.int64]:
 
 
 def _score(fall: NDArray[np.float64]) -> NDArray[np.int64]:
-    """0 to 100 in whole numbers, as the authors' scheduler has them."""
+    """Whole numbers of 0 to 100, as in the authors' scheduler."""
     return (100 / (1 + np.exp(-np.clip(fall / MILLI, -50, 50)))).astype(np.int64)
 
 
 def _popular(pods: Sequence[Shape]) -> tuple[list[Shape], NDArray[np.float64]]:
-    """Shapes without memory that cover 95 % of pods, and their parts."""
+    """The most frequent shapes, without memory, that make up 95 % of all pods, and the share of each."""
     counts = Counter(shape._replace(memory=0) for shape in pods)
     ordered = sorted(counts, key=lambda shape: (-counts[shape], shape))
     sums = np.cumsum([counts[shape] for shape in ordered])

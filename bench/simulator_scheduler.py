@@ -1,8 +1,7 @@
-"""A model of a stock kube-scheduler's scores, and what a policy is that chooses before it, instead of it, or not at all."""
+"""A model of the stock kube-scheduler, and the interface of policies that choose nodes before it or instead of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -15,24 +14,28 @@ from webhook.cli.simulating import scores
 from webhook.placement.strategies import WEIGHTS
 
 _IMAGE: Final = 100
+"""Points of ImageLocality for a node that has the image."""
 Rows = NDArray[np.intp]
+"""Rows of nodes."""
 NO_ROWS: Final = np.zeros(0, np.intp)
 
 
 class Scheduler(NamedTuple):
-    """How the stock scheduler chooses: LeastAllocated and BalancedAllocation over CPU and memory, weight 1 each, whole
-    numbers, random among the best (kubernetes/pkg/scheduler/framework/plugins/noderesources). Spreading counts for
-    nothing: all nodes are alike to the neutral constraint that we inject, and without us a trace has no owners."""
+    """The stock scheduler: scores LeastAllocated and BalancedAllocation over CPU and memory, weight 1 each, in whole numbers, and
+    a random one of the best nodes (k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources).
+
+    Topology spread is left out: the constraint that we inject is the same for all nodes, and pods of a trace have no owners.
+    """
 
     fleet: Fleet
     rng: np.random.Generator
     images: float = 0.0
-    """Probability that a node has the pod's image, 20 GB large: worth 100 points there (ImageLocality)."""
+    """Probability that a node has the pod's image of 20 GB, which gives it 100 points (ImageLocality)."""
     sampled: bool = False
-    """Whether only a part of the nodes is looked at, as by default from 100 nodes on (percentageOfNodesToScore)."""
+    """Whether it looks at a part of the nodes only, which is the default from 100 nodes on (percentageOfNodesToScore)."""
 
-    def bind(self, shape: Shape, ranked: Rows = NO_ROWS, weights: Sequence[int] = WEIGHTS) -> int | None:
-        """The row that the pod is bound to, None where it fits nowhere. `ranked`: rows that it prefers."""
+    def bind(self, shape: Shape, ranked: Rows = NO_ROWS) -> int | None:
+        """The row of the node that the pod is bound to; None if it fits nowhere. `ranked`: rows that the pod prefers."""
         fleet = self.fleet
         rows = np.flatnonzero(fleet.feasible(shape))
         if self.sampled and len(rows) > (seen := max(100, fleet.count * max(5, 50 - fleet.count // 125) // 100)):
@@ -46,32 +49,35 @@ class Scheduler(NamedTuple):
         if self.images:
             score += _IMAGE * (self.rng.random(len(rows)) < self.images)
         if len(ranked):
-            wish = np.zeros(fleet.count, np.int64)
-            wish[ranked] = weights[: len(ranked)]
-            score += scores.affinity(wish[rows])
+            preference = np.zeros(fleet.count, np.int64)
+            preference[ranked] = WEIGHTS[: len(ranked)]
+            score += scores.affinity(preference[rows])
         best = rows[score == score.max()]
         return int(best[self.rng.integers(len(best))])
 
 
 class Policy(Protocol):
-    """A pod is admitted first, and placed later: other pods of the same burst come between."""
+    """How pods are placed. All pods of a burst are admitted before the first of them is bound."""
 
     first: int
-    """Pods bound to the node that was ranked first."""
+    """Number of pods bound to the first ranked node."""
     listed: int
-    """Pods bound to any node of their list."""
+    """Number of pods bound to any ranked node."""
     ranked: int
-    """Pods that had a list."""
+    """Number of bound pods that had ranked nodes."""
 
-    def admit(self, number: int) -> Rows: ...
+    def admit(self, number: int) -> Rows:
+        """The ranked rows for a pod of shape `number`, best first."""
 
-    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None: ...
+    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
+        """Where the pod is bound; None if it fits nowhere. `ranked`: what `admit` returned for it."""
 
-    def changed(self, row: int) -> None: ...
+    def changed(self, row: int) -> None:
+        """A pod was bound to the node of this row, or ended there."""
 
 
 class AtOnce:
-    """A policy that chooses when the pod is bound: the published ones."""
+    """A policy that ranks nothing at admission: the chooser chooses when the pod is bound."""
 
     first = listed = ranked = 0
 
@@ -85,20 +91,12 @@ class AtOnce:
         return self.chooser.pick(shape, number)
 
 
-class Stock:
+class Stock(Chooser):
     """The stock scheduler alone."""
-
-    first = listed = ranked = 0
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
 
-    def admit(self, number: int) -> Rows:
-        return NO_ROWS
-
-    def pick(self, shape: Shape, number: int, ranked: Rows) -> Pick | None:
+    def pick(self, shape: Shape, number: int) -> Pick | None:
         row = self.scheduler.bind(shape)
         return None if row is None else Pick(row, None)
-
-    def changed(self, row: int) -> None:
-        pass

@@ -1,10 +1,12 @@
-"""How much longer a pod's creation takes while a stranger keeps the port busy: `python -m bench.strangers`.
+"""How much longer a pod's creation takes while a stranger attacks the webhook's port: `python -m bench.strangers`.
 
-Pods are created one at a time through kube-apiserver, by turns alone, with each attack of `tests.strangers`, and with the same
-attack on another port, where each connection gets its handshake, is not read, and is closed after a second: what else the machine
-does meets all three. The stranger shares the cores with everybody else, so that the other port shows what it takes whatever is
-attacked. Ratios, to alone, are medians of the rounds'.
-`--address 127.0.0.1` is the API server's own; `--client-ca` gives the API server a certificate, and the stranger none.
+Pods are created one at a time through kube-apiserver, by turns without an attack, with an attack of `tests.strangers` on our
+port, and with the same attack on another port. A process on the other port does the TLS handshake of each connection, reads
+nothing, and closes it after a second. The attack on the other port shows how much the attacker itself slows the machine down,
+because it shares the cores with everything else. Ratios are to the time without an attack, as medians of all rounds.
+
+With `--address 127.0.0.1` the attack comes from the API server's address. With `--client-ca` the API server has a client
+certificate, and the attacker has none.
 """
 
 from __future__ import annotations
@@ -26,8 +28,7 @@ import trustme
 from rich.console import Console
 from rich.table import Table
 
-from bench.creates import percentile
-from bench.output import stdout
+from bench.output import percentile, stdout
 from tests.controlplane import clusters
 from tests.controlplane.api import Api, ApiError
 from tests.controlplane.objects import pod
@@ -45,7 +46,7 @@ console = Console(stderr=True)
 
 
 async def created(api: Api, count: int) -> tuple[list[float], int]:
-    """Milliseconds of each creation, and how many failed or were left as they are."""
+    """Create pods. Returns the milliseconds of each, and how many failed or got no decision."""
     times, failed = [], 0
     for _ in range(count):
         made = pod("p")
@@ -63,7 +64,7 @@ async def created(api: Api, count: int) -> tuple[list[float], int]:
 
 @contextmanager
 def closing() -> Iterator[int]:
-    """A port of another process, which does nothing with its connections but handshakes."""
+    """The port of another process that only does the TLS handshake of its connections, and then closes them."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as server:
         process = multiprocessing.get_context("spawn").Process(target=_close_all, args=(server,))
         process.start()
@@ -78,10 +79,10 @@ def _close_all(server: socket.socket) -> None:
     live, now = LiveContext(), datetime.now(UTC)
     live.swap(make_leaf(make_ca(now), ["localhost"], now), now)
 
-    async def forever() -> None:
+    async def serve() -> None:
         await (await asyncio.start_server(_close, sock=server, ssl=live.listening)).serve_forever()
 
-    asyncio.run(forever())
+    asyncio.run(serve())
 
 
 async def _close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,13 +120,14 @@ async def measure(plane: ControlPlane, installed: Installed, other: int, argumen
 
 
 async def attack_by_turns(api: Api, port: int, other: int, attack: str, arguments: argparse.Namespace) -> list[str]:
+    """The cells of one attack in the table: times, ratios, failed creations. `port`: ours; `other`: the other port."""
     rounds, failed = [], 0
     for _ in range(arguments.rounds):
         times = [(await created(api, arguments.count))[0]]
         for attacked_port in (port, other):
             async with attacked(attacked_port, attack, arguments.address, arguments.niceness):
-                found, missed = await created(api, arguments.count)
-            times.append(found)
+                attacked_times, missed = await created(api, arguments.count)
+            times.append(attacked_times)
             failed += missed
         rounds.append([[percentile(each, share) for each in times] for share in (0.5, 0.99)])
     figures, ratios = [], []
@@ -140,9 +142,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=50, help="creations in a round")
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--address", default="127.0.7.2", help="where the stranger calls from")
-    parser.add_argument("--niceness", type=int, default=0, help="19: as if it had cores of its own")
-    parser.add_argument("--client-ca", action="store_true", help="the API server shows a certificate")
+    parser.add_argument("--address", default="127.0.7.2", help="the address that the stranger connects from")
+    parser.add_argument("--niceness", type=int, default=0, help="of the stranger; 19: as if it had cores of its own")
+    parser.add_argument("--client-ca", action="store_true", help="the API server shows a client certificate")
     parser.add_argument("attacks", nargs="*", choices=[*ATTACKS, []], help="all of them, if none is named")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as environment:

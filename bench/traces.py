@@ -1,7 +1,7 @@
-"""Traces in the form of the Alibaba GPU trace 2023 ("openb"): nodes and pods, and the published way to replay them.
+"""Reads traces in the format of the Alibaba GPU trace 2023 ("openb"), and draws arrivals from them.
 
-Columns read. Nodes: sn, cpu_milli, memory_mib, gpu, model. Pods: cpu_milli, memory_mib, num_gpu, gpu_milli (per device;
-below 1000 only with one GPU), gpu_spec (models joined by `|`, may be absent). Others are ignored.
+Columns of nodes: sn, cpu_milli, memory_mib, gpu, model. Columns of pods: cpu_milli, memory_mib, num_gpu, gpu_milli (of each
+device; below 1000 only with one GPU), gpu_spec (models joined by `|`; the column may be absent). Other columns are ignored.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 MILLI = 1000
-"""One whole GPU."""
+"""Thousandths of a GPU in a whole GPU."""
 
 
 class TraceError(Exception):
-    """A trace that cannot be read; the message says which line, what was seen and what was wanted."""
+    """A trace cannot be read. The message says the line, what was seen and what was wanted."""
 
 
 class Node(NamedTuple):
+    """A node: name, thousandths of a core, MiB of memory, number of GPUs, GPU model."""
+
     name: str
     cpu: int
     memory: int
@@ -31,18 +33,18 @@ class Node(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a pod asks for: thousandths of a core, MiB, devices, thousandths of each device, allowed models."""
+    """What a pod requests: thousandths of a core, MiB of memory, devices, thousandths of each device, GPU models."""
 
     cpu: int
     memory: int
     gpus: int
     milli: int
     models: tuple[str, ...] = ()
-    """Sorted; empty: any."""
+    """The models that the pod may use, sorted; empty: any model."""
 
     @property
     def amount(self) -> int:
-        """Thousandths of GPUs in all."""
+        """Thousandths of a GPU, over all devices."""
         return self.gpus * self.milli
 
     @property
@@ -56,16 +58,17 @@ class Trace(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Thousandths of GPUs that the nodes have."""
+        """Thousandths of a GPU, over all nodes."""
         return sum(node.gpus for node in self.nodes) * MILLI
 
     def whole_gpu(self) -> Trace:
-        """Without the pods that share a GPU: what a plain device plugin can run. CPU-only pods stay."""
+        """The trace without pods that request a part of a GPU, which a plain device plugin cannot run."""
         return self._replace(pods=tuple(pod for pod in self.pods if pod.gpus == 0 or pod.whole))
 
 
 def load(nodes: Path, pods: Path, *, whole: bool = False) -> Trace:
-    """Both files; `whole`: as `whole_gpu`. Raises TraceError where nothing would ever fill the nodes, too."""
+    """Read a trace from its two files. `whole`: leave out pods that request a part of a GPU. Raises TraceError, also if no node
+    has or no pod requests a GPU."""
     trace = Trace(_nodes(nodes), _pods(pods))
     if not trace.total:
         raise TraceError(f"{nodes}: saw no node with GPUs, wanted at least one (column gpu)")
@@ -79,15 +82,13 @@ def load(nodes: Path, pods: Path, *, whole: bool = False) -> Trace:
 
 
 def arrivals(trace: Trace, rng: np.random.Generator, goal: float) -> tuple[list[Shape], NDArray[np.intp]]:
-    """Distinct shapes, and the order in which they arrive as indices into them.
+    """The distinct shapes, and the order in which pods arrive, as indices of their shapes.
 
-    The list shuffled, then pods drawn from it with replacement until the GPUs asked for reach `goal` × all GPUs
-    (FGD, USENIX ATC'23, section 6.1). A trace that asks for more than that is not cut.
+    All pods arrive in random order, then more that are drawn from them with replacement, until all together request `goal` times
+    the GPUs of the cluster (FGD, USENIX ATC'23, section 6.1). A trace that requests more than that is not cut.
     """
-    shapes = sorted(set(trace.pods))
-    number = {shape: index for index, shape in enumerate(shapes)}
+    shapes, listed = _shapes(trace)
     amounts = np.array([shape.amount for shape in shapes], np.int64)
-    listed = np.array([number[pod] for pod in trace.pods], np.intp)
     rng.shuffle(listed)
     parts, have = [listed], int(amounts[listed].sum())
     while have < goal * trace.total:
@@ -100,11 +101,16 @@ def arrivals(trace: Trace, rng: np.random.Generator, goal: float) -> tuple[list[
 
 
 def draws(trace: Trace, rng: np.random.Generator, count: int) -> tuple[list[Shape], NDArray[np.intp]]:
-    """`count` pods drawn from the list with replacement, for a run in which pods leave."""
-    shapes = sorted(set(trace.pods))
-    number = {shape: index for index, shape in enumerate(shapes)}
-    listed = np.array([number[pod] for pod in trace.pods], np.intp)
+    """As `arrivals`, with `count` pods that are drawn with replacement, for a run in which pods end."""
+    shapes, listed = _shapes(trace)
     return shapes, listed[rng.integers(0, len(listed), count)]
+
+
+def _shapes(trace: Trace) -> tuple[list[Shape], NDArray[np.intp]]:
+    """The distinct shapes, and the pods of the trace as indices of their shapes."""
+    shapes = sorted(set(trace.pods))
+    index_of = {shape: index for index, shape in enumerate(shapes)}
+    return shapes, np.array([index_of[pod] for pod in trace.pods], np.intp)
 
 
 def _nodes(path: Path) -> tuple[Node, ...]:

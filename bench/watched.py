@@ -1,8 +1,8 @@
-"""The real server with a watch that shows each pod as soon as it is admitted: `python -m bench.watched FILE ALIVE serve …`.
+"""Runs the real server with a watch that sees each pod as soon as it is admitted: `python -m bench.watched FILE ALIVE serve …`.
 
-It waits there for the scheduler, and is deleted when ALIVE more have come, or all are, by a POST to /clear. So reservations are
-made as in a cluster: for an owner whose pods nobody sees, few are. What this costs is no part of a review: its CPU time, in
-nanoseconds, stands in FILE.
+Without the watch the server would make few reservations, because it limits the reservations of an owner whose pods it does not
+see. The pods wait for the scheduler. A pod is deleted when ALIVE more have come, and a POST to /clear deletes all. FILE has the
+CPU time of the watch in nanoseconds, which is no part of the cost of a review.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from webhook.server.handlers import Answer
 from webhook.server.process import Process
 
 SIZE = 8
+"""Bytes of FILE."""
 
 
 def spent(file: Path) -> float:
-    """Seconds of CPU time that the watch took so far."""
+    """CPU seconds of the watch so far."""
     return float(struct.unpack("<q", file.read_bytes())[0]) / 1e9
 
 
 class Watch:
-    """Between a server and its handler for pods that are created."""
+    """Wraps the mutating hook of a server: the state sees the pod of each review."""
 
     def __init__(self, process: Process, file: mmap.mmap, alive: int) -> None:
         routes = process.edge._routes
@@ -41,12 +42,12 @@ class Watch:
         routes |= {"/mutate": self._mutate, "/clear": self._clear}
 
     def _mutate(self, body: bytes) -> Answer:
-        found = self._decide(body)
+        answer = self._decide(body)
         started = time.thread_time_ns()
-        self._seen(body, found[1])
+        self._seen(body, answer[1])
         self._spent += time.thread_time_ns() - started
         struct.pack_into("<q", self._file, 0, self._spent)
-        return found
+        return answer
 
     def _seen(self, body: bytes, answer: bytes) -> None:
         pod = mutated(body, answer)

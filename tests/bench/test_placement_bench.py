@@ -37,7 +37,7 @@ def test_pods_arrive_until_they_asked_for_more_than_there_is(trace: Trace) -> No
 
 def test_what_a_pod_took_is_free_again_when_it_leaves(trace: Trace) -> None:
     fleet = Fleet(trace.nodes, shared=True)
-    before = fleet.devices.copy(), {name: free.copy() for name, free in fleet.columns.free.items()}
+    before = fleet.devices.copy(), {name: free.copy() for name, free in fleet.views[0].free.items()}
     taken = [
         (shape, fleet.bind(0, shape))
         for shape in (Shape(1000, 10, 1, 300), Shape(1000, 10, 1, 500), Shape(1000, 10, 2, 1000))
@@ -47,7 +47,7 @@ def test_what_a_pod_took_is_free_again_when_it_leaves(trace: Trace) -> None:
     for shape, devices in taken:
         fleet.release(0, shape, devices)
     assert (fleet.devices == before[0]).all()
-    assert all((fleet.columns.free[name] == free).all() for name, free in before[1].items())
+    assert all((fleet.views[0].free[name] == free).all() for name, free in before[1].items())
     assert fleet.used == 0
 
 

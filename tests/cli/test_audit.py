@@ -1,4 +1,4 @@
-"""`gpu-admission audit`: what the rules would say of pods that nobody asked them about."""
+"""`gpu-admission audit`: what the policy would do with pods that have no decision."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def audited(folder: Path, *arguments: str, labels: dict[str, str]) -> tuple[int,
     return result.exit_code, json.loads(result.stdout)
 
 
-def test_pods_of_a_workload_are_one_entry_and_what_was_decided_or_has_no_gpu_is_none(tmp_path: Path) -> None:
+def test_pods_of_a_workload_are_one_entry_and_pods_with_a_decision_or_without_gpus_are_left_out(tmp_path: Path) -> None:
     status, (found,) = audited(tmp_path, labels={PROFILE: "default"})
     assert status == 1
     assert {key: found[key] for key in ("namespace", "of", "pods", "outcome")} == {
@@ -60,14 +60,14 @@ def test_pods_of_a_workload_are_one_entry_and_what_was_decided_or_has_no_gpu_is_
 @pytest.mark.parametrize(
     ("arguments", "count"),
     [
-        pytest.param([], 0, id="namespaces that have not opted in are not looked at"),
-        pytest.param(["-n", "team"], 1, id="one is, as if it had"),
-        pytest.param(["-A"], 1, id="so are all"),
+        pytest.param([], 0, id="a namespace that has not opted in is left out"),
+        pytest.param(["-n", "team"], 1, id="with -n it counts as opted in"),
+        pytest.param(["-A"], 1, id="with -A all count as opted in"),
         pytest.param(["-n", "team", "-l", "app=open-0"], 1, id="by labels"),
-        pytest.param(["-n", "team", "-l", "app=other"], 0, id="by labels that none has"),
+        pytest.param(["-n", "team", "-l", "app=other"], 0, id="by labels that no pod has"),
     ],
 )
-def test_before_it_opted_in(tmp_path: Path, arguments: list[str], count: int) -> None:
+def test_pods_of_a_namespace_that_has_not_opted_in(tmp_path: Path, arguments: list[str], count: int) -> None:
     _, found = audited(tmp_path, *arguments, labels={})
     assert len(found) == count
 
@@ -77,29 +77,24 @@ def test_the_table(tmp_path: Path) -> None:
     result = call("audit", "--cluster", file)
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"]
-    assert lines[1].startswith("team        job/open     2   refused   spec.hostPID: saw ") or lines[1].split()[:4] == [
-        "team",
-        "job/open",
-        "2",
-        "refused",
-    ]
+    assert lines[1].split()[:4] == ["team", "job/open", "2", "refused"]
     assert lines[2].split()[:4] in (["team", "pod/fine", "1", "changed"], ["team", "pod/fine", "1", "warned"])
     assert result.stderr.startswith("2 refused, 1 ")
 
 
-def test_nothing_to_say(tmp_path: Path) -> None:
+def test_without_pods_to_audit_a_message_says_so(tmp_path: Path) -> None:
     result = call("audit", "--cluster", write(tmp_path, *CLUSTER[:4]))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no GPU pod without a decision\n")
 
 
-def test_one_namespace_or_all(tmp_path: Path) -> None:
+def test_one_namespace_and_all_are_not_given_together(tmp_path: Path) -> None:
     assert (
         call("audit", "-n", "a", "-A", "--cluster", write(tmp_path)).stderr
         == "error: saw -n and -A, wanted one of them\n"
     )
 
 
-def test_without_the_right_to_list_namespaces_nobody_knows_which_have_opted_in(tmp_path: Path) -> None:
+def test_without_the_right_to_list_namespaces_one_must_be_given(tmp_path: Path) -> None:
     file = write(tmp_path, *CLUSTER)
     content = json.loads(file.read_text())
     content["snapshot"]["missing"] = {"Namespace": "no right to list namespaces"}
@@ -111,8 +106,8 @@ def test_without_the_right_to_list_namespaces_nobody_knows_which_have_opted_in(t
     assert call("audit", "-n", "team", "--cluster", file).exit_code == 0
 
 
-async def test_who_may_read_one_namespace_only_learns_what_needs_no_nodes(tmp_path: Path) -> None:
-    """Not what nodes there are: a resource that none offers is no finding where nobody knows them."""
+async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_rules_that_read_no_nodes(tmp_path: Path) -> None:
+    """gpuFits reads nodes: it finds nothing in a resource that no node offers, because the nodes are not known."""
     odd = placed(pod("odd", 0), "gpu-a")
     odd["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/mig-9g.90gb": "1"}}
     async with fake_api() as fake:

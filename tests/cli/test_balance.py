@@ -1,4 +1,4 @@
-"""`gpu-admission balance`: where the pods of each workload are, and what is left."""
+"""`gpu-admission balance`: the nodes of each workload's pods, and the GPUs that are left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cli.objects import call, placed, write
 from tests.controlplane.nodes import node
 from tests.controlplane.objects import pod
 
-HUNGRY = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "120"}}}
+MUCH_CPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "120"}}}
 
 
 def replica(name: str, on: str, app: str = "chat", **spec: Any) -> dict[str, Any]:
@@ -26,12 +26,12 @@ OBJECTS = [
     replica("chat-1", "gpu-a"),
     replica("chat-2", "gpu-a"),
     replica("chat-3", "gpu-b"),
-    replica("hungry-0", "gpu-b", "hungry", container=HUNGRY),
+    replica("hungry-0", "gpu-b", "hungry", container=MUCH_CPU),
     placed(pod("plain", 0), "gpu-c"),
 ]
 
 
-def test_where_pods_are_and_what_is_left(tmp_path: Path) -> None:
+def test_the_document(tmp_path: Path) -> None:
     found = json.loads(call("balance", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
     assert found == {
         "workloads": [
@@ -44,7 +44,7 @@ def test_where_pods_are_and_what_is_left(tmp_path: Path) -> None:
     }
 
 
-def test_what_a_re_creation_would_give(tmp_path: Path) -> None:
+def test_a_named_workload_has_the_nodes_it_would_be_re_created_on(tmp_path: Path) -> None:
     found = json.loads(call("balance", "deployment/chat", "--cluster", write(tmp_path, *OBJECTS), "-o", "json").stdout)
     again = found["workloads"][0]["recreated"]
     assert sum(again["nodes"].values()) == 4
@@ -62,7 +62,7 @@ def test_the_table(tmp_path: Path) -> None:
     assert result.stderr.endswith("1 whole node left; 19 GPUs free, 4 of them stranded: gpu-b 4\n")
 
 
-def test_what_is_wrong(tmp_path: Path) -> None:
+def test_an_unknown_workload_and_a_namespace_without_gpu_pods_are_named(tmp_path: Path) -> None:
     cluster = write(tmp_path, *OBJECTS)
     result = call("balance", "deployment/chats", "--cluster", cluster)
     assert (result.exit_code, result.stderr) == (

@@ -1,4 +1,4 @@
-"""Completion, as kubectl asks for it."""
+"""Shell completion through kubectl."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webhook.cli.completion import main
         pytest.param(["lint", ""], [":0"], id="a file, which the shell completes"),
     ],
 )
-def test_words(
+def test_completions(
     given: list[str], words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-gpu_admission", *given])

@@ -1,4 +1,4 @@
-"""`make demo`: what a newcomer sees first."""
+"""`make demo`: the sample pods and their decisions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from webhook.cli.demo import main
 
 
-def test_it_shows_of_every_example_what_was_changed_or_why_it_was_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_shows_how_each_example_was_changed_or_why_it_was_refused(capsys: pytest.CaptureFixture[str]) -> None:
     main()
     printed = capsys.readouterr().out
     examples = printed.split("\n\n")[1:-1]

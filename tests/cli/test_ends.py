@@ -1,5 +1,4 @@
-"""How a command ends where it is not its own end: the reader of the pipe is gone, Ctrl-C, a mistake of ours; and files with nothing
-in them, or on stdin.
+"""Exit statuses and messages in unusual cases: a closed pipe, Ctrl-C, an unexpected exception, empty files, a file on stdin.
 
 Covers cli.main, cli.terminal.
 """
@@ -23,7 +22,7 @@ from webhook.cli import nodes
 BASE = [sys.executable, "-m", "webhook"]
 
 
-def test_a_reader_that_has_read_enough_is_no_refusal(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_a_refusal(tmp_path: Path) -> None:
     read, written = os.pipe()
     os.close(read)
     command = [*BASE, "nodes", "--cluster", str(write(tmp_path, *CLUSTER))]
@@ -32,7 +31,7 @@ def test_a_reader_that_has_read_enough_is_no_refusal(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
 
 
-def test_ctrl_c_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_not_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -40,7 +39,9 @@ def test_ctrl_c_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert call("nodes", "--cluster", write(tmp_path, *CLUSTER)).exit_code == 128 + signal.SIGINT
 
 
-def test_a_mistake_of_ours_is_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_exception_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def wrong() -> None:
         raise KeyError("topologyKey")
 
@@ -57,7 +58,7 @@ def test_a_mistake_of_ours_is_a_line(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "# nothing\n"])
-def test_an_empty_file_is_no_cluster(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
     result = call("nodes", "--cluster", tmp_path / "c.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -74,7 +75,7 @@ def test_a_cluster_from_stdin(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["explain", "pending"])
-def test_a_pod_of_a_file_is_found_in_whatever_namespace(tmp_path: Path, command: str) -> None:
+def test_a_pod_of_a_file_is_found_in_any_namespace(tmp_path: Path, command: str) -> None:
     same = placed(pod("waits", 4), None)
     same["metadata"] |= {"namespace": "other", "uid": "u"}
     assert "team/waits" in call(command, "waits", "--cluster", write(tmp_path, *CLUSTER)).stdout
@@ -86,7 +87,7 @@ def test_a_pod_of_a_file_is_found_in_whatever_namespace(tmp_path: Path, command:
     )
 
 
-def test_what_is_no_kubeconfig_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_kubeconfig_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("root:x:0:0\n")
     said = call("nodes", "--kubeconfig", tmp_path / "config").stderr
     assert (

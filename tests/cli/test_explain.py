@@ -1,4 +1,4 @@
-"""`gpu-admission explain`: decisions in words, of pods that exist and of files.
+"""`gpu-admission explain`: the decision on an existing pod, and on the pods of a file.
 
 Covers cli.ranking.
 """
@@ -29,7 +29,7 @@ RECORD = {
     "nodes": [["gpu-a", 8, 0, 1.0], ["gpu-b", 4, 1, 0.5]],
     "of": 3,
 }
-TOLD = """\
+PRINTED = """\
 team/chat
   class inference, profile default, policy 1f0c
   gpuResources: GPU requests were filled in from limits in 1 place(s)
@@ -74,30 +74,33 @@ def namespace(**labels: str) -> dict[str, Any]:
 OPTED_IN = namespace(**{"gpu-admission.io/profile": "default"})
 
 
-def test_a_pod_that_exists(tmp_path: Path) -> None:
+def test_an_existing_pod(tmp_path: Path) -> None:
     result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided()))
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == TOLD
+    assert result.stdout == PRINTED
 
 
 @pytest.mark.parametrize(
     ("ranked", "nodes", "why"),
     [
-        pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="a score as others"),
+        pytest.param(["gpu-b", 4, 0, -3.5], CLUSTER[:4], None, id="an ordinary score"),
         pytest.param(
-            ["gpu-a", 8, 0, -1001.2], CLUSTER[:4], "it is whole, and kept for pods that need a whole node", id="whole"
+            ["gpu-a", 8, 0, -1001.2],
+            CLUSTER[:4],
+            "it is whole, and kept for pods that need a whole node",
+            id="a whole node",
         ),
         pytest.param(
             ["gpu-b", 2, 0, -1000.4],
             CLUSTER[:4],
             "pods like those seen lately need just what is free there, or another replica of the webhook fills it now",
-            id="a part of it is free",
+            id="a node with some GPUs in use",
         ),
         pytest.param(
             ["gpu-s", 8, 0, -1000.0],
             [node("gpu-s", 8, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"})],
             "pods share its GPUs, and whole ones are free elsewhere",
-            id="shared",
+            id="shared GPUs",
         ),
         pytest.param(
             ["gone", 8, 0, -2000.1],
@@ -113,11 +116,11 @@ def test_a_node_that_comes_last_has_the_reason_beside_it(
     cluster = write(tmp_path, *nodes, decided(None, record=RECORD | {"nodes": [ranked]}))
     (found,) = json.loads(call("explain", "chat", "-n", "team", "--cluster", cluster, "-o", "json").stdout)["nodes"]
     assert found.get("last") == why
-    told = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
-    assert (f"   last: {why}\n" in told) == (why is not None)
+    printed = call("explain", "chat", "-n", "team", "--cluster", cluster).stdout
+    assert (f"   last: {why}\n" in printed) == (why is not None)
 
 
-def test_its_document(tmp_path: Path) -> None:
+def test_the_document(tmp_path: Path) -> None:
     found = json.loads(
         call(
             "explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided("gpu-a")), "-o", "json"
@@ -141,13 +144,13 @@ def test_numbers_from_metrics_are_shown_with_their_source_and_age(tmp_path: Path
     assert found["nodes"][0] == {"name": "gpu-a", "free": 8, "peers": 0, "score": 1.0, "usable": 7, "load": 12}
 
 
-def test_one_that_waits_says_why(tmp_path: Path) -> None:
+def test_a_pod_that_waits_has_its_causes(tmp_path: Path) -> None:
     found = call("explain", "waits", "-n", "team", "--cluster", write(tmp_path, *CLUSTER)).stdout
     assert "it has no decision: " in found
     assert "  waits: gpusTaken: all GPUs are taken" in found
 
 
-async def test_who_may_read_one_namespace_only_learns_what_was_decided_and_what_the_scheduler_says(
+async def test_the_right_to_list_pods_of_one_namespace_is_enough_for_the_decision_and_the_scheduler_message(
     tmp_path: Path,
 ) -> None:
     waits = decided(None) | {"status": {"conditions": [UNSCHEDULABLE]}}
@@ -158,20 +161,20 @@ async def test_who_may_read_one_namespace_only_learns_what_was_decided_and_what_
         for made in (decided(), waits):
             fake.put("/api/v1/namespaces/team/pods", made["metadata"]["name"], **made)
         given = ("-n", "team", "--kubeconfig", kubeconfig(tmp_path, fake.url))
-        told = await asyncio.to_thread(call, "explain", "chat", *given)
-        late = await asyncio.to_thread(call, "explain", "waits", *given)
+        decided_pod = await asyncio.to_thread(call, "explain", "chat", *given)
+        waiting = await asyncio.to_thread(call, "explain", "waits", *given)
         planned = await asyncio.to_thread(call, "explain", "-f", write(tmp_path, pod("new")), *given)
-    assert told.exit_code == late.exit_code == 0
-    assert "number 2 of the ranking, not to gpu-a: why is not known: no right to list nodes\n" in told.stdout
+    assert decided_pod.exit_code == waiting.exit_code == 0
+    assert "number 2 of the ranking, not to gpu-a: why is not known: no right to list nodes\n" in decided_pod.stdout
     assert (
         "waits: schedulerOther: the scheduler says: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
-        in late.stdout
+        in waiting.stdout
     )
-    assert planned.exit_code == 2, "where a pod would go hangs on the nodes"
+    assert planned.exit_code == 2, "-f needs the nodes"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"nodes": 3}', '{"units": 3, "nodes": [[1]]}'])
-def test_what_somebody_else_wrote_into_the_annotation_ends_nothing(tmp_path: Path, text: str) -> None:
+def test_an_annotation_that_somebody_else_wrote_is_no_error(tmp_path: Path, text: str) -> None:
     result = call("explain", "chat", "-n", "team", "--cluster", write(tmp_path, *CLUSTER, decided(record=text)))
     assert result.exit_code == 0
 
@@ -184,7 +187,7 @@ def test_a_namespace_that_has_not_opted_in_is_named(tmp_path: Path, manifest: An
         assert "the webhook is not asked: namespace team has not opted in" in result.stdout
 
 
-def test_a_file_that_would_be_taken(tmp_path: Path, manifest: Any) -> None:
+def test_a_file_of_pods_that_would_be_admitted(tmp_path: Path, manifest: Any) -> None:
     result = call(
         "explain", "-f", manifest(deployment("chat", 3)), "-n", "team", "--cluster", write(tmp_path, *CLUSTER, OPTED_IN)
     )
@@ -205,13 +208,13 @@ def test_a_file_is_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path, man
     samples = [[first, str(gpu), "utilisation", 90.0, ""] for gpu in range(8)]
     found["snapshot"]["gpuMetrics"] = {"source": "prometheus", "samples": samples}
     file.write_text(json.dumps(found))
-    (told,) = json.loads(call(*given).stdout)
-    assert told["nodes"][0]["name"] != first
-    assert "prometheus" in told["by"]
+    (explanation,) = json.loads(call(*given).stdout)
+    assert explanation["nodes"][0]["name"] != first
+    assert "prometheus" in explanation["by"]
     assert json.loads(call(*given, "--metrics", "off").stdout)[0]["nodes"][0]["name"] == first
 
 
-def test_a_file_that_would_be_refused_says_the_words_of_the_refusal_and_hides_no_other(
+def test_a_refused_pod_of_a_file_has_the_message_of_the_webhook_and_hides_no_other_pod(
     tmp_path: Path, manifest: Any
 ) -> None:
     file = manifest(pod("big", 64), {"kind": "Odd"}, pod("good"))
@@ -247,6 +250,6 @@ def test_a_file_that_would_be_refused_says_the_words_of_the_refusal_and_hides_no
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
     result = call("explain", *arguments, "--cluster", write(tmp_path, *CLUSTER, decided()))
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)

@@ -1,4 +1,4 @@
-"""The command line, which others script against: what goes in, what comes out where, and the exit status.
+"""The interface for scripts: input, what is printed on stdout and stderr, and exit statuses.
 
 Covers errors, cli.certs, cli.decisions, cli.export, cli.lint, cli.mutate, cli.options, cli.serve, cli.terminal, cli.validate.
 """
@@ -74,17 +74,17 @@ def review(obj: Any) -> dict[str, Any]:
         pytest.param("mutate", [PLAIN], 0, id="mutate, a pod without a GPU"),
         pytest.param("mutate", [CONFLICT], 1, id="mutate, a conflict"),
         pytest.param("mutate", [GOOD, CONFLICT, GOOD], 1, id="mutate, one conflict among good ones"),
-        pytest.param("mutate", [SERVICE], 2, id="mutate, no pod"),
+        pytest.param("mutate", [SERVICE], 2, id="mutate, a Service"),
         pytest.param("mutate", [GOOD, SERVICE], 0, id="mutate, a pod and its Service"),
-        pytest.param("mutate", [CONFLICT, SERVICE], 1, id="mutate, refused and then no pod"),
-        pytest.param("mutate", [SERVICE, CONFLICT], 1, id="mutate, no pod and then refused"),
-        pytest.param("mutate", [SERVICE, CONFLICT, {"kind": "Service"}], 2, id="mutate, an object of no version"),
+        pytest.param("mutate", [CONFLICT, SERVICE], 1, id="mutate, a conflict and then a Service"),
+        pytest.param("mutate", [SERVICE, CONFLICT], 1, id="mutate, a Service and then a conflict"),
+        pytest.param("mutate", [SERVICE, CONFLICT, {"kind": "Service"}], 2, id="mutate, an object without apiVersion"),
         pytest.param("validate", [GOOD], 0, id="validate, a good pod"),
         pytest.param("validate", [PLAIN], 0, id="validate, a pod without a GPU"),
         pytest.param("validate", [BAD], 1, id="validate, a bad pod"),
         pytest.param("validate", [CONFLICT], 1, id="validate, a conflict"),
         pytest.param("validate", [GOOD, BAD], 1, id="validate, one bad pod among good ones"),
-        pytest.param("validate", [BAD, {"kind": "Pod"}], 2, id="validate, refused and then misshapen"),
+        pytest.param("validate", [BAD, {"kind": "Pod"}], 2, id="validate, a bad pod and then a malformed one"),
         pytest.param("validate", [review(BAD)], 1, id="validate, a review"),
         pytest.param("validate", [TRAINING], 1, id="validate, a workload that the policy names"),
     ],
@@ -117,7 +117,7 @@ MISSING = "cannot be read: No such file or directory. Give"
         pytest.param(["lint", "/no"], f"/no: {MISSING} a file, or - for stdin", id="nothing to lint"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(arguments: list[str], said: str) -> None:
+def test_a_file_that_cannot_be_read_is_a_one_line_error(arguments: list[str], said: str) -> None:
     result = call(*arguments)
     assert result.exit_code == 2
     assert (result.stdout, result.stderr) == ("", f"error: {said}\n")
@@ -132,11 +132,11 @@ def test_what_cannot_be_read_is_said_in_one_line(arguments: list[str], said: str
         pytest.param("a: [", None, id="broken YAML"),
         pytest.param('{"kind": "Pod"', None, id="broken JSON"),
         pytest.param(b"\xff\xfe\xfd", None, id="another encoding"),
-        pytest.param("[" * 300_000, None, id="nesting that ends a parser"),
+        pytest.param("[" * 300_000, None, id="very deep nesting"),
         pytest.param("hello", "error: -: document 1: wanted a Pod or an AdmissionReview, saw a string\n", id="a word"),
     ],
 )
-def test_bad_input_is_said_in_one_line(stdin: bytes | str, said: str | None) -> None:
+def test_bad_input_is_a_one_line_error(stdin: bytes | str, said: str | None) -> None:
     result = call("mutate", "-", stdin=stdin)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -147,7 +147,7 @@ def test_bad_input_is_said_in_one_line(stdin: bytes | str, said: str | None) -> 
 @pytest.mark.parametrize(
     "arguments", [["mutate"], ["mutate", "-", "-o", "table"], ["nothing"], ["mutate", "-", "--x"]], ids=str
 )
-def test_a_wrong_call_is_status_2(arguments: list[str]) -> None:
+def test_wrong_arguments_are_status_2(arguments: list[str]) -> None:
     result = call(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -157,7 +157,7 @@ def test_a_wrong_call_is_status_2(arguments: list[str]) -> None:
 # --- what is printed --------------------------------------------------------------------------------------------------
 
 
-def test_what_no_pods_are_made_from_is_printed_as_it_was_and_named_once(file: Any) -> None:
+def test_objects_that_create_no_pods_are_printed_unchanged_and_named_once(file: Any) -> None:
     result = call("mutate", file(SERVICE, GOOD, SERVICE))
     printed = list(yaml.safe_load_all(result.stdout))
     assert [p["kind"] for p in printed] == ["Service", "Pod", "Service"]
@@ -167,23 +167,23 @@ def test_what_no_pods_are_made_from_is_printed_as_it_was_and_named_once(file: An
     )
 
 
-def test_where_there_is_nothing_to_decide_it_says_what_was_seen(file: Any) -> None:
+def test_a_file_without_pods_is_an_error_that_names_the_kinds_in_it(file: Any) -> None:
     result = call("validate", file(SERVICE, SERVICE | {"kind": "ConfigMap"}))
     assert result.exit_code == 2
     assert result.stderr.endswith('pods.yaml: no pod, workload or AdmissionReview in it: saw "ConfigMap", "Service"\n')
 
 
-def test_yaml_documents_are_apart_and_are_read_again(file: Any) -> None:
+def test_printed_yaml_can_be_read_again(file: Any) -> None:
     result = call("mutate", file(GOOD, PLAIN, CONFLICT, GOOD))
     printed = list(yaml.safe_load_all(result.stdout))
     assert [p["metadata"]["name"] for p in printed] == ["trainer", "plain", "trainer"], "a refused pod is not printed"
     assert printed[1] == PLAIN
     assert printed[0]["spec"]["containers"][0]["resources"] == {"limits": {GPU: 1}, "requests": {GPU: 1}}
     assert list(printed[0]) == ["apiVersion", "kind", "metadata", "spec"], "fields keep their order"
-    assert call("mutate", "-", stdin=result.stdout).stdout == result.stdout, "twice is once"
+    assert call("mutate", "-", stdin=result.stdout).stdout == result.stdout, "a mutated pod is not changed again"
 
 
-def test_json_is_one_pod_a_line_and_is_read_again(file: Any) -> None:
+def test_json_is_one_pod_a_line_and_can_be_read_again(file: Any) -> None:
     result = call("mutate", file(GOOD, PLAIN), "-o", "json")
     first, second = map(json.loads, result.stdout.splitlines())
     assert (first["metadata"]["name"], second) == ("trainer", PLAIN)
@@ -197,7 +197,7 @@ def test_patches_are_one_a_line(file: Any) -> None:
     assert second == []
 
 
-def test_reviews_are_one_a_line_refused_ones_too(file: Any) -> None:
+def test_reviews_are_one_a_line_including_refused_ones(file: Any) -> None:
     result = call("mutate", file(review(GOOD), CONFLICT), "-o", "review")
     first, second = (json.loads(line)["response"] for line in result.stdout.splitlines())
     assert (first["uid"], first["allowed"], first["patchType"]) == ("u-9", True, "JSONPatch")
@@ -231,14 +231,14 @@ def test_errors_do_not_hide_the_pods_after_them(file: Any) -> None:
     assert result.stderr.startswith("error: ")
 
 
-def test_stdin_lists_and_the_shipped_policy_by_name() -> None:
+def test_a_list_on_stdin_and_the_shipped_policy_by_name() -> None:
     listed = json.dumps({"kind": "List", "items": [GOOD, PLAIN]})
     result = call("mutate", "-", "--policy", "default", "-o", "json", stdin=listed)
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 2
 
 
-def test_text_is_shown_as_it_is_without_markup_or_emoji(file: Any) -> None:
+def test_markup_and_emoji_codes_in_text_are_printed_unchanged(file: Any) -> None:
     odd = pod(container("a", gpu=64), name="[red]x[/red]:smile:")
     result = call("validate", file(odd))
     assert 'pod "[red]x[/red]:smile:"' in result.stderr
@@ -261,19 +261,19 @@ def test_with_a_cluster_a_node_is_chosen(file: Any) -> None:
         assert record["nodes"][0][:3] == ["gpu-a1", 8, 0]
 
 
-def test_a_cluster_that_is_none_is_an_error(file: Any) -> None:
+def test_a_file_that_is_not_a_cluster_is_an_error(file: Any) -> None:
     result = call("mutate", file(GOOD), "--cluster", file(SERVICE, name="cluster.yaml"))
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert 'saw kind "Service"' in result.stderr
 
 
-def test_a_policy_of_ones_own(file: Any) -> None:
+def test_a_policy_of_a_file(file: Any) -> None:
     strict = file({"profiles": {"default": {"rules": {"gpuLimit": {"perContainer": 1}}}}}, name="policy.yaml")
     assert call("validate", file(pod(container(gpu=2))), "--policy", strict).exit_code == 1
 
 
-def test_shadow_says_what_would_be(file: Any) -> None:
+def test_in_shadow_mode_a_message_says_what_would_be_refused(file: Any) -> None:
     shadow = file({"profiles": {"default": {"shadow": True}}}, name="policy.yaml")
     result = call("validate", file(BAD), "--policy", shadow)
     assert result.exit_code == 0
@@ -321,19 +321,17 @@ def test_help_names_every_command() -> None:
 
 
 def test_the_program_itself(tmp_path: Path) -> None:
-    """Once for real: module, stdin, stdout, stderr and exit status."""
+    """As a process: stdin, stdout, stderr and exit status."""
     command = [sys.executable, "-m", "webhook"]
     text = orjson.dumps(GOOD) + orjson.dumps(CONFLICT)
     done = subprocess.run([*command, "mutate", "-", "-o", "json"], input=text, capture_output=True, check=False)
     assert done.returncode == 1
     assert [json.loads(line)["metadata"]["name"] for line in done.stdout.splitlines()] == ["trainer"]
     assert done.stderr.startswith(b'-: document 2: refused: pod "two": ')
-    assert b"\x1b" not in done.stderr, "no colours where nobody looks"
+    assert b"\x1b" not in done.stderr, "no colours without a terminal"
 
 
-def test_a_workload_whose_pods_would_be_refused_is_told_so_with_status_1_and_one_that_would_not_be_stored_is_refused() -> (
-    None
-):
+def test_a_workload_with_pods_that_would_be_refused_has_status_1_and_an_invalid_workload_is_refused() -> None:
     main = {"name": "a", "image": "b", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [main], "hostPID": True}}
     deployment = {

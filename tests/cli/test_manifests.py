@@ -1,4 +1,4 @@
-"""The pods that manifests would make."""
+"""The pods that manifests would create."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def found(folder: Path, *objects: Any, namespace: str | None = "team") -> list[P
     return list(planned([str(file)], load_policy(), namespace))
 
 
-def test_bare_pods_and_those_of_workloads(tmp_path: Path) -> None:
+def test_bare_pods_and_pods_of_workloads(tmp_path: Path) -> None:
     made = found(
         tmp_path,
         pod("one", 1),
@@ -33,10 +33,10 @@ def test_bare_pods_and_those_of_workloads(tmp_path: Path) -> None:
         ("deployment/chat", 3),
         ("job/train", 2),
     ]
-    assert len(made) == 3, "what no pods are made from makes none"
+    assert len(made) == 3, "a Service creates no pods"
 
 
-def test_a_pod_of_a_template_is_as_its_controller_asks_for_it(tmp_path: Path) -> None:
+def test_a_pod_of_a_template_is_as_its_controller_creates_it(tmp_path: Path) -> None:
     (made,) = found(tmp_path, deployment("chat", 1))
     assert isinstance(made, Planned)
     request = made.document.request
@@ -51,7 +51,7 @@ def test_a_pod_of_a_template_is_as_its_controller_asks_for_it(tmp_path: Path) ->
     assert body["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
 
 
-def test_a_namespace_that_is_written_counts(tmp_path: Path) -> None:
+def test_a_namespace_in_the_manifest_is_kept(tmp_path: Path) -> None:
     one = pod("one", 1)
     one["metadata"]["namespace"] = "other"
     assert [
@@ -59,7 +59,7 @@ def test_a_namespace_that_is_written_counts(tmp_path: Path) -> None:
     ] == ["other", "team"]
 
 
-def test_a_folder_is_every_manifest_in_it_and_errors_stand_in_their_place(tmp_path: Path) -> None:
+def test_all_manifests_of_a_folder_are_read_and_an_error_stands_in_place_of_a_bad_one(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: Nonsense\n")
     (tmp_path / "b.yaml").write_text(yaml.safe_dump(pod("one", 1)))
     (tmp_path / "notes.txt").write_text("no manifest")
@@ -71,13 +71,13 @@ def test_a_folder_is_every_manifest_in_it_and_errors_stand_in_their_place(tmp_pa
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        pytest.param(("containers",), 3, "spec.containers: wanted a list, saw a number", id="a number of containers"),
-        pytest.param(("containers", 0, "resources"), "1", "spec.containers[0].resources: wanted a map, saw a string", id="resources in a word"),
-        pytest.param(("containers", 0, "resources", "limits"), -1, "spec.containers[0].resources.limits: wanted a map, saw a number", id="limits in a number"),
+        pytest.param(("containers",), 3, "spec.containers: wanted a list, saw a number", id="containers are a number"),
+        pytest.param(("containers", 0, "resources"), "1", "spec.containers[0].resources: wanted a map, saw a string", id="resources are a string"),
+        pytest.param(("containers", 0, "resources", "limits"), -1, "spec.containers[0].resources.limits: wanted a map, saw a number", id="limits are a number"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["Pod", "Deployment"])
-def test_a_template_that_is_no_pod_is_an_error_in_its_place(
+def test_a_malformed_pod_or_template_is_an_error_in_its_place(
     tmp_path: Path, kind: str, path: tuple[Any, ...], value: Any, said: str
 ) -> None:
     made = pod("one", 1) if kind == "Pod" else deployment("chat", 2)

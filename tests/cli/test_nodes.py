@@ -1,4 +1,4 @@
-"""`gpu-admission nodes`: the table that people read, and the document that scripts do.
+"""`gpu-admission nodes`: the table and the document.
 
 Covers cli.cluster.report, cli.cluster.devices, cli.printing.
 """
@@ -60,9 +60,9 @@ def test_the_document(cluster: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "health"),
     [
-        pytest.param(node("n"), "healthy", id="as it should be"),
+        pytest.param(node("n"), "healthy", id="healthy"),
         pytest.param(node("n", cordoned=True), "cordoned", id="cordoned"),
-        pytest.param(node("n", ready=False), "notReady", id="down"),
+        pytest.param(node("n", ready=False), "notReady", id="not ready"),
         pytest.param(
             node("n", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}),
             "unhealthy",
@@ -79,7 +79,7 @@ def test_health(tmp_path: Path, made: dict[str, object], health: str) -> None:
     assert [each["health"] for each in found] == [health]
 
 
-def test_gpus_that_are_claimed_by_dra_are_offered(tmp_path: Path) -> None:
+def test_a_node_whose_gpus_come_by_dra_is_healthy(tmp_path: Path) -> None:
     spec = {"nodeName": "n", "driver": "gpu.nvidia.com", "pool": {"name": "n"}, "devices": []}
     slices = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec}
     made = node("n", resources={"nvidia.com/gpu": "0"})
@@ -113,13 +113,21 @@ SPLIT = [
     [
         pytest.param([slices("s", WHOLE)], (4, 0, 4), id="none claimed"),
         pytest.param([slices("s", WHOLE), claim("c", "gpu-0", "gpu-2")], (4, 2, 2), id="two in one claim"),
-        pytest.param([slices("s", WHOLE), claim("c", "gpu-9")], (4, 0, 4), id="a claim of what is not there any more"),
-        pytest.param([slices("s", WHOLE), claim("c", "gpu-0", adminAccess=True)], (4, 0, 4), id="to look after them"),
         pytest.param(
-            [slices("s", WHOLE), slices("t", WHOLE[:3], generation=2)], (3, 0, 3), id="only the newest of a pool"
+            [slices("s", WHOLE), claim("c", "gpu-9")], (4, 0, 4), id="a claim of a device that does not exist any more"
         ),
         pytest.param(
-            [slices("s", [d | {"nodeName": "n"} for d in WHOLE], nodeName=None)], (4, 0, 4), id="a node for each device"
+            [slices("s", WHOLE), claim("c", "gpu-0", adminAccess=True)], (4, 0, 4), id="admin access allocates nothing"
+        ),
+        pytest.param(
+            [slices("s", WHOLE), slices("t", WHOLE[:3], generation=2)],
+            (3, 0, 3),
+            id="only the newest generation of a pool",
+        ),
+        pytest.param(
+            [slices("s", [d | {"nodeName": "n"} for d in WHOLE], nodeName=None)],
+            (4, 0, 4),
+            id="devices that name their node",
         ),
         pytest.param([slices("s", SPLIT)], (2, 0, 2), id="GPUs with their MIG instances"),
         pytest.param(
@@ -139,7 +147,7 @@ def test_gpus_that_come_by_dra_are_counted(
 
 
 def test_a_pod_has_the_gpus_of_its_claims(tmp_path: Path) -> None:
-    """One names a claim, another asks for an extended resource that the scheduler claims for it; both share it here."""
+    """One pod names the claim. For the other, which requests an extended resource, the scheduler made it. Here both share one."""
     by_claim, by_name = placed(pod("by-claim", 0), "n"), placed(pod("by-name", 1), "n")
     objects = [PLAIN, by_claim, by_name, slices("s", WHOLE), claim("c", "gpu-0", users=["by-claim", "by-name"])]
     (found,) = json.loads(call("nodes", "--cluster", write(tmp_path, *objects), "-o", "json").stdout)
@@ -148,7 +156,7 @@ def test_a_pod_has_the_gpus_of_its_claims(tmp_path: Path) -> None:
     assert [(each["name"], each["gpus"]) for each in found["pods"]] == [("by-claim", has), ("by-name", has)]
 
 
-def test_without_the_claims_nobody_knows_what_is_free(tmp_path: Path) -> None:
+def test_without_claims_gpus_that_come_by_dra_are_not_counted(tmp_path: Path) -> None:
     file = write(tmp_path, PLAIN, slices("s", WHOLE), kinds=["Node", "Pod", "ResourceSlice"])
     result = call("nodes", "--cluster", file, "-o", "json")
     assert json.loads(result.stdout)[0]["gpus"] == {}
@@ -161,7 +169,7 @@ def test_wide_has_taints_and_pods(cluster: Path) -> None:
     assert lines[2].endswith("   nvidia.com/gpu=present:NoSchedule")
 
 
-def test_pods_that_ended_hold_nothing(tmp_path: Path) -> None:
+def test_gpus_of_finished_pods_are_free(tmp_path: Path) -> None:
     done = placed(pod("done", 8), "n", phase="Succeeded")
     found = json.loads(call("nodes", "--cluster", write(tmp_path, node("n"), done), "-o", "json").stdout)
     assert found[0]["gpus"]["nvidia.com/gpu"]["free"] == 8
@@ -171,20 +179,17 @@ def test_pods_that_ended_hold_nothing(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         pytest.param(["gpu-d"], 'error: no node "gpu-d"; did you mean gpu-c?\n', id="a node that is not there"),
-        pytest.param(["-l", "a=="], 'error: -l: saw "a=="', id="half a selector"),
         pytest.param(
             ["-w"], "error: saw -w with --cluster, wanted one of them: a file does not change\n", id="a file watched"
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
+def test_wrong_input_is_an_error_with_status_2(cluster: Path, arguments: list[str], said: str) -> None:
     result = call("nodes", *arguments, "--cluster", cluster)
-    assert result.exit_code == 2 or said.startswith('error: -l: saw "a=="')
-    assert result.stdout == "" or "a==" in said
-    assert result.stderr.startswith(said) or "a==" in said
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
 
 
-def test_labels_that_no_node_has_are_named(cluster: Path) -> None:
+def test_a_selector_that_no_node_matches_is_named(cluster: Path) -> None:
     assert (
         call("nodes", "-l", "node-pool=spot", "--cluster", cluster).stderr == "no node with node-pool=spot has GPUs\n"
     )

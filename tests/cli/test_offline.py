@@ -1,3 +1,5 @@
+"""Documents in files, and decisions on them without a server."""
+
 from __future__ import annotations
 
 import copy
@@ -71,7 +73,7 @@ def test_pods_are_found(values: list[Any], names: list[str], json: bool) -> None
     assert [d.where for d in found if isinstance(d, Document)] == [f"f: document {i + 1}" for i in range(len(names))]
 
 
-def test_a_pod_asks_as_if_it_were_created_in_its_namespace() -> None:
+def test_a_pod_is_read_as_the_request_to_create_it_in_its_namespace() -> None:
     request = one(POD).request
     assert (request.operation, request.resource, request.namespace, request.dry_run) == (
         "CREATE",
@@ -83,7 +85,7 @@ def test_a_pod_asks_as_if_it_were_created_in_its_namespace() -> None:
         assert one({"kind": "Pod", "metadata": metadata, "spec": {}}).request.namespace == "default"
 
 
-def test_a_review_asks_what_it_says() -> None:
+def test_a_review_is_read_as_its_request() -> None:
     request = one(review(POD, operation="UPDATE", oldObject=POD, dryRun=True)).request
     assert (request.uid, request.operation, request.old, request.dry_run) == ("u-9", "UPDATE", POD, True)
 
@@ -97,11 +99,11 @@ WANTED = "wanted a Pod or an AdmissionReview, saw "
         pytest.param({"kind": "Service", "metadata": {}}, WANTED + 'kind "Service"', id="another kind"),
         pytest.param({"metadata": {}}, WANTED + "kind nothing", id="no kind"),
         pytest.param({"kind": ["Pod"]}, WANTED + "kind a list", id="a kind that is a list"),
-        pytest.param([POD], WANTED + "a list", id="a list of the language"),
-        pytest.param("text", WANTED + "a string", id="a word"),
+        pytest.param([POD], WANTED + "a list", id="a list at the top"),
+        pytest.param("text", WANTED + "a string", id="a string"),
         pytest.param(5, WANTED + "a number", id="a number"),
-        pytest.param({"kind": "List", "items": ["x"]}, WANTED + "a string", id="a word in a list"),
-        pytest.param({"kind": "List", "items": {}}, WANTED + 'kind "List"', id="a list without items"),
+        pytest.param({"kind": "List", "items": ["x"]}, WANTED + "a string", id="a string in a List"),
+        pytest.param({"kind": "List", "items": {}}, WANTED + 'kind "List"', id="a List whose items are a map"),
         pytest.param(
             {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}},
             "request.uid: wanted 1 to 128 characters, saw 0",
@@ -109,7 +111,7 @@ WANTED = "wanted a Pod or an AdmissionReview, saw "
         ),
     ],
 )
-def test_what_is_no_pod_is_an_error_in_its_place(value: Any, message: str) -> None:
+def test_another_document_than_a_pod_is_an_error_in_its_place(value: Any, message: str) -> None:
     first, error, last = read(POD, value, POD)
     assert isinstance(first, Document)
     assert isinstance(error, BadInput)
@@ -118,13 +120,13 @@ def test_what_is_no_pod_is_an_error_in_its_place(value: Any, message: str) -> No
 
 
 @pytest.mark.parametrize("text", [b"", b"# nothing\n", b"---\n---\n", b'{"kind": "List", "items": []}'], ids=repr)
-def test_no_document_is_an_error(text: bytes) -> None:
+def test_a_file_without_documents_is_an_error(text: bytes) -> None:
     (error,) = documents(text, "f")
     assert str(error) == "f: no document in it: wanted pods or AdmissionReviews, as YAML or JSON"
 
 
 @pytest.mark.parametrize("text", ["a: [", "\x00", '{"kind": "Pod"'], ids=repr)
-def test_what_is_neither_yaml_nor_json_is_an_error(text: str) -> None:
+def test_text_that_is_neither_yaml_nor_json_is_an_error(text: str) -> None:
     with pytest.raises(BadInput, match=r"^f: neither YAML nor JSON: ") as caught:
         list(documents(text, "f"))
     assert "\n" not in str(caught.value)
@@ -143,7 +145,7 @@ def test_what_is_neither_yaml_nor_json_is_an_error(text: str) -> None:
     ],
 )
 @pytest.mark.parametrize("decide", [decide_mutate, decide_validate], ids=["mutate", "validate"])
-def test_a_misshapen_pod_is_an_error_with_its_place(value: Any, message: str, decide: Any) -> None:
+def test_a_malformed_pod_is_an_error_with_its_place(value: Any, message: str, decide: Any) -> None:
     for written in (value, review(value)):
         with pytest.raises(BadInput) as caught:
             run(one(written), decide, POLICY, load_state(None))
@@ -162,7 +164,7 @@ def chosen(result: Any) -> str:
     return str(terms[0]["preference"]["matchFields"][0]["values"][0])
 
 
-def test_pods_are_decided_one_after_another_as_a_server_would() -> None:
+def test_pods_are_decided_in_order_with_reservations_as_on_a_server() -> None:
     cluster = two_nodes()
     pods = [pod(container(gpu=1), name=f"p{i}", labels={"app": "a"}, owned_by="ReplicaSet") for i in range(4)]
     results = [run(one(p), decide_mutate, POLICY, cluster) for p in pods]
@@ -174,7 +176,7 @@ def test_pods_are_decided_one_after_another_as_a_server_would() -> None:
 def test_a_result_holds_the_changed_pod_the_decision_and_the_answer() -> None:
     document = one(POD)
     result = run(document, decide_mutate, POLICY, load_state(None))
-    assert orjson.loads(document.original) == POD, "what was read stays"
+    assert orjson.loads(document.original) == POD, "the document stays as it was read"
     assert result.pod["spec"]["containers"][0]["resources"] == {"limits": {GPU: 1}, "requests": {GPU: 1}}
     assert orjson.loads(result.answer)["response"]["patchType"] == "JSONPatch"
     assert result.decision.placement is not None
@@ -187,7 +189,7 @@ def test_a_dry_run_reserves_nothing() -> None:
     assert free(cluster, "gpu-a1") == 2
 
 
-def test_a_plain_pod_is_judged_as_the_mutating_hook_leaves_it_and_a_review_as_it_is() -> None:
+def test_a_pod_is_validated_as_the_mutating_hook_leaves_it_and_a_review_as_it_is() -> None:
     only_a_request = pod({"name": "a", "image": "b", "resources": {"requests": {GPU: 1}}})
     assert run(one(only_a_request), decide_validate, POLICY, load_state(None)).decision.result == "allowed"
     assert run(one(review(only_a_request)), decide_validate, POLICY, load_state(None)).decision.result == "denied"
@@ -216,13 +218,13 @@ def test_validation_does_not_change_what_is_printed() -> None:
         ),
     ],
 )
-def test_reviews_of_other_things_are_let_through(asked: dict[str, Any], decide: Any) -> None:
+def test_reviews_of_other_objects_are_allowed(asked: dict[str, Any], decide: Any) -> None:
     result = run(one(asked), decide, POLICY, load_state(None))
     assert result.decision.result == "ignored"
     assert orjson.loads(result.answer)["response"] == {"uid": "u-9", "allowed": True}
 
 
-def test_reviews_of_workloads_are_decided_as_a_server_would() -> None:
+def test_reviews_of_workloads_are_decided_as_on_a_server() -> None:
     bad = {"limits": {GPU: 2}, "requests": {GPU: 1}}
     template = {"metadata": {}, "spec": {"containers": [{"name": "a", "image": "b", "resources": bad}]}}
     deployment = {"metadata": {"name": "d"}, "spec": {"template": template, "replicas": 2}}
@@ -288,11 +290,11 @@ def test_a_policy_that_cannot_be_loaded(text: str, problem: str) -> None:
     assert caught.value.problems == [problem]
 
 
-def test_without_a_file_no_state_is_ever_fresh() -> None:
+def test_without_a_file_the_state_is_never_fresh() -> None:
     assert not load_state(None).view(0.0).fresh
 
 
-def test_a_file_is_always_fresh(tmp_path: Path) -> None:
+def test_the_state_of_a_file_is_always_fresh(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(to_yaml({"kind": "List", "items": [{"kind": "Node", **node("gpu-a1")}]}))
     made = load_state(file)

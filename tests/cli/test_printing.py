@@ -1,4 +1,4 @@
-"""What is printed of what others wrote."""
+"""Text that tenants wrote is printed safely, and tables stay aligned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RED, BACKWARDS, BELL = "\x1b[31m", "\u202e", "\x07"
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_escape_codes_of_others_are_not_printed(
+def test_escape_codes_are_not_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
     for key, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "dumb"}.items() if terminal else ():
@@ -31,12 +31,12 @@ def test_escape_codes_of_others_are_not_printed(
     assert "one\ntwo" in printed
 
 
-def test_columns_stand_below_each_other_whatever_the_width_of_a_character(capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_are_aligned_with_wide_and_combining_characters(capsys: pytest.CaptureFixture[str]) -> None:
     table(["NAME", "N"], [["模型", 1], ["cafe\u0301", 22]])
     assert capsys.readouterr().out == "NAME    N\n模型    1\ncafe\u0301   22\n"
 
 
-def test_a_message_of_the_scheduler_cannot_move_the_cursor(tmp_path: Path) -> None:
+def test_escape_codes_in_a_message_of_the_scheduler_are_not_printed(tmp_path: Path) -> None:
     waits = placed(pod("waits", 4), None, **unschedulable("0/4 nodes are available: \x1b[2J\x1b[1;1Hall is fine."))
     result = call("pending", "--cluster", write(tmp_path, *CLUSTER[:4], waits))
     assert "\x1b" not in result.output

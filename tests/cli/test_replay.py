@@ -1,4 +1,4 @@
-"""`gpu-admission replay`: recorded requests through another policy.
+"""`gpu-admission replay`: the decisions of two policies on recorded requests.
 
 Covers cli.recorded.
 """
@@ -32,7 +32,7 @@ def replica(number: int = 0, **spec: Any) -> dict[str, Any]:
 
 
 def event(made: Any, **more: Any) -> dict[str, Any]:
-    """As an API server logs the creation of a pod at level Request."""
+    """The audit event of a pod's creation at level Request."""
     return {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
@@ -70,7 +70,7 @@ def found(*arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("recorded", [event, review], ids=["audit log", "AdmissionReviews"])
-def test_who_would_be_refused(tmp_path: Path, policies: list[Any], recorded: Any) -> None:
+def test_pods_that_would_be_refused(tmp_path: Path, policies: list[Any], recorded: Any) -> None:
     file = lines(tmp_path, recorded(replica(1)), recorded(replica(2)), recorded(pod("host", hostPID=True)))
     result = call("replay", file, *policies)
     assert result.exit_code == 1
@@ -100,20 +100,20 @@ def test_the_document(tmp_path: Path, policies: list[Any]) -> None:
     )
 
 
-def test_the_other_way_round_it_is_admitted_with_status_0(tmp_path: Path, policies: list[Any]) -> None:
+def test_with_the_policies_swapped_the_pod_is_allowed_with_status_0(tmp_path: Path, policies: list[Any]) -> None:
     file = lines(tmp_path, event(pod("host", hostPID=True)))
     result = call("replay", file, policies[0], policies[3], policies[2], policies[1])
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1].startswith("allowed   team        pod/host      1   was refused: ")
 
 
-def test_what_would_be_changed_otherwise_names_the_field(tmp_path: Path) -> None:
+def test_a_pod_that_would_be_changed_otherwise_has_the_fields(tmp_path: Path) -> None:
     (tmp_path / "less.yaml").write_text("profiles: {default: {injectors: {topologySpread: {enabled: false}}}}")
     (each,) = found(lines(tmp_path, event(replica())), "--policy", tmp_path / "less.yaml")
     assert (each["change"], each["fields"]) == ("changed", ["spec.topologySpreadConstraints"])
 
 
-def test_who_would_be_placed_otherwise(tmp_path: Path) -> None:
+def test_a_pod_that_would_be_placed_otherwise_has_both_nodes(tmp_path: Path) -> None:
     (tmp_path / "l4.yaml").write_text(
         "profiles: {default: {placement: {preferences: "
         "[{nodes: [{key: nvidia.com/gpu.product, values: [NVIDIA-L4]}]}]}}}"
@@ -124,7 +124,7 @@ def test_who_would_be_placed_otherwise(tmp_path: Path) -> None:
     assert (each["change"], each["text"]) == ("placed", "gpu-a → gpu-b")
 
 
-def test_what_is_no_creation_of_a_pod_is_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:
+def test_requests_that_create_no_pod_are_left_out_and_counted(tmp_path: Path, policies: list[Any]) -> None:
     file = lines(
         tmp_path,
         event(replica(1)),
@@ -153,7 +153,7 @@ def test_a_broken_line_hides_no_other_and_is_status_2(tmp_path: Path, policies: 
     assert last == "1 pod: 1 same"
 
 
-def test_what_an_api_server_really_asked_is_read(tmp_path: Path) -> None:
+def test_reviews_of_a_real_api_server_are_read(tmp_path: Path) -> None:
     files = sorted(RECORDED.glob("*-mutate.json")) or sorted(RECORDED.glob("*.json"))
     (tmp_path / "reviews.json").write_text("\n".join(path.read_text() for path in files))
     result = call("replay", tmp_path / "reviews.json", "--policy", "default")
@@ -169,7 +169,7 @@ def test_what_an_api_server_really_asked_is_read(tmp_path: Path) -> None:
         pytest.param(["{file}", "--policy", "default"], "no request to create a pod in it", id="nothing in it"),
     ],
 )
-def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, arguments: list[str], said: str) -> None:
     file = lines(tmp_path, event(replica(1), verb="get"))
     result = call("replay", *[argument.format(file=file) for argument in arguments])
     assert (result.exit_code, result.stdout) == (2, "")

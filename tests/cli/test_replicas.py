@@ -1,4 +1,4 @@
-"""How many pods a template makes."""
+"""How many pods are made from a template."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def counted(group: str, kind: str, spec: dict[str, Any]) -> list[int | None]:
 @pytest.mark.parametrize(
     ("group", "kind", "spec", "counts"),
     [
-        pytest.param("apps", "Deployment", {"template": POD}, [1], id="one, where nothing is said"),
+        pytest.param("apps", "Deployment", {"template": POD}, [1], id="one by default"),
         pytest.param("apps", "Deployment", {"replicas": 3, "template": POD}, [3], id="replicas"),
-        pytest.param("apps", "StatefulSet", {"replicas": 0, "template": POD}, [0], id="none"),
+        pytest.param("apps", "StatefulSet", {"replicas": 0, "template": POD}, [0], id="no replicas"),
         pytest.param("apps", "DaemonSet", {"template": POD}, [None], id="one on each node"),
         pytest.param("batch", "Job", {"template": POD}, [1], id="a Job of one pod"),
         pytest.param("batch", "Job", JOB, [2], id="a Job, as many as run at once"),
@@ -56,14 +56,14 @@ def counted(group: str, kind: str, spec: dict[str, Any]) -> list[int | None]:
             "LeaderWorkerSet",
             {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": POD}},
             [8],
-            id="groups, the leader as its workers",
+            id="groups whose leader has the template of the workers",
         ),
         pytest.param(
             "leaderworkerset.x-k8s.io",
             "LeaderWorkerSet",
             {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "leaderTemplate": POD, "workerTemplate": POD}},
             [2, 6],
-            id="groups with a leader of their own",
+            id="groups whose leader has its own template",
         ),
         pytest.param(
             "ray.io",
@@ -87,12 +87,16 @@ def counted(group: str, kind: str, spec: dict[str, Any]) -> list[int | None]:
             "InferenceService",
             {"predictor": {"minReplicas": 2, "model": {"name": "m"}}},
             [2],
-            id="the least replicas of an InferenceService",
+            id="the minimum replicas of an InferenceService",
         ),
         pytest.param(
-            "apps", "Deployment", {"replicas": "x", "template": POD}, [1], id="what is no number counts as one"
+            "apps",
+            "Deployment",
+            {"replicas": "x", "template": POD},
+            [1],
+            id="a value that is not a number counts as one",
         ),
     ],
 )
-def test_pods(group: str, kind: str, spec: dict[str, Any], counts: list[int | None]) -> None:
+def test_number_of_pods_of_each_template(group: str, kind: str, spec: dict[str, Any], counts: list[int | None]) -> None:
     assert counted(group, kind, spec) == counts

@@ -1,4 +1,4 @@
-"""Selectors: as kubectl takes them, and as objects hold them."""
+"""Label selectors of kubectl and of objects."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ LABELS = {"app": "chat", "tier": ""}
         ("app=chat,tier", True), ("app=chat,!tier", False), ("app in (a,b),tier", False),
     ],
 )  # fmt: skip
-def test_as_kubectl_takes_them(text: str | None, matches: bool) -> None:
+def test_a_selector_of_kubectl(text: str | None, matches: bool) -> None:
     assert selector(text)(LABELS) is matches
 
 
 @pytest.mark.parametrize("text", ["a b", "a~b", "a=b~c", "=x", "a in b", "a=b=c", "a in (b"])
-def test_what_is_none_is_refused(text: str) -> None:
+def test_text_that_is_not_a_selector_is_an_error(text: str) -> None:
     with pytest.raises(BadInput, match=r"^-l: saw .*, wanted labels as a=b"):
         selector(text)
 
 
 @pytest.mark.parametrize(
-    ("held", "matches"),
+    ("label_selector", "matches"),
     [
-        pytest.param(None, False, id="none matches nothing"),
-        pytest.param({}, True, id="an empty one everything"),
+        pytest.param(None, False, id="no selector matches nothing"),
+        pytest.param({}, True, id="an empty selector matches everything"),
         pytest.param({"matchLabels": {"app": "chat"}}, True, id="a label"),
         pytest.param({"matchLabels": {"app": "web"}}, False, id="another"),
         pytest.param({"matchExpressions": [{"key": "app", "operator": "In", "values": ["chat"]}]}, True, id="In"),
         pytest.param({"matchExpressions": [{"key": "no", "operator": "NotIn", "values": ["x"]}]}, True, id="NotIn"),
         pytest.param({"matchExpressions": [{"key": "no", "operator": "Exists"}]}, False, id="Exists"),
         pytest.param({"matchExpressions": [{"key": "no", "operator": "DoesNotExist"}]}, True, id="DoesNotExist"),
-        pytest.param({"matchExpressions": [{"key": "no", "operator": "New"}]}, False, id="what a later version knows"),
+        pytest.param({"matchExpressions": [{"key": "no", "operator": "New"}]}, False, id="an unknown operator"),
     ],
 )
-def test_as_objects_hold_them(held: Any, matches: bool) -> None:
-    assert selects(held, LABELS) is matches
+def test_a_label_selector_of_an_object(label_selector: Any, matches: bool) -> None:
+    assert selects(label_selector, LABELS) is matches

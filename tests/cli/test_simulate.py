@@ -1,4 +1,4 @@
-"""`gpu-admission simulate`: what would start, without and with the webhook.
+"""`gpu-admission simulate`: which pods would start, without and with the webhook.
 
 Covers cli.simulating.outcome, cli.simulating.picture, cli.simulating.run, cli.simulating.trace.
 """
@@ -85,22 +85,22 @@ def test_the_document(tmp_path: Path, cluster: Path) -> None:
     assert answer["waited"] == {"before": 0, "without": 0, "with": 0}
 
 
-def test_what_waits_says_why_in_the_words_of_pending_with_status_1(tmp_path: Path, cluster: Path) -> None:
+def test_pods_that_wait_have_the_causes_of_pending_and_status_1(tmp_path: Path, cluster: Path) -> None:
     file = manifest(tmp_path, job("train", 4, container={"resources": WHOLE}))
     result = call("simulate", "-f", file, "-n", "team", "--cluster", cluster)
     assert result.exit_code == 1
     assert "2 start, 2 wait   2 start, 2 wait" in result.stdout
     assert "  2 pods would wait:\n! gpusTaken: all GPUs are taken: 8 nvidia.com/gpu asked for" in result.stdout
-    assert "pod/runs in team (2 nvidia.com/gpu on gpu-a) to end" in result.stdout, "whose end would help, who runs"
+    assert "pod/runs in team (2 nvidia.com/gpu on gpu-a) to end" in result.stdout, "the pod whose end would help"
 
 
-def test_what_if_there_were_more_nodes(tmp_path: Path, cluster: Path) -> None:
+def test_added_nodes_are_used(tmp_path: Path, cluster: Path) -> None:
     file = manifest(tmp_path, job("train", 4, container={"resources": WHOLE}))
     more = ["-f", file, "-n", "team", "--cluster", cluster, "--add-node", "gpu-a=2"]
     assert found(*more)["workloads"][0]["with"]["bound"].keys() == {"gpu-b", "gpu-c", "gpu-a-new-1", "gpu-a-new-2"}
 
 
-def test_a_new_node_is_up_whatever_the_model_is(tmp_path: Path) -> None:
+def test_an_added_node_is_up_even_if_the_node_that_it_is_like_is_not(tmp_path: Path) -> None:
     sick = write(tmp_path, node("gpu-a", ready=False, cordoned=True, taints=[GPU_TAINT]), OPTED_IN)
     answer = found("-f", manifest(tmp_path, TRAIN), "-n", "team", "--cluster", sick, "--add-node", "gpu-a=1")
     assert answer["workloads"][0]["with"]["bound"] == {"gpu-a-new-1": 1}
@@ -108,7 +108,7 @@ def test_a_new_node_is_up_whatever_the_model_is(tmp_path: Path) -> None:
     assert "untoleratedTaint" in untolerated, "taints of the pool stay"
 
 
-def test_what_is_refused_says_why(tmp_path: Path, cluster: Path) -> None:
+def test_refused_pods_have_their_message(tmp_path: Path, cluster: Path) -> None:
     conflict = {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}}
     exposed = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], "resources": SHARE}
     file = manifest(tmp_path, pod("unsure", container={"resources": conflict}), pod("greedy", container=exposed))
@@ -120,7 +120,7 @@ def test_what_is_refused_says_why(tmp_path: Path, cluster: Path) -> None:
     assert '  refused: pod "greedy": spec.containers[0].env[0]: saw NVIDIA_VISIBLE_DEVICES="all"' in result.stdout
 
 
-def test_a_namespace_that_has_not_opted_in_is_as_without(tmp_path: Path, cluster: Path) -> None:
+def test_in_a_namespace_that_has_not_opted_in_both_runs_are_equal(tmp_path: Path, cluster: Path) -> None:
     answer = found("-f", manifest(tmp_path, CHAT), "-n", "plain", "--cluster", cluster)["workloads"][0]
     assert answer["with"] == answer["without"]
     assert answer["notes"][0].startswith("namespace plain has not opted in, so the webhook is not asked (kubectl label")
@@ -146,7 +146,7 @@ def test_a_daemonset_is_not_simulated(tmp_path: Path, cluster: Path) -> None:
     )
 
 
-def test_more_replicas_than_one_owner_may_reserve_for(tmp_path: Path) -> None:
+def test_a_workload_may_have_more_replicas_than_one_owner_may_have_reservations(tmp_path: Path) -> None:
     many = write(tmp_path, *[node(f"gpu-{number}") for number in range(8)], OPTED_IN)
     answer = found("-f", manifest(tmp_path, deployment("chat", 60)), "-n", "team", "--cluster", many)["workloads"][0]
     assert sum(answer["with"]["bound"].values()) == 60
@@ -165,7 +165,7 @@ def test_a_trace_is_placed_line_by_line(tmp_path: Path, cluster: Path) -> None:
     assert eight["without"]["waiting"] == 2
 
 
-def test_a_trace_in_the_form_of_openb(tmp_path: Path, cluster: Path) -> None:
+def test_a_trace_with_the_columns_of_openb(tmp_path: Path, cluster: Path) -> None:
     trace = tmp_path / "t.csv"
     head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos"
     trace.write_text(f"{head}\na,4000,1024,2,1000,,LS\nb,4000,1024,1,460,,LS\nc,4000,1024,0,0,,BE\n")
@@ -190,7 +190,7 @@ def test_pods_of_a_trace_tolerate_the_taints_of_gpu_nodes(tmp_path: Path) -> Non
 
 
 class Page(HTMLParser):
-    """What a page loads, runs and shows."""
+    """The tags of a page, and its attributes that load or run something."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class Page(HTMLParser):
         self.links += [name for name, _ in attrs if name in ("src", "href") or name.startswith("on")]
 
 
-def test_the_picture_stands_alone_and_escapes_names(tmp_path: Path) -> None:
+def test_the_picture_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     evil = write(tmp_path, *CLUSTER, node("<script>alert(1)</script>", labels={"node-pool": "<b>"}))
     html = tmp_path / "p.html"
     call("simulate", "-f", manifest(tmp_path, CHAT, TRAIN), "-n", "team", "--cluster", evil, "--html", html)
@@ -216,7 +216,7 @@ def test_the_picture_stands_alone_and_escapes_names(tmp_path: Path) -> None:
 
 
 def test_nodes_are_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path) -> None:
-    """Somebody uses all GPUs of two nodes without having asked for them: they do not count as free."""
+    """All GPUs of two nodes are busy although no pod requests them: they do not count as free."""
     file = write(tmp_path, *NODES, OPTED_IN, PLAIN, *CLASSES)
     found = json.loads(file.read_text())
     numbers = [(name, 90.0 if name != "gpu-b" else 0.0) for name in ("gpu-a", "gpu-b", "gpu-c")]
@@ -256,7 +256,7 @@ def test_nodes_are_ranked_by_the_gpu_metrics_of_the_snapshot(tmp_path: Path) -> 
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, cluster: Path, arguments: list[str], said: str) -> None:
+def test_wrong_input_is_an_error_with_status_2(tmp_path: Path, cluster: Path, arguments: list[str], said: str) -> None:
     file = manifest(tmp_path, CHAT)
     result = call("simulate", *[a.format(file=file) for a in arguments], "--cluster", cluster)
     assert result.exit_code == 2
@@ -264,7 +264,7 @@ def test_what_is_wrong_is_said_with_status_2(tmp_path: Path, cluster: Path, argu
     assert result.stderr.startswith(f"error: {said}")
 
 
-def test_what_makes_no_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
+def test_a_file_without_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
     result = call("simulate", "-f", manifest(tmp_path, PLAIN), "--cluster", cluster)
     assert result.exit_code == 2
     assert result.stderr.endswith("no pod and no workload in it that makes some\n")
@@ -274,14 +274,18 @@ def test_what_makes_no_pods_is_an_error(tmp_path: Path, cluster: Path) -> None:
     ("text", "said"),
     [
         pytest.param("", "line 1: saw no column gpus, wanted one: gpus, cpu,", id="nothing"),
-        pytest.param("gpus\n", "no pod in it: wanted CSV", id="only a head"),
+        pytest.param("gpus\n", "no pod in it: wanted CSV", id="only a header"),
         pytest.param("gpu\n1\n", 'line 1: no column is called "gpu"; did you mean gpus?', id="a misspelt column"),
-        pytest.param("gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="a word for a number"),
-        pytest.param("gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="a word for a quantity"),
-        pytest.param('gpus\n"1', "not CSV: ", id="no CSV"),
+        pytest.param(
+            "gpus\nfour\n", 'line 2: gpus: saw "four", wanted a whole number', id="gpus that are not a number"
+        ),
+        pytest.param(
+            "gpus,cpu\n1,a lot\n", 'line 2: cpu: saw "a lot", wanted a quantity', id="cpu that is not a quantity"
+        ),
+        pytest.param('gpus\n"1', "not CSV: ", id="not CSV"),
     ],
 )
-def test_a_wrong_trace_is_said_with_its_line(tmp_path: Path, cluster: Path, text: str, said: str) -> None:
+def test_an_error_in_a_trace_has_its_line(tmp_path: Path, cluster: Path, text: str, said: str) -> None:
     trace = tmp_path / "t.csv"
     trace.write_text(text)
     result = call("simulate", "--trace", trace, "--cluster", cluster)

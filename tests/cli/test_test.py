@@ -1,4 +1,4 @@
-"""`gpu-admission test`: cases of pods and what must become of them. The example in `manifests/examples/tests` runs here.
+"""`gpu-admission test`: cases of pods and their expected decisions, among them the example in `manifests/examples/tests`.
 
 Covers cli.cases, cli.verdict.
 """
@@ -58,19 +58,19 @@ def test_the_example_passes() -> None:
         pytest.param({"changes": {"metadata": {"labels": {"app": "two"}}}}, "failed", id="another value"),
     ],
 )
-def test_what_is_expected(tmp_path: Path, expect: Any, state: str) -> None:
+def test_each_kind_of_expectation(tmp_path: Path, expect: Any, state: str) -> None:
     cases(tmp_path, {"expect": expect})
     assert states(tmp_path) == [state]
 
 
-def test_a_node_is_chosen_where_there_is_a_cluster(tmp_path: Path) -> None:
+def test_with_a_cluster_a_node_is_chosen(tmp_path: Path) -> None:
     write(tmp_path, node("gpu-a"), node("gpu-b", ready=False))
     found = [{"expect": {"node": name}} for name in ("gpu-a", ["gpu-b", "gpu-a"], "gpu-b", "")]
     cases(tmp_path, *found, cluster="cluster.json")
     assert states(tmp_path) == ["passed", "passed", "failed", "failed"]
 
 
-def test_a_pod_of_a_file_a_workload_and_another_policy(tmp_path: Path) -> None:
+def test_the_pod_and_the_policy_may_be_files_and_the_pod_a_workload(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job("train", 4, 1)))
     (tmp_path / "shadow.yaml").write_text("profiles: {default: {shadow: true}}")
     found = {"pod": "job.yaml", "expect": {"outcome": "changed"}}
@@ -79,7 +79,7 @@ def test_a_pod_of_a_file_a_workload_and_another_policy(tmp_path: Path) -> None:
     assert states(tmp_path, "--policy", tmp_path / "shadow.yaml") == ["failed", "failed"]
 
 
-def test_a_policy_and_a_cluster_that_stand_in_the_file(tmp_path: Path) -> None:
+def test_a_policy_and_a_cluster_inside_the_file(tmp_path: Path) -> None:
     found = {"pod": pod("host", hostPID=True), "expect": {"outcome": "changed", "node": "gpu-a"}}
     loose = {"profiles": {"default": {"rules": {"hostNamespaces": {"action": "off"}}}}}
     cases(tmp_path, found, found | {"policy": loose}, cluster=[node("gpu-a")])
@@ -91,7 +91,7 @@ def test_a_workload_whose_pods_would_be_refused(tmp_path: Path) -> None:
     assert states(tmp_path) == ["passed"]
 
 
-def test_what_is_not_as_expected_is_shown_as_a_diff_with_status_1(tmp_path: Path) -> None:
+def test_a_difference_is_shown_as_a_diff_with_status_1(tmp_path: Path) -> None:
     wanted = {"spec": {"containers": [{"resources": {"requests": {"cpu": "9"}}}]}}
     path = cases(tmp_path, {"expect": {"changes": wanted, "node": "gpu-a"}}, {"expect": {"outcome": "changed"}})
     result = call("test", tmp_path)
@@ -141,17 +141,17 @@ def test_junit(tmp_path: Path) -> None:
             id="a misspelt key",
         ),
         pytest.param(
-            "cases: [{name: a, pod: p, expect: {outcome: denied}}]", "'refused', 'changed'", id="a misspelt word"
+            "cases: [{name: a, pod: p, expect: {outcome: denied}}]", "'refused', 'changed'", id="an unknown outcome"
         ),
-        pytest.param("a: [", "not YAML", id="no YAML"),
+        pytest.param("a: [", "not YAML", id="not YAML"),
         pytest.param(
             "cases: [{name: a, pod: no.yaml, expect: {}}]", "no.yaml: cannot be read", id="a file that is not there"
         ),
-        pytest.param("cases: [{name: a, pod: {kind: Service}, expect: {}}]", 'saw kind "Service"', id="no pod"),
+        pytest.param("cases: [{name: a, pod: {kind: Service}, expect: {}}]", 'saw kind "Service"', id="not a pod"),
         pytest.param(
             "cases: [{name: a, pod: {kind: Pod, metadata: {}, spec: []}, expect: {}}]",
             "spec: wanted a map, saw a list",
-            id="a misshapen pod",
+            id="a malformed pod",
         ),
         pytest.param(
             "cases: [{name: a, policy: no.yaml, pod: {kind: Pod}, expect: {}}]",

@@ -71,7 +71,7 @@ def outgrown(pod: Pod, earlier: Earlier) -> Outgrown | None:
 def _asked(record: str) -> Demand | None:
     try:
         requests: dict[str, Any] = orjson.loads(record)["asked"]
-        amounts = sorted([(name, amount) for name, amount in requests.items() if type(amount) is int and amount > 0])
+        amounts = [(name, amount) for name, amount in requests.items() if type(amount) is int and amount > 0]
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     return Demand(tuple(sorted([*amounts, ("pods", 1)])))

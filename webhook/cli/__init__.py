@@ -1,1 +1,1 @@
-"""The commands."""
+"""The command line: each command is a module of its own."""

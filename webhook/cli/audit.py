@@ -1,7 +1,8 @@
-"""`gpu-admission audit`: what the rules would say of pods that the webhook was not asked about."""
+"""`gpu-admission audit`: what the policy would do with existing GPU pods that the webhook has not decided on."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import orjson
@@ -15,7 +16,7 @@ from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
 from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.options import Format
-from webhook.cli.printing import document, table
+from webhook.cli.printing import document, table, totals
 from webhook.cli.reading import namespace_of, policy_of, snapshot_of
 from webhook.cli.selecting import selector
 from webhook.cli.terminal import REFUSED, say
@@ -27,8 +28,9 @@ from webhook.policy.model import DEFAULT_PROFILE, Policy
 from webhook.text import listed, plural
 
 _CHANGES: Final = frozenset(("filled", "limitsFilled", "filledLess", "added", "set", "neutral", "antiAffinity"))
-"""Results of injectors that change the pod itself; those that only prefer a node are left out."""
+"""Injector results that are listed as changes. Results that only make the pod prefer a node are not listed."""
 _STYLES: Final = {"refused": "red", "warned": "yellow", "changed": "cyan", "unchanged": "green", "notRead": "red"}
+"""The colour of each outcome, in the order in which outcomes are listed."""
 
 
 def audit(
@@ -41,11 +43,12 @@ def audit(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say what the rules would say of GPU pods that have no decision: made while the webhook was away, or before.
+    """Show what the policy would do with the GPU pods that the webhook has not decided on.
 
-    Without -n: of all namespaces that have opted in. With -n: of that namespace as if it had, for a roll-out without
-    surprises; who may list its pods only is told what needs no nodes. With -A: of all as if they had. One line for each
-    workload; `-o wide` shows every finding. Exit status 1 if one would be refused.
+    Without -n: pods of all namespaces that have opted in. With -n: pods of that namespace, as if it had opted in, to try a
+    roll-out; the right to list its pods is enough, but then rules that read nodes find nothing. With -A: pods of all
+    namespaces, as if all had opted in. There is one line for each workload; `-o wide` shows every finding. Exit status 1 if
+    a pod would be refused.
     """
     matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace, nodes_needed=False)
@@ -68,86 +71,92 @@ def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
         for a in entries
     ]
     table(["NAMESPACE", "WORKLOAD", "PODS", "OUTCOME", "WHY"], rows)
-    counts = [f"{sum(a['pods'] for a in entries if a['outcome'] == word)} {word}" for word in _STYLES]
-    say(", ".join(each for each in counts if not each.startswith("0 ")))
+    counts = Counter[str]()
+    for entry in entries:
+        counts[entry["outcome"]] += entry["pods"]
+    say(totals(counts, _STYLES))
 
 
 def audited(
     snapshot: Snapshot, policy: Policy, namespace: str | None, *, everywhere: bool = False, matches: Any = None
 ) -> list[dict[str, Any]]:
-    """The document, worst first: pods of one workload that are decided alike are one entry."""
-    entitled = {n["metadata"]["name"]: n["metadata"].get("labels") or {} for n in snapshot.of("Namespace")}
-    for name in [namespace] if namespace else list(entitled) if everywhere else ():
-        labels = {PROFILE_LABEL: DEFAULT_PROFILE, **entitled.get(name, {})}
+    """The document that `-o json` prints, worst outcome first. Pods of one workload that are decided alike are one entry.
+
+    `namespace`: audit this namespace as if it had opted in. `everywhere`: all namespaces as if they had. `matches`: whether
+    the labels of a pod are selected; None selects every pod.
+    """
+    namespaces = {n["metadata"]["name"]: n["metadata"].get("labels") or {} for n in snapshot.of("Namespace")}
+    for name in [namespace] if namespace else list(namespaces) if everywhere else ():
+        labels = {PROFILE_LABEL: DEFAULT_PROFILE, **namespaces.get(name, {})}
         snapshot.state.seen("namespaces", {"metadata": {"name": name, "labels": labels}}, snapshot.taken)
-        entitled[name] = labels
+        namespaces[name] = labels
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
-    judge = _Judge(snapshot, policy)
+    engine = _Engine(snapshot, policy)
     for pod in snapshot.of("Pod"):
         here = pod["metadata"]["namespace"]
-        asked = (
+        in_scope = (
             namespace in (None, here)
-            and PROFILE_LABEL in entitled.get(here, {})
+            and PROFILE_LABEL in namespaces.get(here, {})
             and pod["status"].get("phase") not in FINISHED
         )
-        if asked and gpus_of(pod, policy) and not record_of(pod) and (matches is None or matches(labels_of(pod))):
-            key = (here, workload_name(pod), _shape(pod))
+        if in_scope and gpus_of(pod, policy) and not record_of(pod) and (matches is None or matches(labels_of(pod))):
+            key = (here, workload_name(pod), _template(pod))
             if key in groups:
                 groups[key]["pods"] += 1
             else:
-                groups[key] = {"namespace": here, "of": key[1], "pods": 1, **judge.of(pod, key[2])}
+                groups[key] = {"namespace": here, "of": key[1], "pods": 1, **engine.decide(pod, key[2])}
     order = list(_STYLES)
     return sorted(groups.values(), key=lambda a: (order.index(a["outcome"]), a["namespace"], a["of"]))
 
 
-class _Judge:
-    """Asks the engine, once for all pods that it cannot tell apart. No node is chosen: the pods exist already."""
+class _Engine:
+    """Decides once for all pods that are equal for the rules and injectors. It chooses no node: the pods exist already."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._view, self._policy = snapshot.state.view(snapshot.taken), policy
         self._placer = Placer(snapshot.state)
-        self._known: dict[bytes, dict[str, Any]] = {}
+        self._decided: dict[bytes, dict[str, Any]] = {}
 
-    def of(self, pod: Pod, shape: bytes) -> dict[str, Any]:
-        """What would be answered if the pod came now."""
+    def decide(self, pod: Pod, template: bytes) -> dict[str, Any]:
+        """Outcome, findings and changes if the pod were created now. `template`: what `_template` gives for the pod."""
         controller, labels = owner(pod), labels_of(pod)
         kind = controller.kind if controller is not None else ""
-        key = orjson.dumps([pod["metadata"]["namespace"], kind, labels]) + shape
-        answer = self._known.get(key)
-        if answer is None:
-            answer = self._known[key] = self._asked(pod)
-        return answer
+        key = orjson.dumps([pod["metadata"]["namespace"], kind, labels]) + template
+        if key not in self._decided:
+            self._decided[key] = self._decide(pod)
+        return self._decided[key]
 
-    def _asked(self, pod: Pod) -> dict[str, Any]:
-        (read,) = offline.documents(orjson.dumps(as_new(pod)).decode(), pod["metadata"]["name"])
+    def _decide(self, pod: Pod) -> dict[str, Any]:
+        (read,) = offline.documents(orjson.dumps(as_submitted(pod)), pod["metadata"]["name"])
         if isinstance(read, BadInput):
             return {"outcome": "notRead", "findings": [], "changes": [str(read)]}
-        first, second, _ = offline.ask(read.request, self._policy, self._view, self._placer, chooses=False)
-        judged = first if first.message else second
-        changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in first.outcomes.items() if o.result in _CHANGES]
-        findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in judged.findings]
-        outcome = "refused" if judged.message else "warned" if findings else "changed" if changes else "unchanged"
-        return {"outcome": outcome, "findings": findings, "changes": [] if judged.message else changes}
+        mutated, validated, _ = offline.ask(read.request, self._policy, self._view, self._placer, chooses=False)
+        decision = mutated if mutated.message else validated
+        changes = [f"{n}: {words.sentence(n, _result(o))}" for n, o in mutated.outcomes.items() if o.result in _CHANGES]
+        findings = [{"unit": unit, "action": action, "text": f.message} for unit, action, f in decision.findings]
+        outcome = "refused" if decision.message else "warned" if findings else "changed" if changes else "unchanged"
+        return {"outcome": outcome, "findings": findings, "changes": [] if decision.message else changes}
 
 
-def as_new(pod: Pod) -> Pod:
-    """The pod as it was asked for: without what the API server, the scheduler and the kubelet wrote."""
-    metadata = {
-        k: pod["metadata"][k]
-        for k in ("name", "namespace", "labels", "annotations", "ownerReferences")
-        if k in pod["metadata"]
-    }
+def as_submitted(pod: Pod) -> Pod:
+    """The pod as its client submitted it: without the fields that the API server and the scheduler set."""
+    fields = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    metadata = {field: pod["metadata"][field] for field in fields if field in pod["metadata"]}
     spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "priority", "preemptionPolicy")}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _result(outcome: Any) -> list[Any]:
+    """The outcome of an injector as the decision record has it, which `words.sentence` reads."""
     return [outcome.result] if outcome.detail is None else [outcome.result, outcome.detail]
 
 
-def _shape(pod: Pod) -> bytes:
-    """Pods of one template differ in the names of mounted tokens and in nothing else."""
-    spec = {k: v for k, v in as_new(pod)["spec"].items() if k not in ("volumes", "hostname")}
+def _template(pod: Pod) -> bytes:
+    """The spec as JSON, equal for pods of one template: without volumes, mounts and hostname, which differ between them.
+
+    The API server adds a token volume with a random name to each pod, and its mounts.
+    """
+    spec = {k: v for k, v in as_submitted(pod)["spec"].items() if k not in ("volumes", "hostname")}
     for kind in ("containers", "initContainers"):
         if kind in spec:
             spec[kind] = [{k: v for k, v in container.items() if k != "volumeMounts"} for container in spec[kind]]
@@ -155,11 +164,9 @@ def _shape(pod: Pod) -> bytes:
 
 
 def _why(entry: dict[str, Any], *, wide: bool) -> str:
-    if entry["findings"]:
-        texts = [f"{f['text']} [{f['unit']}]" for f in entry["findings"]]
-        return (
-            " ".join(texts)
-            if wide
-            else texts[0] + (f" and {plural(len(texts) - 1, 'more finding')}" if len(texts) > 1 else "")
-        )
+    """The findings, or where there are none the changes. Without `wide`: the first finding, or the names of the injectors."""
+    if texts := [f"{f['text']} [{f['unit']}]" for f in entry["findings"]]:
+        if wide or len(texts) == 1:
+            return " ".join(texts)
+        return f"{texts[0]} and {plural(len(texts) - 1, 'more finding')}"
     return "; ".join(entry["changes"]) if wide else listed([change.partition(":")[0] for change in entry["changes"]])

@@ -1,8 +1,10 @@
-"""`gpu-admission balance`: where the pods of each workload are, what is left whole, and what nobody can use."""
+"""`gpu-admission balance`: on which nodes the GPU pods of each workload are, which nodes are free as a whole, and which GPUs
+are stranded."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import orjson
 import typer
 
 from webhook.cli import offline, options
-from webhook.cli.audit import as_new
+from webhook.cli.audit import as_submitted
 from webhook.cli.cluster.kinds import ENGINE
 from webhook.cli.cluster.report import gpus_of, record_of
 from webhook.cli.cluster.snapshot import Snapshot
@@ -31,7 +33,8 @@ from webhook.text import listed, plural
 
 def balance(
     workload: Annotated[
-        str | None, typer.Argument(help="As `deployment/chat`: also what re-creating it would give.")
+        str | None,
+        typer.Argument(help="One workload, such as `deployment/chat`: also show what re-creating it would give."),
     ] = None,
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
@@ -44,8 +47,8 @@ def balance(
 ) -> None:
     """Show where the GPU pods of each workload are, how uneven that is, whole nodes left, and GPUs stranded by CPU or memory.
 
-    SKEW: most pods on one node less fewest, over the nodes that it uses. Stranded: free GPUs beside too little free CPU or
-    memory for them, by the least of the rule cpuPerGpu.
+    SKEW: the difference between the most and the fewest pods on one node, over the nodes that the workload uses. Stranded:
+    free GPUs on a node without the free CPU or memory that the rule cpuPerGpu requires for them.
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE, namespace)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, everywhere, snapshot)
@@ -61,7 +64,7 @@ def balance(
 
 
 def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[str, Any]:
-    """The document."""
+    """The document that `-o json` prints, for one namespace or, with None, for all."""
     situation = Situation(snapshot, policy)
     nodes: dict[tuple[str, str], Counter[str]] = {}
     gpus: dict[tuple[str, str], Counter[str]] = {}
@@ -76,29 +79,29 @@ def balanced(snapshot: Snapshot, policy: Policy, namespace: str | None) -> dict[
         {
             "namespace": key[0],
             "of": key[1],
-            "pods": sum(on.values()),
-            "skew": _skew(on),
+            "pods": pods_on.total(),
+            "skew": _skew(pods_on),
             "gpus": dict(sorted(gpus[key].items())),
         }
-        for key, on in sorted(nodes.items())
+        for key, pods_on in sorted(nodes.items())
     ]
-    resources, stranded = policy.gpus.among(situation.capacity), _stranded(situation, policy)
+    resources = policy.gpus.among(situation.capacity)
     return {
         "workloads": workloads,
         "wholeNodes": whole_nodes(situation, resources),
         "freeGpus": free_gpus(situation, resources),
-        "strandedGpus": stranded,
+        "strandedGpus": _stranded(situation, policy),
     }
 
 
-def _skew(on: Counter[str]) -> int:
-    return max(on.values()) - min(on.values())
+def _skew(pods_on: Counter[str]) -> int:
+    return max(pods_on.values()) - min(pods_on.values())
 
 
 def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
-    """By node: free GPUs beside too little free CPU or memory."""
-    per = policy.profile(DEFAULT_PROFILE)[1].rules.cpu_per_gpu.classes.values()
-    least = {name: min((each.least[name] for each in per), default=0) for name in ("cpu", "memory")}
+    """By node: how many of its free GPUs lack the free CPU or memory that a GPU needs at least, over all classes."""
+    classes = policy.profile(DEFAULT_PROFILE)[1].rules.cpu_per_gpu.classes.values()
+    least = {name: min((each.least[name] for each in classes), default=0) for name in ("cpu", "memory")}
     whole = [name for name in policy.gpus.among(s.capacity) if policy.gpus.kind(name) == "whole"]
     free = (
         np.sum([np.maximum(s.free[name], 0) for name in whole], axis=0) if whole else np.zeros(len(s.alive), np.int64)
@@ -109,7 +112,10 @@ def _stranded(s: Situation, policy: Policy) -> dict[str, int]:
 
 
 def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> dict[str, Any]:
-    """What would become of its pods if all were deleted and made anew now: as `simulate` would have it."""
+    """Where the pods of the workload would be if all were deleted and created again now: a run of `simulate`.
+
+    The snapshot cannot be used afterwards.
+    """
     namespace, name = workload["namespace"], workload["of"]
     pods = [
         pod
@@ -119,26 +125,24 @@ def _recreated(snapshot: Snapshot, policy: Policy, workload: dict[str, Any]) -> 
     ]
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
     outcome = simulate(snapshot.without(pods), policy, [[Planned(_document(pod), name, 1) for pod in pods]])
-    sides = [each.sides["with"] for each in outcome.workloads]
-    on = sum([side.bound for side in sides], Counter[str]())
+    pods_on = sum([each.sides["with"].bound for each in outcome.workloads], Counter[str]())
     return {
-        "nodes": dict(sorted(on.items())),
-        "skew": _skew(on) if on else 0,
-        "waits": len(pods) - on.total(),
+        "nodes": dict(sorted(pods_on.items())),
+        "skew": _skew(pods_on) if pods_on else 0,
+        "waits": len(pods) - pods_on.total(),
         "wholeNodes": outcome.whole_nodes,
     }
 
 
 def _document(pod: Pod) -> offline.Document:
-    """The pod as its author wrote it, as far as can be told: without the node that was chosen for it."""
-    written: Pod = orjson.loads(orjson.dumps(as_new(pod)))
-    (written["metadata"].get("annotations") or {}).pop(DECISION, None)
-    chosen = {entry[0] for entry in record_of(pod).get("nodes") or () if isinstance(entry, list)}
-    affinity = (written["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    """The pod without its decision record and without the preference for the nodes in it. Raises BadInput."""
+    submitted: Pod = orjson.loads(orjson.dumps(as_submitted(pod)))
+    (submitted["metadata"].get("annotations") or {}).pop(DECISION, None)
+    ranked = {entry[0] for entry in record_of(pod).get("nodes") or () if isinstance(entry, list)}
+    affinity = (submitted["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     if PREFERRED in affinity:
-        kept = [term for term in affinity[PREFERRED] if named_node(term.get("preference")) not in chosen]
-        affinity[PREFERRED] = kept
-    (parsed,) = offline.documents(orjson.dumps(written), pod["metadata"]["name"])
+        affinity[PREFERRED] = [term for term in affinity[PREFERRED] if named_node(term.get("preference")) not in ranked]
+    (parsed,) = offline.documents(orjson.dumps(submitted), pod["metadata"]["name"])
     if isinstance(parsed, BadInput):
         raise parsed
     return parsed
@@ -146,21 +150,23 @@ def _document(pod: Pod) -> offline.Document:
 
 def _print(answer: dict[str, Any], namespace: str | None) -> None:
     if answer["workloads"]:
-        rows = [
-            [w["namespace"], w["of"], w["pods"], w["skew"], listed([f"{n} {c}" for n, c in w["gpus"].items()], 8)]
-            for w in answer["workloads"]
-        ]
+        rows = [[w["namespace"], w["of"], w["pods"], w["skew"], _listed(w["gpus"], 8)] for w in answer["workloads"]]
         table(["NAMESPACE", "WORKLOAD", "PODS", "SKEW", "GPUS BY NODE"], rows)
     else:
         of = f" of namespace {namespace} (-A: of all)" if namespace else ""
         say(f"no GPU pod{of} is on a node")
     for workload in answer["workloads"]:
         if again := workload.get("recreated"):
-            nodes = listed([f"{name} {count}" for name, count in again["nodes"].items()], 8)
-            lost = f"; {again['waits']} would wait" if again["waits"] else ""
+            waiting = f"; {again['waits']} would wait" if again["waits"] else ""
             left = plural(again["wholeNodes"], "whole node")
-            say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{lost}")
+            nodes = _listed(again["nodes"], 8)
+            say(f"re-created it would be on {nodes} (pods), skew {again['skew']}, {left} left{waiting}")
     stranded = sum(answer["strandedGpus"].values())
-    where = f": {listed([f'{name} {count}' for name, count in answer['strandedGpus'].items()], 6)}" if stranded else ""
+    where = f": {_listed(answer['strandedGpus'], 6)}" if stranded else ""
     left, free = plural(answer["wholeNodes"], "whole node"), plural(answer["freeGpus"], "GPU")
     say(f"{left} left; {free} free, {stranded} of them stranded{where}")
+
+
+def _listed(counts: Mapping[str, int], limit: int) -> str:
+    """`gpu-a 8, gpu-b 4 and 3 more`."""
+    return listed([f"{name} {count}" for name, count in counts.items()], limit)

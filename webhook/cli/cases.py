@@ -1,4 +1,4 @@
-"""Cases for `gpu-admission test`: a pod, and what must become of it."""
+"""The cases of `gpu-admission test`: reads them from files and checks them. A case is a pod and the expected decision."""
 
 from __future__ import annotations
 
@@ -27,51 +27,55 @@ from webhook.text import listed, quoted
 
 
 class Expected(Settings):
-    """What must become of the pod. What is not written here may be anything."""
+    """What the case checks. A field that is left out is not checked."""
 
     outcome: Outcome | None = None
     """refused | changed | unchanged | notAsked (the namespace has not opted in, or the pod has no GPU)"""
     changes: dict[str, Any] = {}
-    """A part of the pod as it must be stored. Of a map the keys that stand here count (null: there is
-    none), of a list every entry."""
+    """A part of the stored pod. Of a map only the keys given here are compared (null: the pod has no such key); of a list
+    all entries are compared."""
     findings: tuple[str, ...] | None = None
-    """The rules that find something, and no other."""
+    """The names of all rules that have a finding."""
     message: str | None = None
-    """A part of the refusal."""
+    """A part of the message of the refusal."""
     node: str | tuple[str, ...] | None = None
-    """The chosen node, or one of these; "": none is chosen."""
+    """The chosen node, or several of which one must be chosen; "": no node is chosen."""
 
 
 class Case(Settings):
     name: str
     pod: str | dict[str, Any]
-    """A manifest, or the file that holds it. Of a workload, a pod of its first template."""
+    """A manifest, or the name of a file with one. If it is a workload, a pod of its first template is tried."""
     expect: Expected
     policy: str | dict[str, Any] | None = None
     cluster: str | list[dict[str, Any]] | None = None
     namespace: str | None = None
-    """In place of those of the file."""
+    """Policy, cluster and namespace replace those of the file."""
 
 
 class Cases(Settings):
-    """One file. Names of files are relative to it."""
+    """One file of cases. File names in it are relative to it."""
 
     policy: str | dict[str, Any] | None = None
-    """The policy, or its file; left out, or `default`: the shipped one."""
+    """The policy, or the name of its file. Left out, or `default`: the shipped policy."""
     cluster: str | list[dict[str, Any]] | None = None
-    """Objects, or the file that `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without it no node is chosen."""
+    """A list of objects, or the name of a file that `gpu-admission snapshot` or `kubectl get … -o json` wrote. Without a
+    cluster no node is chosen."""
     namespace: str | None = None
-    """Of pods that name none."""
+    """The namespace of pods that have none in their manifest."""
     cases: tuple[Case, ...]
 
 
-class Judged(NamedTuple):
-    """`problems`: what is not as expected, each with its lines; none where the case passes. `error`: it could not be tried."""
+class Result(NamedTuple):
+    """The result of one case."""
 
     file: str
     case: str
+    """The name of the case; "" where the file as a whole cannot be used."""
     problems: list[str]
+    """The differences from what was expected; a problem may have several lines. Empty if the case passes."""
     error: str = ""
+    """Why the case could not be tried; "" if it was."""
 
     @property
     def passed(self) -> bool:
@@ -79,7 +83,8 @@ class Judged(NamedTuple):
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of cases: `*.test.yaml`, in this folder and below; or the one file. Raises BadInput."""
+    """All `*.test.yaml` in this folder and the folders below it; if `folder` is a file, that file. Raises BadInput if there
+    are none."""
     if folder.is_file():
         return [folder]
     files = sorted(folder.rglob("*.test.yaml"))
@@ -88,25 +93,25 @@ def files_in(folder: Path) -> list[Path]:
     return files
 
 
-def judged(file: Path, policy: Policy | None) -> Iterator[Judged]:
-    """Every case of a file. `policy`: in place of the one that is written there."""
+def try_cases(file: Path, policy: Policy | None) -> Iterator[Result]:
+    """Try every case of a file. `policy`, if given, replaces the policy that the file names."""
     try:
         text = terminal.read(str(file))
         if text.lstrip()[:2] in (b"- ", b"[", b""):
             raise PolicyError([f"line 1: saw {'a list' if text.strip() else 'nothing'}; wanted a map with cases"])
         cases = read(text, Cases)
     except PolicyError as error:
-        yield from [Judged(str(file), "", [], problem) for problem in error.problems]
+        yield from [Result(str(file), "", [], problem) for problem in error.problems]
         return
     if not cases.cases:
-        yield Judged(str(file), "", [], "cases: saw none, wanted at least one")
+        yield Result(str(file), "", [], "cases: saw none, wanted at least one")
     for case in cases.cases:
         try:
-            yield Judged(str(file), case.name, _problems(case, _verdict(case, cases, file.parent, policy)))
+            yield Result(str(file), case.name, _problems(case, _verdict(case, cases, file.parent, policy)))
         except PolicyError as error:
-            yield Judged(str(file), case.name, [], "; ".join(error.problems))
+            yield Result(str(file), case.name, [], "; ".join(error.problems))
         except BadInput as error:
-            yield Judged(str(file), case.name, [], str(error))
+            yield Result(str(file), case.name, [], str(error))
 
 
 def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> Verdict:
@@ -114,13 +119,12 @@ def _verdict(case: Case, cases: Cases, folder: Path, policy: Policy | None) -> V
     cluster = case.cluster if case.cluster is not None else cases.cluster
     snapshot = _cluster(cluster, folder) if cluster is not None else None
     state, now = (snapshot.state, snapshot.taken) if snapshot else (load_state(None), 0.0)
-    text = terminal.read(str(folder / case.pod)) if isinstance(case.pod, str) else orjson.dumps(case.pod)
     where = str(folder / case.pod) if isinstance(case.pod, str) else "pod"
+    text = terminal.read(where) if isinstance(case.pod, str) else orjson.dumps(case.pod)
     planned = next(planned_in(text, where, rules, case.namespace or cases.namespace), None)
     if not isinstance(planned, Planned):
         raise planned or BadInput(f"{where}: no pod, and no workload that makes some")
-    request = planned.document.request
-    return verdict(request, where, rules, state, Placer(state), now)
+    return verdict(planned.document.request, where, rules, state, Placer(state), now)
 
 
 def _policy(written: str | dict[str, Any] | None, folder: Path) -> Policy:
@@ -139,6 +143,7 @@ def _cluster(written: str | list[dict[str, Any]], folder: Path) -> Snapshot:
 
 
 def _problems(case: Case, seen: Verdict) -> list[str]:
+    """What of the verdict is not as the case expects."""
     expect, problems = case.expect, []
     if expect.outcome is not None and seen.outcome != expect.outcome:
         why = f": {seen.message}" if seen.message else ""
@@ -162,7 +167,7 @@ def _problems(case: Case, seen: Verdict) -> list[str]:
 
 
 def _overlaid(seen: Any, wanted: Any) -> Any:
-    """`seen` with what is wanted in its place; equal where it is as wanted."""
+    """`seen` with the wanted values put over its own. It equals `seen` if and only if all is as wanted."""
     if isinstance(seen, dict) and isinstance(wanted, dict):
         overlaid = dict(seen)
         for key, value in wanted.items():

@@ -1,5 +1,8 @@
-"""Completion of `kubectl gpu-admission …`: kubectl asks the program `kubectl_complete-gpu_admission` for words, and ends with a
-directive (kubectl pkg/cmd/plugin_completion.go). For `gpu-admission` itself: `gpu-admission --install-completion`.
+"""Shell completion for `kubectl gpu-admission …`.
+
+kubectl runs the program `kubectl_complete-gpu_admission` with the words typed so far. The program prints one completion a line
+and a directive on the last line (kubectl pkg/cmd/plugin_completion.go). Completion for `gpu-admission` itself comes from
+`gpu-admission --install-completion`.
 """
 
 from __future__ import annotations
@@ -12,21 +15,18 @@ from contextlib import suppress
 from webhook.cli.main import app
 from webhook.cli.terminal import out
 
-_FILES_TOO = ":0"
-"""cobra's ShellCompDirectiveDefault: where there is no word, the shell completes the names of files."""
+_DIRECTIVE = ":0"
+"""cobra's ShellCompDirectiveDefault: if there is no completion, the shell completes file names."""
 _NAME = "gpu-admission"
 
 
 def main() -> None:
-    """Entry point of `kubectl_complete-gpu_admission`: typer is asked as a shell asks it."""
+    """Entry point of `kubectl_complete-gpu_admission`: asks typer for completions as bash does, by environment variables."""
     arguments = sys.argv[1:]
-    asked = {
-        "_GPU_ADMISSION_COMPLETE": "complete_bash",
-        "COMP_WORDS": shlex.join([_NAME, *arguments]),
-        "COMP_CWORD": str(len(arguments)),
-    }
-    os.environ.update(asked)
+    os.environ["_GPU_ADMISSION_COMPLETE"] = "complete_bash"
+    os.environ["COMP_WORDS"] = shlex.join([_NAME, *arguments])
+    os.environ["COMP_CWORD"] = str(len(arguments))
     sys.argv = [_NAME]
     with suppress(SystemExit):
         app(prog_name=_NAME)
-    out(_FILES_TOO)
+    out(_DIRECTIVE)

@@ -1,4 +1,4 @@
-"""Decides for the pods in a file, and prints what came of it: what `mutate` and `validate` share."""
+"""Decides on every pod in a file and prints the result: the common part of the commands `mutate` and `validate`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webhook.text import listed, quoted
 
 
 class Output(StrEnum):
-    """What is printed of a decision: the pod afterwards, the JSON Patch, or the AdmissionReview."""
+    """What is printed for each decision: the patched pod (`yaml`, `json`), the JSON Patch, or the AdmissionReview."""
 
     yaml = "yaml"
     json = "json"
@@ -29,17 +29,16 @@ class Output(StrEnum):
 def decide_file(
     file: str, cluster: Path | None, policy: str | None, output: Output | None, decide: offline.DecideDocument
 ) -> None:
-    """Decide for every document of a file, print each, and exit with the worst status that was met.
+    """Decide on every document of a file, print each result, and exit with the worst status.
 
-    What cannot be decided does not stop the rest, and what no pods are made from is printed as it was. Nothing is printed of
-    a refused pod but the review of it.
+    A document that cannot be decided on does not stop the rest. An object that makes no pods is printed unchanged. Of a
+    refused pod only the AdmissionReview is printed.
     """
-    status, ours, foreign = 0, False, set[str]()
+    status, known, foreign = 0, False, set[str]()
     loaded = policy_named(policy)
     state = offline.load_state(cluster)
-    documents = list(offline.documents(read(file), file))
     printed = 0
-    for document in documents:
+    for document in list(offline.documents(read(file), file)):  # all are parsed before the first one is printed
         try:
             if isinstance(document, BadInput):
                 raise document
@@ -48,30 +47,28 @@ def decide_file(
             say(f"error: {error}")
             status = COULD_NOT
             continue
-        report(result)
+        _report(result)
         decision = result.decision
         if document.foreign and decision is IGNORED:
             foreign.add(document.request.kind)
         else:
-            ours = True
+            known = True
         if decision.result == "denied" or any(action == "foretold" for _, action, _ in decision.findings):
             status = status or REFUSED
-        if decision.result == "denied" and output is not Output.review:
-            continue
-        if output is not None:
+        if output is not None and (decision.result != "denied" or output is Output.review):
             _print(result, output, printed)
             printed += 1
-    if foreign and (ours or status):
-        said = "left as they are, being neither pods nor workloads that the policy knows"
-        say(f"{file}: {said}: {_kinds(foreign)}")
+    kinds = listed([quoted(kind) for kind in sorted(foreign)], 10)
+    if foreign and (known or status):
+        say(f"{file}: left as they are, being neither pods nor workloads that the policy knows: {kinds}")
     elif foreign:
         status = COULD_NOT
-        say(f"error: {file}: no pod, workload or AdmissionReview in it: saw {_kinds(foreign)}")
+        say(f"error: {file}: no pod, workload or AdmissionReview in it: saw {kinds}")
     raise typer.Exit(status)
 
 
-def report(result: offline.Result) -> None:
-    """Refusal, findings and warnings, one line each, with the place of the document."""
+def _report(result: offline.Result) -> None:
+    """Print refusal, findings and warnings to stderr, one line each, with the place of the document."""
     decision, where = result.decision, result.document.where
     if decision.message:
         verb = "refused" if decision.result == "denied" else "would be refused (shadow)"
@@ -82,10 +79,6 @@ def report(result: offline.Result) -> None:
     warned = [finding_line(unit, finding) for unit, action, finding in decision.findings if action == "warn"]
     for warning in (*decision.warnings, *warned):
         say(f"{where}: warning: {warning}", "yellow")
-
-
-def _kinds(kinds: set[str]) -> str:
-    return listed([quoted(kind) for kind in sorted(kinds)], 10)
 
 
 def _print(result: offline.Result, output: Output, printed: int) -> None:

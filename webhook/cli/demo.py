@@ -1,4 +1,5 @@
-"""`make demo`: starts the real server on a sample cluster, sends it pods over HTTPS, shows what it did and why."""
+"""`make demo`: starts the real server on a sample cluster, sends it sample pods over HTTPS, and shows each decision and its
+reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from webhook.admission import words
-from webhook.cli.printing import diff
+from webhook.cli.printing import DIFF_COLOURS, diff
 from webhook.kube.pod import DECISION
 
 _DEFAULTS = files("webhook.defaults")
@@ -27,7 +28,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> None:
-    """Run the demo. Exit status 0 if every answer came."""
+    """Run the demo. An answer that does not come is an exception."""
     console.print("[bold]gpu-admission[/bold]: the server runs on a sample cluster of four GPU nodes; one is broken.\n")
     with _server() as port:
         for number, (title, pod) in enumerate(_pods(), 1):
@@ -44,6 +45,7 @@ def main() -> None:
 
 
 def _pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Title and manifest of each sample pod. The title is the comment on the first line of its document."""
     text = _DEFAULTS.joinpath("pods.yaml").read_text().partition("\n\n")[2]
     for document in text.split("---\n"):
         yield document.partition("\n")[0].removeprefix("# "), yaml.safe_load(document)
@@ -51,6 +53,7 @@ def _pods() -> Iterator[tuple[str, dict[str, Any]]]:
 
 @contextmanager
 def _server() -> Iterator[int]:
+    """Runs the server; gives its HTTPS port."""
     command = [sys.executable, "-m", "webhook", "serve", "--cluster", str(_DEFAULTS.joinpath("cluster.yaml"))]
     command += ["--host", "127.0.0.1", "--port", "0", "--ops-port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:  # noqa: S603
@@ -67,7 +70,7 @@ def _server() -> Iterator[int]:
 
 
 def _ask(port: int, hook: str, pod: dict[str, Any]) -> dict[str, Any]:
-    """One AdmissionReview to the server, as the API server sends it; its response."""
+    """Send an AdmissionReview as the API server does. Returns its `response`."""
     request = {
         "uid": "demo",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -77,11 +80,8 @@ def _ask(port: int, hook: str, pod: dict[str, Any]) -> dict[str, Any]:
         "object": pod,
     }
     body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = (
-        False,
-        ssl.CERT_NONE,
-    )  # a certificate that the server just made, on loopback
+    context = ssl.create_default_context()  # not verified: the server made its certificate just now, and is on loopback
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     call = Request(f"https://127.0.0.1:{port}/{hook}", body, {"Content-Type": "application/json"})
     with urlopen(call, context=context, timeout=30) as answer:  # noqa: S310
         response: dict[str, Any] = orjson.loads(answer.read())["response"]
@@ -102,7 +102,7 @@ def _show(before: dict[str, Any], after: dict[str, Any], response: dict[str, Any
     if before == after:
         console.print("  unchanged", style="dim")
     for line in diff(before, after, 2):
-        console.print(f"  {line}", style={"+": "green", "-": "red", "⋮": "dim"}.get(line[0], ""), markup=False)
+        console.print(f"  {line}", style=(DIFF_COLOURS | {"⋮": "dim"}).get(line[0], ""), markup=False)
     for warning in response.get("warnings", ()):
         console.print(f"  warning: {warning}", style="yellow", markup=False)
     if decision:

@@ -1,4 +1,4 @@
-"""`gpu-admission doctor`: one page of checks of the installation and of the cluster, each with the next step."""
+"""`gpu-admission doctor`: checks the installation and the cluster, and names the next step for each problem."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from webhook.errors import PolicyError
 from webhook.text import listed, plural
 
 READ: Final = tuple(dict.fromkeys((*ENGINE, *(kind for check in CHECKS for kind in check.reads))))
+"""Kinds that the checks read."""
 _STYLES: Final = {"ok": "green", "warn": "yellow", "broken": "red", "unknown": "dim"}
 
 
@@ -34,23 +35,22 @@ def doctor(
 ) -> None:
     """Check the installation, the policy and the cluster: each check is ok, warn or broken, with the next step.
 
-    Exit status 1 if something is broken. `unknown`: a right to read is missing.
+    `unknown`: a right to read or an answer is missing. Exit status 1 if something is broken.
     """
     snapshot = snapshot_of(cluster, kubeconfig, context, READ)
     page = list(results(snapshot, policy))
     if not document([result._asdict() for result in page], output):
         for result, after in zip(page, [*page[1:], None], strict=True):
-            show(
-                Text.assemble((f"{result.state:8}", _STYLES[result.state]), (result.check, "bold"), f": {result.text}")
-            )
-            if result.next and (after is None or after.next != result.next):  # once for several that want the same
+            state = f"{result.state:8}", _STYLES[result.state]
+            show(Text.assemble(state, (result.check, "bold"), f": {result.text}"))
+            if result.next and (after is None or after.next != result.next):  # adjacent results share one next step
                 show(Text(f"        → {result.next}"))
     if any(result.state == "broken" for result in page):
         raise typer.Exit(REFUSED)
 
 
 def results(snapshot: Snapshot, named: str | None = None) -> Iterator[Result]:
-    """Every check, in the order of the page."""
+    """The results of all checks, in the order in which they are printed. `named`: the policy to use instead of the cluster's."""
     try:
         policy = policy_of(named, snapshot)
         if named or (OUR_NAMESPACE, OUR_POLICY) in snapshot.named("ConfigMap"):

@@ -1,4 +1,4 @@
-"""`gpu-admission explain`: what was decided about a pod and why; of a file, what would be."""
+"""`gpu-admission explain`: the decision on an existing pod and its reasons, or the decision that the pods of a file would get."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from webhook.cli.cluster.snapshot import FINISHED, Snapshot
 from webhook.cli.manifests import Planned, planned
 from webhook.cli.options import Format
 from webhook.cli.pending import KINDS, answers
-from webhook.cli.printing import diff, document, show
+from webhook.cli.printing import DIFF_COLOURS, diff, document, show
 from webhook.cli.ranking import of_record, print_decision
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.terminal import COULD_NOT, REFUSED, say
+from webhook.cli.verdict import without_record
 from webhook.cli.waiting.cause import Cause
 from webhook.cli.waiting.scheduler_message import scheduler_message
 from webhook.cli.waiting.situation import Situation
 from webhook.errors import BadInput, GpuAdmissionError
-from webhook.kube.pod import DECISION, Pod
+from webhook.kube.pod import Pod
 from webhook.policy.model import Policy
 from webhook.text import bare
-
-_COLOURS = {"+": "green", "-": "red"}
 
 
 def explain(
@@ -45,13 +44,13 @@ def explain(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Explain the decision on a pod: what each injector did and why not, the ranking, and where the pod was bound.
+    """Explain the decision on a pod: what each injector did or why it did nothing, the ranking, and where the pod was bound.
 
     With -f: what would happen to the pods of these manifests now, as a diff with the findings; exit status 1 if one would
     be refused. Nothing is created. Example: `gpu-admission explain -f job.yaml -n team-a`.
 
-    In the ranking a score below -500 puts a node last, and the table says why: it is kept whole for large pods, its GPUs are
-    shared, a demand seen lately needs just its rest, or another replica of the webhook fills it now.
+    A node with a score below -500 is ranked last, and the table says why: the node is kept whole for large pods, its GPUs are
+    shared, recent pods need exactly what it has left, or another replica of the webhook fills it now.
     """
     if bool(pod) == bool(file):
         raise BadInput("wanted the name of a pod, or -f FILE, and not both")
@@ -73,10 +72,11 @@ def explain(
 
 
 def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str) -> dict[str, Any]:
-    """The document about a pod that exists. Raises BadInput where there is none."""
+    """The document for an existing pod. Raises BadInput if there is no such pod."""
     pod = snapshot.pod(namespace, name)
-    record, bound, name = record_of(pod), pod["spec"].get("nodeName"), pod["metadata"]["name"]
-    explanation = {"namespace": pod["metadata"]["namespace"], "name": name, **of_record(record, bound, pod, snapshot)}
+    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    record, bound = record_of(pod), pod["spec"].get("nodeName")
+    explanation = {"namespace": namespace, "name": name, **of_record(record, bound, pod, snapshot)}
     if explanation.get("choice") in ("ranked", "other"):
         explanation["text"] = _elsewhere(snapshot, pod, str(bound), [node["name"] for node in explanation["nodes"]])
     if not record:
@@ -87,7 +87,7 @@ def existing(snapshot: Snapshot, policy: Policy, namespace: str | None, name: st
 
 
 def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
-    """Why it waits; without the right to list nodes only what the scheduler says."""
+    """Why the pod waits. Without the right to list nodes this is only what the scheduler says."""
     if "Node" in snapshot.missing:
         text = scheduler_message(Situation(snapshot, policy), pod) or "nothing yet"
         fix = f"{snapshot.missing['Node']}: ask for it, and each cause is named with what would change it"
@@ -96,7 +96,8 @@ def _causes(snapshot: Snapshot, policy: Policy, pod: Pod) -> list[Cause]:
 
 
 def of_files(snapshot: Snapshot, policy: Policy, namespace: str | None, files: list[str]) -> Iterator[dict[str, Any]]:
-    """The document of each pod that the manifests would make, decided one after another as a server would."""
+    """The document for each pod that the manifests would create. Pods are decided in order, and each sees the reservations
+    of those before it."""
     for plan in planned(files, policy, namespace):
         if isinstance(plan, BadInput):
             yield {"error": str(plan)}
@@ -113,30 +114,25 @@ def _would(snapshot: Snapshot, policy: Policy, plan: Planned) -> dict[str, Any]:
     labels = state.view(snapshot.taken).namespace_labels(request.namespace)
     if labels is not None and PROFILE_LABEL not in labels:
         return head | {"undecided": _not_opted_in(request.namespace)}
-    judged = offline.run(plan.document, offline.decide_validate, policy, state, snapshot.taken)
+    validated = offline.run(plan.document, offline.decide_validate, policy, state, snapshot.taken).decision
     mutated = offline.run(plan.document, offline.decide_mutate, policy, state, snapshot.taken)
-    if judged.decision.message or mutated.decision.message:
-        head |= {
-            "refused": judged.decision.result == "denied",
-            "message": judged.decision.message or mutated.decision.message,
-        }
-    before, after = (plan.document.request.object or {}), mutated.pod
-    record = record_of(after) if not head["refused"] else {}
-    lines = [line for line in _diff(before, after) if line] if not head["refused"] else []
+    if message := validated.message or mutated.decision.message:
+        head |= {"refused": validated.result == "denied", "message": message}
     findings = [
         {"unit": unit, "action": action, "path": f.path, "seen": f.seen, "wanted": f.wanted, "fix": str(f.fix)}
-        for unit, action, f in judged.decision.findings
+        for unit, action, f in validated.findings
     ]
     return head | {
-        "diff": lines,
+        "diff": [] if head["refused"] else list(diff(request.object or {}, without_record(mutated.pod), around=2)),
         "findings": findings,
-        "warnings": list(judged.decision.warnings),
-        **of_record(record, None, after, snapshot),
+        "warnings": list(validated.warnings),
+        **of_record({} if head["refused"] else record_of(mutated.pod), None, mutated.pod, snapshot),
     }
 
 
 def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> str:
-    """Why it is not on the first node: what the webhook's Event says, which saw the cluster then; else as the cluster is now."""
+    """Why the pod is not on the first ranked node. The webhook's Event says so, from the cluster at that time; without the
+    Event the reason is found from the cluster as it is now."""
     _, head = words.binding(ranked, bound)
     for event in snapshot.of("Event"):
         about, said = event.get("involvedObject") or {}, str(event.get("message") or "")
@@ -149,6 +145,7 @@ def _elsewhere(snapshot: Snapshot, pod: Pod, bound: str, ranked: list[str]) -> s
 
 
 def _undecided(snapshot: Snapshot, pod: Pod) -> str:
+    """Why the pod has no decision."""
     namespace = pod["metadata"]["namespace"]
     obj = snapshot.named("Namespace").get(("", namespace))
     if obj is not None and PROFILE_LABEL not in (obj["metadata"].get("labels") or {}):
@@ -159,15 +156,6 @@ def _undecided(snapshot: Snapshot, pod: Pod) -> str:
 def _not_opted_in(namespace: str) -> str:
     label = f"kubectl label namespace {namespace} {PROFILE_LABEL}=default"
     return f"the webhook is not asked: namespace {namespace} has not opted in ({label})"
-
-
-def _diff(before: Pod, after: Pod) -> Iterator[str]:
-    """Lines of a diff, without the decision itself."""
-    shown = {**after, "metadata": {**after.get("metadata", {})}}
-    annotations = {k: v for k, v in (shown["metadata"].pop("annotations", None) or {}).items() if k != DECISION}
-    if annotations:
-        shown["metadata"]["annotations"] = annotations
-    return diff(before, shown, around=2)
 
 
 def _print_record(explanation: dict[str, Any]) -> None:
@@ -200,5 +188,5 @@ def _print_planned(explanation: dict[str, Any]) -> None:
     if undecided := explanation.get("undecided"):
         show(Text(f"  {undecided}"))
     for line in explanation.get("diff") or ():
-        show(Text(f"  {line}", style=_COLOURS.get(line[0], "dim")))
+        show(Text(f"  {line}", style=DIFF_COLOURS.get(line[0], "dim")))
     print_decision(explanation)

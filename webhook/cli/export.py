@@ -1,4 +1,4 @@
-"""`gpu-admission export`: the static part of a policy as CEL."""
+"""`gpu-admission export`: prints the part of a policy that the API server can evaluate alone, as CEL admission policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def export(
 ) -> None:
     """Print the static part of a policy as admission policies of the API server, for `kubectl apply -f -`.
 
-    A backstop while the webhook is away. What needs the state of the cluster (the node, entitlements by what exists) is
-    not in it: a comment at the top says what. Needs Kubernetes 1.36 or newer for the changing half.
+    The API server enforces them also while the webhook is away. Left out is what needs the state of the cluster, such as the
+    choice of a node; a comment at the top lists it. The MutatingAdmissionPolicies need Kubernetes 1.36 or newer.
     """
     out(export_yaml(policy_named(policy), everywhere=everywhere, exclude=exclude or ()), end="")

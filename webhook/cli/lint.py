@@ -1,4 +1,4 @@
-"""`gpu-admission lint`: whether a policy is good."""
+"""`gpu-admission lint`: checks a policy and prints its errors."""
 
 from __future__ import annotations
 

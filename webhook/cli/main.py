@@ -1,4 +1,8 @@
-"""The command line: a command is a file of this folder, and a line here. Exit status 0: fine, 1: refused, 2: could not."""
+"""The program `gpu-admission`: all commands in one typer application. Each command is a module of this package and an entry in
+COMMANDS.
+
+Exit status 0: success; 1: a pod was refused or a check failed; 2: the command could not be carried out.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +40,11 @@ COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     *(lint, units, export, certs, serve),
 )
 _TRACEBACK: Final = "GPU_ADMISSION_TRACEBACK"
+"""The environment variable that turns tracebacks on."""
 app = typer.Typer(
     name="gpu-admission",
     help="GPU admission for Kubernetes: completes GPU pods, chooses their node, refuses bad GPU specs, explains why.",
-    epilog="Exit status: 0 fine, 1 a pod was refused (or a policy does not parse), 2 it could not be done. docs/cli.md has more.",
+    epilog="Exit status: 0 success; 1 a pod, case, check or policy failed; 2 the command could not run. docs/cli.md has more.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -50,7 +55,7 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """Entry point of the command `gpu-admission`. A mistake of ours is one line too."""
+    """Entry point of `gpu-admission`. An unexpected exception is printed as a message, without its traceback."""
     try:
         app()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The pods that manifests would make: bare ones, and those of templates, as the controller of the workload would ask for them."""
+"""The pods that manifests would create: bare pods, and pods of templates as the workload's controller would create them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,21 @@ from webhook.policy.templates import templates
 
 
 class Planned(NamedTuple):
-    """`document`: one pod, as it will be created. `of`: what makes it, as kubectl names it; `replicas`: how many; a DaemonSet
-    counts as one."""
+    """Equal pods that a manifest would create."""
 
     document: Document
+    """One of them, as its controller or client will submit it."""
     of: str
+    """The object that creates them, as kubectl names it: `job/train`; of a bare pod, the pod itself: `pod/one`."""
     replicas: int
+    """How many; 1 for a DaemonSet."""
 
 
 def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
-    """Every pod of some files, in their order; what is wrong stands in its place. `namespace`: of objects that name none."""
+    """The pods of these files and of the manifests in these folders, in order, with a BadInput in place of each bad document.
+
+    `namespace`: of objects that name none. Raises BadInput if a file cannot be read or is neither YAML nor JSON.
+    """
     for file in files:
         if file != "-" and Path(file).is_dir():
             names = sorted(str(path) for path in Path(file).iterdir() if path.suffix in (".yaml", ".yml", ".json"))
@@ -38,18 +43,19 @@ def planned(files: list[str], policy: Policy, namespace: str | None) -> Iterator
 
 
 def planned_in(text: bytes, name: str, policy: Policy, namespace: str | None) -> Iterator[Planned | BadInput]:
-    """The same of a text; `name` stands for it in messages."""
+    """As `planned`, for the text of one file. `name`: the file's name in messages."""
     for document in documents(text, name):
         if isinstance(document, BadInput):
             yield document
-        else:
-            try:
-                yield from _pods(_in(document, namespace), policy)
-            except BadReview as error:
-                yield BadInput(f"{document.where}: {error}")
+            continue
+        try:
+            yield from _pods(_with_namespace(document, namespace), policy)
+        except BadReview as error:
+            yield BadInput(f"{document.where}: {error}")
 
 
-def _in(document: Document, namespace: str | None) -> Document:
+def _with_namespace(document: Document, namespace: str | None) -> Document:
+    """The document in `namespace`, if it is a manifest that names none."""
     metadata = (document.request.object or {}).get("metadata")
     if (isinstance(metadata, dict) and metadata.get("namespace")) or not namespace or not document.plain:
         return document
@@ -78,15 +84,13 @@ def _pods(document: Document, policy: Policy) -> Iterator[Planned]:
             object=body,
         )
         replicas = pods_of(obj, template.path)
-        yield Planned(
-            document._replace(request=pod_request, original=orjson.dumps(body)),
-            f"{request.kind.lower()}/{request.name}",
-            1 if replicas is None else replicas,
-        )
+        pod_document = document._replace(request=pod_request, original=orjson.dumps(body))
+        yield Planned(pod_document, f"{request.kind.lower()}/{request.name}", 1 if replicas is None else replicas)
 
 
 def _created(pod: Pod, namespace: str) -> Pod:
-    """With the requests that the API server fills in from limits (SetDefaults_Pod). Raises BadReview where it is no pod."""
+    """A copy of the pod with the requests that the API server fills in from limits (SetDefaults_Pod in
+    k8s.io/kubernetes pkg/apis/core/v1/defaults.go), and with uids for its owners. Raises BadReview if it is not a pod."""
     created: Pod = check(orjson.loads(orjson.dumps(pod)))
     created["metadata"]["namespace"] = namespace
     for reference in created["metadata"].get("ownerReferences") or ():

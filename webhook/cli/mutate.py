@@ -1,4 +1,4 @@
-"""`gpu-admission mutate`: pods as the webhook would change them."""
+"""`gpu-admission mutate`: prints pods as the mutating webhook would change them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def mutate(
     """Print pods as the webhook would change them.
 
     Examples: `gpu-admission mutate pod.yaml`, `kubectl create deployment … | gpu-admission mutate - -o patch`.
-    Reasons go to stderr. With --cluster a node is chosen; without it everything else is done.
+    Messages go to stderr. A node is chosen only with --cluster; everything else works without it.
     """
     decide_file(file, cluster, policy, output, offline.decide_mutate)

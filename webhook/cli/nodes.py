@@ -1,4 +1,4 @@
-"""`gpu-admission nodes`: the GPUs of every node and pool, who has them, how they are used, and what is free."""
+"""`gpu-admission nodes`: the GPUs of each node and pool: which pods have them, how busy they are, and how many are free."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from webhook.errors import BadInput
 from webhook.text import listed
 
 _EVERY = 5.0
-"""Seconds between two looks of --watch."""
+"""Seconds between two refreshes with --watch."""
 _STYLES = {"healthy": "green", "cordoned": "yellow", "notReady": "red", "unhealthy": "red", "offersNoGpus": "red"}
 _MEASURED: Final = {"idle": "IDLE", "utilisation": "UTILISATION", "memory": "MEMORY", "temperature": "HOTTEST"}
 """Column titles of GPU metrics, by their key in the document."""
 
 
 def nodes(
-    name: Annotated[list[str] | None, typer.Argument(help="Nodes; all that have GPUs, if none is given.")] = None,
+    name: Annotated[list[str] | None, typer.Argument(help="Nodes to show. Default: all with GPUs.")] = None,
     labels: options.Selector = None,
     output: options.Output = Format.table,
-    watch: Annotated[bool, typer.Option("-w", "--watch", help="Again every 5 seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 seconds, until Ctrl-C.")] = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also a heat map of the GPUs by node and pool.")
+        Path | None, typer.Option(metavar="FILE", help="Also write a heat map of the GPUs by node and pool.")
     ] = None,
     metrics: options.Metrics = None,
     policy: options.Policy = None,
@@ -45,25 +45,25 @@ def nodes(
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Show GPUs by node and pool: all, allocated to pods, promised to pods on their way, and free.
+    """Show GPUs by node and pool: total, allocated to pods, promised to pods that are not yet bound, and free.
 
     `promised`: the webhook chose the node for a pod that is not yet bound. `-o wide` shows taints and pods too.
     Health: `healthy`, `cordoned`, `notReady`, `unhealthy` (by the labels and conditions that the policy names), and
     `offersNoGpus`: it has GPUs by its labels, but its device plugin offers none.
 
-    Where the policy has GPU metrics, also how many allocated GPUs are idle at this moment, utilisation, memory, and the
-    temperature of the hottest. They are asked where the policy says; a Service of the cluster through the API server, which
-    takes the right to get services/proxy.
+    If the policy has a source of GPU metrics, the table also shows how many allocated GPUs are idle now, utilisation, memory,
+    and the temperature of the hottest GPU. A source that is a Service of the cluster is asked through the API server, which
+    needs the right to get services/proxy.
     """
     if watch and cluster is not None:
         raise BadInput("saw -w with --cluster, wanted one of them: a file does not change")
 
-    def look() -> None:
+    def refresh() -> None:
         snapshot = snapshot_of(cluster, kubeconfig, context, (*ENGINE, "ResourceClaim"))
         if snapshot.state.nodes.dra and (why := snapshot.missing.get("ResourceClaim")) and cluster is not None:
             say(f"warning: {why}: GPUs that come by DRA are not counted", "yellow")
-        for missed in [each for each in name or () if each not in snapshot.nodes]:
-            raise no_such("node", missed, list(snapshot.nodes))
+        if unknown := [each for each in name or () if each not in snapshot.nodes]:
+            raise no_such("node", unknown[0], list(snapshot.nodes))
         matches = selector(labels)
         rules = policy_of(policy, snapshot)
         measure_gpus(snapshot, rules, metrics)
@@ -79,19 +79,19 @@ def nodes(
         if not document(reports, output):
             _print(reports, labels, wide=output is Format.wide)
 
-    look()
+    refresh()
     if watch:
-        _again(look)
+        _repeat(refresh)
 
 
-def _again(look: Callable[[], None]) -> None:
-    """Until Ctrl-C, also while the API server does not answer."""
+def _repeat(refresh: Callable[[], None]) -> None:
+    """Refresh until Ctrl-C. A failure, such as an API server that does not answer, is printed and does not end it."""
     try:
         while True:
-            gc.collect()  # the cluster of the last look: see `snapshot_of`
+            gc.collect()  # frees the snapshot of the last refresh: `snapshot_of` turns automatic collection off
             time.sleep(_EVERY)
             try:
-                look()
+                refresh()
             except BadInput as error:
                 say(f"error: {error}", "red")
     except KeyboardInterrupt:
@@ -104,7 +104,8 @@ def _print(reports: list[dict[str, Any]], labels: str | None, *, wide: bool) -> 
     known = [key for key in _MEASURED if any(key in node for node in reports)]
     titles = ["RESOURCE", "TOTAL", "ALLOCATED", "PROMISED", "FREE", "USED", *[_MEASURED[key] for key in known]]
     rows = [
-        [node["name"], node["pool"], node["model"], _health(node), *line, *_more(node, wide=wide)]
+        [node["name"], node["pool"], node["model"], _health(node), *line]
+        + ([listed(node["taints"]), _pods(node)] if wide else [])
         for node in reports
         for line in _lines(node, known)
     ]
@@ -120,7 +121,7 @@ def _print(reports: list[dict[str, Any]], labels: str | None, *, wide: bool) -> 
 
 
 def _lines(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[list[Any]]:
-    """Rows of a node or a pool, one for each resource; what is measured stands in the first."""
+    """The rows of a node or a pool, one for each GPU resource. The first row has the GPU metrics of the keys `known`."""
     numbers = [_cell(key, entry.get(key)) for key in known]
     for resource, gpus in entry["gpus"].items():
         amounts = [gpus[key] for key in ("total", "allocated", "promised", "free")]
@@ -138,10 +139,6 @@ def _cell(key: str, value: Any) -> Any:
     if key == "memory":
         return gib(value)
     return f"{value} °C" if key == "temperature" else value
-
-
-def _more(node: dict[str, Any], *, wide: bool) -> list[str]:
-    return [listed(node["taints"]), _pods(node)] if wide else []
 
 
 def _health(node: dict[str, Any]) -> Text:

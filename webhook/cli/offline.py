@@ -1,6 +1,7 @@
-"""The engine without a server: documents in, decisions out. `gpu-admission mutate` and `validate` call it.
+"""Decides on pods from files with the webhook's own code, without a server.
 
-Pods are decided one after another against one state, each choice reserved before the next, as a server would.
+Pods are decided on one after another with the same cluster state. The node chosen for a pod is reserved before the next pod, as
+on a server.
 """
 
 from __future__ import annotations
@@ -38,36 +39,37 @@ _DEFAULT_NAMESPACE = "default"
 
 
 class Document(NamedTuple):
-    """One pod to decide for. `where` names it in messages: file and position."""
+    """One object of a file, as the request that would create it, or one AdmissionReview of a file."""
 
     where: str
+    """Its place in messages: the file, and the position in it."""
     request: review.Request
     original: bytes
-    """The pod as it was read, as JSON."""
+    """The object as it was read, as JSON."""
     plain: bool = False
-    """An object, not a review: the API server would ask the mutating hook before the validating one."""
+    """True for an object, false for an AdmissionReview. Both hooks are asked about an object, the mutating one first."""
     foreign: bool = False
-    """An object of another kind than pods and the workloads that everybody knows; the policy may name it."""
+    """True for an object that is neither a pod nor a workload built into Kubernetes. The policy may name its kind."""
 
 
 class Result(NamedTuple):
     document: Document
     decision: Decision
     pod: dict[str, Any]
-    """The pod as the API server would have it after our patch."""
+    """The object with the patch of the decision applied."""
     answer: bytes
-    """The AdmissionReview that a server would have answered."""
+    """The AdmissionReview that the server would answer with, as JSON."""
 
 
 def load_policy(text: str | bytes | None = None) -> Policy:
-    """A policy, or the ConfigMap that holds one; the shipped policy where `text` is None. Raises PolicyError."""
+    """The policy in `text`, which is a policy or a ConfigMap with one; with None the shipped policy. Raises PolicyError."""
     if text is None:
         text = files("webhook.defaults").joinpath("policy.yaml").read_bytes()
     return Policy.load(_unwrapped(text.encode() if isinstance(text, str) else text))
 
 
 def _unwrapped(text: bytes) -> bytes:
-    """The policy in a ConfigMap; the text itself where it is none."""
+    """The policy in a ConfigMap; a text that is not a ConfigMap is returned as it is."""
     if b"ConfigMap" not in text:
         return text
     try:
@@ -84,9 +86,10 @@ def _unwrapped(text: bytes) -> bytes:
 
 
 def load_state(cluster: Path | None) -> ClusterState:
-    """The state that a cluster file describes, always fresh; without a file, one that never becomes fresh.
+    """The cluster state of a file, which never counts as out of date. Without a file: a state that was never filled, so that
+    no node is chosen.
 
-    Raises BadInput where the file cannot be used.
+    Raises BadInput if the file cannot be used.
     """
     state = ClusterState(max_age=float("inf"))
     if cluster is not None:
@@ -95,10 +98,10 @@ def load_state(cluster: Path | None) -> ClusterState:
 
 
 def documents(text: str | bytes, name: str) -> Iterator[Document | BadInput]:
-    """Objects, Lists of them and AdmissionReviews, JSON or YAML, any number of documents.
+    """Parse objects, Lists of objects, and AdmissionReviews, in JSON or YAML, any number of documents.
 
-    What is none of these comes out as an error in its place, so that one bad document does not hide the others.
-    Raises BadInput where the text is neither JSON nor YAML.
+    In place of anything else a BadInput is yielded, so that one bad document does not hide the others.
+    Raises BadInput if the text is neither JSON nor YAML.
     """
     position = 0
     for parsed in _parsed(text, name):
@@ -123,32 +126,31 @@ def _parsed(text: str | bytes, name: str) -> Iterator[Any]:
 def _items(parsed: Any) -> list[Any]:
     if not isinstance(parsed, dict) or not isinstance(parsed.get("items"), list):
         return [parsed]
-    if parsed.get("kind") == "PodList":  # the API leaves the kind of the items out
+    if parsed.get("kind") == "PodList":  # items of a typed list have no kind
         return [{"kind": "Pod", **item} if isinstance(item, dict) else item for item in parsed["items"]]
     return list(parsed["items"]) if str(parsed.get("kind", "")).endswith("List") else [parsed]
 
 
 def _document(item: Any, where: str) -> Document:
-    said = item.get("kind") if isinstance(item, dict) else None
-    if said == _REVIEW:
-        body = _json(item)
-        request = review.parse_review(body)
+    name_of_kind = item.get("kind") if isinstance(item, dict) else None
+    if name_of_kind == _REVIEW:
+        request = review.parse_review(_json(item))
         return Document(where, request, _json(request.object))
     version = item.get("apiVersion") if isinstance(item, dict) else None
     version = version if isinstance(version, str) else ""
-    if said != "Pod" and not (isinstance(said, str) and said and version):
-        seen = f"kind {quoted(said)}" if isinstance(item, dict) else kind(item)
+    if name_of_kind != "Pod" and not (isinstance(name_of_kind, str) and name_of_kind and version):
+        seen = f"kind {quoted(name_of_kind)}" if isinstance(item, dict) else kind(item)
         raise BadReview(f"wanted a Pod or an AdmissionReview, saw {seen}")
     group = version.rpartition("/")[0]
     metadata = item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     original = _json(item)
-    name, generated = review.called(item)
+    name, generated = review.names_of(item)
     request = review.Request(
         uid=where,
-        kind=said,
-        group="" if said == "Pod" else group,
-        resource=f"{said.lower()}s",
+        kind=name_of_kind,
+        group="" if name_of_kind == "Pod" else group,
+        resource=f"{name_of_kind.lower()}s",
         subresource="",
         operation="CREATE",
         namespace=namespace if isinstance(namespace, str) and namespace else _DEFAULT_NAMESPACE,
@@ -160,7 +162,8 @@ def _document(item: Any, where: str) -> Document:
         old=None,
         generated=generated,
     )
-    return Document(where, request, original, plain=True, foreign=said != "Pod" and not is_workload(group, said))
+    foreign = name_of_kind != "Pod" and not is_workload(group, name_of_kind)
+    return Document(where, request, original, plain=True, foreign=foreign)
 
 
 def _json(item: Any) -> bytes:
@@ -171,24 +174,27 @@ def _json(item: Any) -> bytes:
 
 
 class Asked(NamedTuple):
-    """What both hooks say of a new pod, one after the other, as the API server asks them."""
+    """The decisions of both hooks on a new pod."""
 
-    first: Decision
-    second: Decision
-    """The same where the mutating hook refuses it."""
+    mutated: Decision
+    validated: Decision
+    """The same object as `mutated` if the mutating hook refuses the pod: the API server then asks no other."""
     pod: dict[str, Any]
-    """As the mutating hook leaves it."""
+    """The pod with the mutating hook's patch."""
 
 
 def ask(request: review.Request, policy: Policy, view: StateView, placer: Placer, *, chooses: bool = True) -> Asked:
-    """Nothing is reserved. `chooses`: a node. Raises BadReview."""
+    """Ask both hooks about a new pod in the order of the API server. No node is reserved. Raises BadReview.
+
+    `chooses`: whether the mutating hook chooses a node.
+    """
     pod = request.object or {}
-    first = mutate(request, policy, view, placer if chooses else None)
-    if first.result == "denied":
-        return Asked(first, first, pod)
-    if first.patch is not None:
-        pod = apply(orjson.loads(first.patch), pod)
-    return Asked(first, validate(request._replace(object=pod), policy, view, placer), pod)
+    mutated = mutate(request, policy, view, placer if chooses else None)
+    if mutated.result == "denied":
+        return Asked(mutated, mutated, pod)
+    if mutated.patch is not None:
+        pod = apply(orjson.loads(mutated.patch), pod)
+    return Asked(mutated, validate(request._replace(object=pod), policy, view, placer), pod)
 
 
 DecideDocument = Callable[[Document, Policy, ClusterState, float], Decision]
@@ -199,20 +205,21 @@ def decide_mutate(document: Document, policy: Policy, state: ClusterState, now: 
 
 
 def decide_validate(document: Document, policy: Policy, state: ClusterState, now: float) -> Decision:
-    """A plain pod is judged as the mutating hook leaves it, as in a cluster; a review just as it is."""
+    """Validate an object as the mutating hook leaves it, as in a cluster, and an AdmissionReview as it is."""
     request, view, placer = document.request, state.view(now), Placer(state)
     if request.resource != "pods":
-        early = workloads.mutate(request, policy, view, placer) if document.plain else IGNORED
-        return early if early.result == "denied" else workloads.validate(request, policy, view, placer)
+        mutated = workloads.mutate(request, policy, view, placer) if document.plain else IGNORED
+        return mutated if mutated.result == "denied" else workloads.validate(request, policy, view, placer)
     if not document.plain:
         return validate(request, policy, view, placer)
-    first, second, _ = ask(request, policy, view, placer)
-    ours = second is not first and second is not IGNORED
-    return replace(second, warnings=(*first.warnings, *second.warnings)) if ours else second
+    mutated, validated, _ = ask(request, policy, view, placer)
+    if validated is mutated or validated is IGNORED:
+        return validated
+    return replace(validated, warnings=(*mutated.warnings, *validated.warnings))
 
 
 def run(document: Document, decide: DecideDocument, policy: Policy, state: ClusterState, now: float = 0.0) -> Result:
-    """Decide for one document. Raises BadInput where it is not the pod that it says it is."""
+    """Decide on one document. Raises BadInput if a pod in it does not have the form of a pod."""
     request = document.request
     try:
         if request.resource == "pods" and request.subresource in ("", "ephemeralcontainers") and request.object:

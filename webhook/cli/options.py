@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Policy = Annotated[
 Kubeconfig = Annotated[
     Path | None, typer.Option(help="Default: KUBECONFIG, else ~/.kube/config.", metavar="FILE", show_default=False)
 ]
-Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig; default: its current one.")]
-Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig. Default: the current one.")]
+Namespace = Annotated[str | None, typer.Option("-n", "--namespace", help="Default: the namespace of the context.")]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="All namespaces.")]
 Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as kubectl takes them: `a=b,c!=d,e`.")]
 Snapshot = Annotated[
     Path | None,
@@ -37,13 +37,11 @@ Snapshot = Annotated[
         metavar="FILE|-",
     ),
 ]
-
-
 Metrics = Annotated[
     str | None,
     typer.Option(
-        help="Where GPU metrics are asked: the base of a Prometheus, or `off`. Default: as the policy says, through the API "
-        "server where need be.",
+        help="The URL of a Prometheus with GPU metrics, or `off`. Default: the source that the policy names, through the "
+        "API server from outside the cluster.",
         metavar="URL|off",
     ),
 ]

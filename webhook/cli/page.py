@@ -1,4 +1,4 @@
-"""Parts of the HTML pages that commands write. A page is one file that loads nothing, and all text in it is escaped."""
+"""Builds the HTML pages that commands write. A page is one file that loads nothing, and all text in it is escaped."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from html import escape
 from typing import Final
 
 _MAX_DRAWN: Final = 16
-"""GPUs that are drawn one by one; of more there is a number."""
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+"""Maximum number of GPUs drawn as one square each. If there are more, each class is one square with a number."""
+_CONTENT_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
 body{font:14px/1.4 system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
 td,th{padding:2px 10px;text-align:left;vertical-align:middle}th{border-bottom:1px solid #999}
@@ -19,15 +19,15 @@ i{display:inline-block;width:9px;height:12px;margin-right:1px;border-radius:1px}
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML and is not escaped again."""
 
     __slots__ = ()
 
 
 def page(title: str, heading: str, *parts: str) -> str:
-    """The whole file."""
+    """The whole page. `parts`: HTML."""
     head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_CONTENT_POLICY}">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style>"
     )
     return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{escape(heading)}</h1>{"".join(parts)}</body></html>\n'
@@ -39,12 +39,12 @@ def table(titles: Iterable[str], rows: Iterable[Html]) -> Html:
 
 
 def row(cells: Sequence[object], word: str = "") -> Html:
-    """`word`: its CSS class."""
+    """A row of a table. `word`: its CSS class."""
     return Html(f"<tr{_class(word)}>{''.join(map(cell, cells))}</tr>")
 
 
 def cell(content: object, word: str = "") -> Html:
-    """A cell stays as it is; anything else becomes the content of one."""
+    """A cell with this content. Content that is a cell already is returned as it is. `word`: the CSS class."""
     if isinstance(content, Html) and content.startswith("<td"):
         return content
     return Html(f"<td{_class(word)}>{html(content)}</td>")
@@ -55,17 +55,17 @@ def html(content: object) -> Html:
 
 
 def heat(content: object, share: float, hue: int) -> Html:
-    """A cell that is the darker the larger the share."""
+    """A cell with a background colour: a larger share is darker. `share`: 0 to 1. `hue`: degrees of the colour wheel."""
     return Html(f'<td style="background:{shade(share, hue)}">{html(content)}</td>')
 
 
 def shade(share: float, hue: int) -> str:
-    """A colour of CSS. `share`: 0 to 1; more counts as 1."""
+    """A CSS colour for a share of 0 to 1; values outside count as 0 or 1. `hue`: degrees of the colour wheel."""
     return f"hsl({hue} 80% {95 - 40 * min(1.0, max(0.0, share)):.0f}%)"
 
 
 def squares(counts: Mapping[str, int]) -> Html:
-    """A square for each GPU, by class: `old`, `new`, `free`, `idle`."""
+    """One square for each GPU. `counts`: number of GPUs by CSS class: `old`, `new`, `free`, `idle`."""
     drawn = sum(counts.values()) <= _MAX_DRAWN
     each = [(f'<i class="{word}"></i>', max(0, count)) for word, count in counts.items()]
     return Html("".join(square * count if drawn else f"{square}{count} " for square, count in each))

@@ -1,4 +1,4 @@
-"""`gpu-admission pending`: why pods wait, and what would change it."""
+"""`gpu-admission pending`: why pods wait for a node, and what to do about it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ KINDS: Final = (
     *("DaemonSet", "Job", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "PodGroup", "Lease"),
 )
 _MAX_MESSAGE: Final = 1024
-"""Characters of the scheduler's message; its Events are cut off there too."""
+"""Maximum characters shown of the scheduler's message. The scheduler cuts its Events to the same length."""
 
 
 def pending(
-    pod: Annotated[str | None, typer.Argument(help="One pod; all that wait, if none is given.")] = None,
+    pod: Annotated[str | None, typer.Argument(help="A pod. Default: all pods that wait.")] = None,
     namespace: options.Namespace = None,
     everywhere: options.AllNamespaces = False,
     labels: options.Selector = None,
@@ -47,14 +47,14 @@ def pending(
 ) -> None:
     """Say why pods wait: each cause with numbers, and what a person can do about it, in the order in which to try.
 
-    Also of workloads whose pods could not even be created (quota, a refusal). `!` marks what would help by itself.
-    Words of causes are constant: docs/cli.md lists them. Example: `gpu-admission pending -n team-a trainer-0`.
+    Workloads whose pods could not be created (by a quota or a refusal) are listed too. `!` marks a fix that is enough alone.
+    The names of causes do not change; docs/cli.md lists them. Example: `gpu-admission pending -n team-a trainer-0`.
     """
     matches = selector(labels)
     snapshot = snapshot_of(cluster, kubeconfig, context, KINDS, namespace)
     wanted = namespace_of(namespace, everywhere, snapshot)
-    waiting = answers(snapshot, policy_of(policy, snapshot), wanted, pod)
-    waiting = [each for each in waiting if matches(labels_of(each.pod) if each.pod else {})]
+    found = answers(snapshot, policy_of(policy, snapshot), wanted, pod)
+    waiting = [each for each in found if matches(labels_of(each.pod) if each.pod else {})]
     if document([each.document() for each in waiting], output):
         return
     for each in waiting:
@@ -64,41 +64,48 @@ def pending(
 
 
 class Answer(NamedTuple):
+    """Why one pod waits, or why the pods of one workload could not be created."""
+
     namespace: str
     name: str
-    """Of a pod; of a workload that has too few of them as kubectl takes it: replicaset/chat-5d8."""
+    """The pod's name. Of a workload whose pods could not be created: kind and name, `replicaset/chat-5d8`."""
     causes: list[Cause]
     says: str
+    """The scheduler's message; "" if there is none."""
     pod: Pod | None
+    """None for a workload."""
 
     def document(self) -> dict[str, Any]:
-        """As docs/cli.md describes it."""
+        """The entry that `-o json` prints, described in docs/cli.md."""
         causes = [cause.document() for cause in self.causes]
         return {"namespace": self.namespace, "name": self.name, "causes": causes, "schedulerSays": self.says}
 
 
 def answers(snapshot: Snapshot, policy: Policy, namespace: str | None, name: str | None = None) -> list[Answer]:
-    """Why everything waits that waits; or the one pod or workload of that name. Raises BadInput where that does not wait."""
+    """An answer for each pod and workload that waits, or only for the one called `name`. Raises BadInput if that one does
+    not exist or does not wait."""
     situation = Situation(snapshot, policy)
     diagnosis = Diagnosis(situation)
     missing = [Answer(each.namespace, each.name, each.causes, "", None) for each in not_created(situation, namespace)]
     if name is not None:
-        return [each for each in missing if each.name == name] or [_one(situation, diagnosis, namespace, name)]
+        return [each for each in missing if each.name == name] or [_named(diagnosis, snapshot.pod(namespace, name))]
     pods = [pod for pod in situation.waiting if namespace in (None, pod["metadata"]["namespace"])]
-    return missing + [
-        Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], *diagnosis.of(pod), pod) for pod in pods
-    ]
+    return missing + [_answer(pod, *diagnosis.of(pod)) for pod in pods]
 
 
-def _one(situation: Situation, diagnosis: Diagnosis, namespace: str | None, name: str) -> Answer:
-    pod = situation.snapshot.pod(namespace, name)
-    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+def _named(diagnosis: Diagnosis, pod: Pod) -> Answer:
+    """The answer for a pod that was asked for by name. Raises BadInput if it runs or has ended."""
     phase = pod["status"].get("phase")
     if phase in FINISHED or phase == "Running":
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         raise BadInput(f"pod {quoted(name)} in namespace {namespace} does not wait: it is {phase}")
     if pod["spec"].get("nodeName"):
-        return Answer(namespace, name, [bound(pod)], "", pod)
-    return Answer(namespace, name, *diagnosis.of(pod), pod)
+        return _answer(pod, [bound(pod)], "")
+    return _answer(pod, *diagnosis.of(pod))
+
+
+def _answer(pod: Pod, causes: list[Cause], says: str) -> Answer:
+    return Answer(pod["metadata"]["namespace"], pod["metadata"]["name"], causes, says, pod)
 
 
 def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
@@ -110,7 +117,7 @@ def _lines(answer: Answer, *, wide: bool) -> Iterator[Text]:
 
 
 def cause_lines(causes: Iterable[Cause], *, wide: bool) -> Iterator[Text]:
-    """Each cause with its fix; `!` marks one that would help alone."""
+    """Each cause with its fix. `!` marks a fix that is enough alone."""
     for cause in causes:
         yield Text.assemble("! " if cause.helps else "  ", (cause.cause, "yellow"), f": {cause.text}")
         yield Text.assemble("    → ", (cause.fix, "green"))

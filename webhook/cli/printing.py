@@ -1,11 +1,11 @@
-"""Tables for people and documents for programs, the same for all commands that answer with either."""
+"""Prints answers on stdout: tables for people, JSON and YAML documents for programs."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import orjson
 from rich.cells import cell_len
@@ -15,17 +15,21 @@ from rich.text import Text
 from webhook.cli.options import Format
 from webhook.cli.terminal import out
 from webhook.kube.yaml import to_yaml
-from webhook.text import lines_of, printable
+from webhook.text import printable, printable_lines
 
-_GAP = "   "
-"""Between two columns."""
-COLOURS = ((0.5, "green"), (0.85, "yellow"), (2.0, "red"))
-_BAR = 8
+DIFF_COLOURS: Final = {"+": "green", "-": "red"}
+"""The colour of a line of a diff, by its first character."""
+_GAP: Final = "   "
+"""Spaces between two columns."""
+_BAR_COLOURS: Final = ((0.5, "green"), (0.85, "yellow"), (2.0, "red"))
+"""A bar has the first colour whose limit is above its share."""
+_BAR: Final = 8
+"""Width of a full bar, in characters."""
 Cell = str | Text
 
 
 def document(answer: Any, output: Format) -> bool:
-    """Print `answer` where a document is asked for; False where a table is."""
+    """Print `answer` if `output` is JSON or YAML. Returns False, and prints nothing, if it is a table."""
     if output is Format.json:
         out(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
     elif output is Format.yaml:
@@ -36,9 +40,9 @@ def document(answer: Any, output: Format) -> bool:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """As kubectl prints one, whatever the width of the terminal; numbers to the right. Colours only on a terminal.
+    """Print a table as kubectl does: never cut to the width of the terminal, numbers aligned right, colours only on a terminal.
 
-    Not by rich's Table, which needs two milliseconds a row, and clusters have thousands.
+    rich's Table is not used: it takes two milliseconds a row, and clusters have thousands of rows.
     """
     cells = [[_cell(each) for each in row] for row in rows]
     columns = [[title, *[str(row[at]) for row in cells]] for at, title in enumerate(titles)]
@@ -46,6 +50,11 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     right = [len(column) > 1 and all(map(_is_number, column[1:])) for column in columns]
     head: list[Cell] = [Text(title, "bold") for title in titles]
     _print([_line(row, widths, right) for row in (head, *cells)])
+
+
+def totals(counts: Mapping[str, int], words: Iterable[str]) -> str:
+    """`3 refused, 1 warned`: the words in their order, each with its count; words with the count 0 are left out."""
+    return ", ".join([f"{counts[word]} {word}" for word in words if counts[word]])
 
 
 def _line(cells: Sequence[Cell], widths: Sequence[int], right: Sequence[bool]) -> list[Cell]:
@@ -57,7 +66,7 @@ def _line(cells: Sequence[Cell], widths: Sequence[int], right: Sequence[bool]) -
 
 
 def _width(text: str) -> int:
-    """In columns of a terminal."""
+    """The width in columns of a terminal."""
     return len(text) if text.isascii() else cell_len(text)
 
 
@@ -66,14 +75,14 @@ def _is_number(text: str) -> bool:
 
 
 def show(*lines: Text) -> None:
-    """On stdout, not wrapped. What cannot be printed becomes a space: tenants wrote much of it."""
+    """Print lines on stdout, not wrapped. An unprintable character becomes a space: tenants write parts of this text."""
     for each in lines:
-        each.plain = lines_of(each.plain)
+        each.plain = printable_lines(each.plain)
     _print([[each] for each in lines])
 
 
 def _print(lines: Iterable[Sequence[Cell]]) -> None:
-    """A line is a sequence of parts."""
+    """Print lines, each given as a sequence of parts."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         text = "\n".join(["".join(map(str, parts)) for parts in lines])
@@ -86,22 +95,24 @@ def _print(lines: Iterable[Sequence[Cell]]) -> None:
 
 
 def clear() -> None:
-    """Clear the terminal, so that what is printed next replaces it. Does nothing on a pipe."""
+    """Clear the terminal. Does nothing if stdout is not a terminal."""
     Console().clear()
 
 
 def diff(before: Any, after: Any, around: int = 1) -> Iterator[str]:
-    """Lines of a diff of two objects as YAML; ⋮ where lines are left out."""
+    """The lines of a diff of two objects as YAML, with `around` unchanged lines around each change and ⋮ for omitted lines."""
     lines = difflib.unified_diff(to_yaml(before).splitlines(), to_yaml(after).splitlines(), lineterm="", n=around)
     for line in list(lines)[2:]:
         yield "⋮" if line.startswith("@@") else line
 
 
 def bar(part: float, whole: float) -> Text:
-    """How full something is: `██████░░`."""
+    """A bar for the share of `part` in `whole`: `██████░░`."""
     share = min(1.0, max(0.0, part / whole)) if whole else 0.0
     filled = round(share * _BAR)
-    return Text("█" * filled + "░" * (_BAR - filled), style=next(colour for limit, colour in COLOURS if share < limit))
+    return Text(
+        "█" * filled + "░" * (_BAR - filled), style=next(colour for limit, colour in _BAR_COLOURS if share < limit)
+    )
 
 
 def _cell(value: Any) -> Cell:

@@ -1,4 +1,4 @@
-"""A decision record as a document and in words: what the injectors did, and the ranking with what each number means."""
+"""Shows a decision record, as a document or as text: what the injectors did, and the ranked nodes with their numbers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from webhook.cluster.pods import counted_demand
 from webhook.kube.pod import Pod
 
 _NUMBERS: Final = ("name", "free", "peers", "score", "usable", "load")
-"""Of a node in the record; the last two where GPU metrics were used."""
+"""Keys for the values that the record has of each ranked node, in order. The last two exist only if GPU metrics were used."""
 
 
 def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: Snapshot) -> dict[str, Any]:
-    """The document of it, for a pod on the node `bound`."""
+    """The document of the record of a pod. `bound`: the node that the pod is on; None: it has none yet."""
     if not record:
         return {"boundTo": bound}
     nodes = [dict(zip(_NUMBERS, each, strict=False)) for each in record.get("nodes") or ()]
@@ -40,7 +40,7 @@ def of_record(record: Mapping[str, Any], bound: str | None, pod: Pod, snapshot: 
 
 
 def print_decision(decision: dict[str, Any]) -> None:
-    """Prints nothing where there is no decision."""
+    """Print the document that `of_record` gives. Prints nothing if there is no decision."""
     if "class" not in decision:
         return
     show(Text(f"  class {decision['class']}, profile {decision['profile']}, policy {decision['policy']}"))

@@ -1,4 +1,5 @@
-"""What the commands that look at a cluster do first: read it, and say what could not be read."""
+"""The first steps of the commands that look at a cluster: read it, its policy and its GPU metrics, and print what could not be
+read."""
 
 from __future__ import annotations
 
@@ -33,8 +34,11 @@ def snapshot_of(
     *,
     nodes_needed: bool = True,
 ) -> Snapshot:
-    """The cluster of a file, or of a kubeconfig: see `load`. What could not be read is said on stderr. Raises BadInput."""
-    gc.disable()  # a million small objects that all stay: to look for garbage among them takes longer than to read them
+    """The cluster, from the file `cluster` or else from the API server of a kubeconfig (see `load`).
+
+    What could not be read is printed on stderr. Raises BadInput. Automatic garbage collection stays off afterwards.
+    """
+    gc.disable()  # a snapshot is about a million small objects that all stay: collection takes longer than reading them
     if cluster is not None:
         if kubeconfig or context:
             raise BadInput("saw --cluster with --kubeconfig or --context, wanted one: the file is instead of a cluster")
@@ -47,7 +51,7 @@ def snapshot_of(
 
 
 def _together(missing: Iterable[str]) -> str:
-    """«no right to list nodes; pods, events of team», then all other reasons."""
+    """One text for all reasons: `no right to list nodes; pods, events of team`, then all other reasons."""
     places: dict[str, list[str]] = {}
     reasons = []
     for why in sorted(missing):
@@ -61,9 +65,10 @@ def _together(missing: Iterable[str]) -> str:
 
 
 def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> None:
-    """Ask GPU metrics, at `address` or where the policy says. Where they do not answer that is said on stderr: all else is known.
+    """Read GPU metrics into the snapshot, so that nodes are ranked by them as the webhook does.
 
-    A file has what was known when it was written. Nodes are then ranked by them as the webhook does. Raises BadInput.
+    `address`: a Prometheus; "off": no metrics; None: the source that the policy names. For a snapshot from a file, None keeps
+    the metrics in the file. If the source does not answer, a warning is printed on stderr. Raises BadInput.
     """
     settings = policy.file.gpu_metrics
     if address == "off":
@@ -81,7 +86,7 @@ def measure_gpus(snapshot: Snapshot, policy: Policy, address: str | None) -> Non
 
 def _ask(snapshot: Snapshot, settings: GpuMetricsSettings) -> None:
     try:
-        with Console(stderr=True).status("reading GPU metrics"):  # on a terminal only
+        with Console(stderr=True).status("reading GPU metrics"):  # is shown on a terminal only
             in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
             snapshot.measured = asyncio.run(metrics.measure(snapshot, settings, in_pod=in_pod))
     except SourceFailed as error:
@@ -90,14 +95,16 @@ def _ask(snapshot: Snapshot, settings: GpuMetricsSettings) -> None:
 
 
 def policy_of(name: str | None, snapshot: Snapshot) -> Policy:
-    """The policy that is named; else that of the cluster; else the shipped one. Raises BadInput, PolicyError."""
+    """The policy called `name`, or with None that of the cluster, or the shipped one if the cluster has none. Raises BadInput
+    and PolicyError."""
     if name is not None:
         return policy_named(name)
     return snapshot.policy or load_policy()
 
 
 def namespace_of(namespace: str | None, everywhere: bool, snapshot: Snapshot) -> str | None:
-    """The namespace that is asked about; None: all. Of a file all, unless one is given."""
+    """The namespace to show: `namespace`, else that of the kubeconfig's context. None: all, as with `everywhere` or a file.
+    Raises BadInput if the namespace does not exist."""
     if everywhere:
         if namespace:
             raise BadInput("saw -n and -A, wanted one of them")

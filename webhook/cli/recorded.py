@@ -1,6 +1,6 @@
-"""Requests for pods that were recorded: AdmissionReviews, or the audit log of an API server.
+"""Reads recorded requests to create pods from a file: AdmissionReviews, or the audit log of an API server.
 
-An audit event has the object as the client sent it, before admission, where the audit policy says level Request or more
+An audit event has the object as the client sent it, before admission, if the audit policy has the level Request or above
 (k8s.io/apiserver pkg/apis/audit/v1/types.go).
 """
 
@@ -20,19 +20,22 @@ from webhook.policy.model import Policy
 
 _AUDIT: Final = b'"audit.k8s.io/'
 _DONE: Final = "ResponseComplete"
-NO_OBJECT: Final = "pods without the object: the audit policy must log them at level Request"
+_NO_OBJECT: Final = "pods without the object: the audit policy must log them at level Request"
 
 
 class Recorded:
-    """The requests of a file. `left_out`: what else is in it, in words, and how often. `errors`: what could not be read."""
+    """The requests of one file. `policy` says which custom resources are workloads."""
 
     def __init__(self, file: str, policy: Policy) -> None:
         self.left_out = Counter[str]()
+        """How many requests were left out, by the reason in words."""
         self.errors: list[str] = []
+        """A message for each entry that could not be read."""
         self._file, self._policy = file, policy
 
     def requests(self) -> Iterator[tuple[str, Request]]:
-        """Each request to create a pod, and its place in the file. Raises BadInput where nothing can be read."""
+        """Each request to create a pod, with its place in the file. Fills `left_out` and `errors` on the way. Raises BadInput
+        if the file cannot be read."""
         text = read(self._file)
         if _AUDIT in text.lstrip().partition(b"\n")[0]:
             yield from self._of_log(text)
@@ -60,8 +63,8 @@ class Recorded:
             except orjson.JSONDecodeError as error:
                 self.errors.append(f"{where}: not JSON: {error}")
                 continue
-            listed = event.get("items") if isinstance(event, dict) else None
-            for item in listed if isinstance(listed, list) else [event]:
+            items = event.get("items") if isinstance(event, dict) else None  # of an EventList
+            for item in items if isinstance(items, list) else [event]:
                 if isinstance(item, dict):
                     yield from self._of_event(item, where)
 
@@ -74,12 +77,11 @@ class Recorded:
         elif "dryRun=" in str(event.get("requestURI")):
             self.left_out["dry runs"] += 1
         elif not isinstance(event.get("requestObject"), dict):
-            self.left_out[NO_OBJECT] += 1
+            self.left_out[_NO_OBJECT] += 1
         else:
-            pod = {"apiVersion": "v1", "kind": "Pod", **event["requestObject"]}
-            for place, request in self._of_reviews(
-                planned_in(orjson.dumps(pod), where, self._policy, about.get("namespace"))
-            ):
-                groups = user.get("groups")
-                groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
+            pod = orjson.dumps({"apiVersion": "v1", "kind": "Pod", **event["requestObject"]})
+            groups = user.get("groups")
+            groups = tuple(map(str, groups)) if isinstance(groups, list) else ()
+            planned = planned_in(pod, where, self._policy, about.get("namespace"))
+            for place, request in self._of_reviews(planned):
                 yield place, request._replace(user=str(user.get("username") or ""), groups=groups)

@@ -1,4 +1,4 @@
-"""`gpu-admission replay`: recorded requests through another policy, before it is put in force."""
+"""`gpu-admission replay`: compares the decisions of two policies on recorded requests, to try a policy before it is in force."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rich.text import Text
 from webhook.admission.words import finding_line
 from webhook.cli import options
 from webhook.cli.cluster.kinds import ENGINE
+from webhook.cli.offline import load_state
 from webhook.cli.options import Format
-from webhook.cli.printing import document, table
+from webhook.cli.printing import document, table, totals
 from webhook.cli.reading import policy_of, snapshot_of
 from webhook.cli.recorded import Recorded
 from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, say
@@ -28,12 +29,12 @@ from webhook.policy.model import Policy
 from webhook.text import bare, listed, plural
 
 CHANGES: Final = ("refused", "allowed", "changed", "placed", "found", "same")
-"""Every word, the worst first: documented in docs/cli.md."""
+"""All values of the key `change`, worst first. docs/cli.md describes them."""
 _STYLES: Final = {"refused": "red", "allowed": "green", "changed": "yellow", "placed": "cyan", "found": "yellow"}
 _PREFERRED: Final = ("spec.affinity", "spec.topologySpreadConstraints")
-"""Where injectors write what follows from the chosen node."""
-_MAX_FIELDS = 4
-"""Fields that are named."""
+"""Fields in which injectors write preferences that follow from the chosen node."""
+_MAX_FIELDS: Final = 4
+"""Maximum number of changed fields that are named."""
 
 
 def replay(
@@ -41,28 +42,29 @@ def replay(
     policy: Annotated[str | None, typer.Option(help="The policy to try.", metavar="FILE|default")] = None,
     before: Annotated[
         str | None,
-        typer.Option(help="The policy to compare with; left out: that of the cluster.", metavar="FILE|default"),
+        typer.Option(help="The policy to compare with. Default: that of the cluster.", metavar="FILE|default"),
     ] = None,
     output: options.Output = Format.table,
     cluster: options.Snapshot = None,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
 ) -> None:
-    """Say of recorded pods who would be refused, changed or placed otherwise under another policy.
+    """Show which recorded pods would be refused, changed or placed otherwise under another policy.
 
-    `gpu-admission replay audit.log --policy new.yaml` compares with the policy of the cluster (`--cluster`, `--kubeconfig`,
-    `--context`), without one with the shipped policy; then no node is chosen. `-o wide` shows pods of which the same is said too.
-    Each pod is asked about as if it came alone. An audit log needs the objects: level Request for pods. Exit status 1 if a pod
-    would be refused that was not.
+    `gpu-admission replay audit.log --policy new.yaml` compares with the policy of the cluster that `--cluster`, `--kubeconfig`
+    or `--context` names. Without a cluster it compares with the shipped policy, and no node is chosen. Each pod is decided on
+    as if it were the only new one. `-o wide` also shows pods for which nothing changes. An audit log must have the objects:
+    level Request for pods. Exit status 1 if a pod would be refused that was not refused before.
     """
     if policy is None:
         raise BadInput("wanted --policy FILE: the policy to try")
-    state, now, old = ClusterState(max_age=float("inf")), 0.0, None
+    state, now, old = load_state(None), 0.0, None
     if cluster or kubeconfig or context:
         snapshot = snapshot_of(cluster, kubeconfig, context, ENGINE)
         state, now, old = snapshot.state, snapshot.taken, policy_of(before, snapshot)
-    recorded = Recorded(file, policies := policy_named(policy))
-    entries = replayed(recorded, (old or policy_named(before), policies), state, now)
+    new = policy_named(policy)
+    recorded = Recorded(file, new)
+    entries = replayed(recorded, (old or policy_named(before), new), state, now)
     for reason, count in recorded.left_out.items():
         say(f"left out: {reason} ({count})")
     for error in recorded.errors:
@@ -82,7 +84,10 @@ def replay(
 def replayed(
     recorded: Recorded, policies: tuple[Policy, Policy], state: ClusterState, now: float
 ) -> list[dict[str, Any]]:
-    """The document: pods of one workload of which the same is said together, the worst first."""
+    """The document that `-o json` prints, worst change first. Pods of one workload with the same result are one entry.
+
+    `policies`: the policy to compare with, and the one to try. Bad entries of the file are added to `recorded.errors`.
+    """
     placer, known = Placer(state), dict[bytes, tuple[Verdict, Verdict]]()
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for where, request in recorded.requests():
@@ -94,35 +99,34 @@ def replayed(
         except BadInput as error:
             recorded.errors.append(str(error))
             continue
-        before, after = known[key]
-        entry = _entry(request, before, after)
+        entry = _entry(request, *known[key])
         group = groups.setdefault(tuple(map(str, entry.values())), {**entry, "pods": 0})
         group["pods"] += 1
-    order = {word: number for number, word in enumerate(CHANGES)}
-    return sorted(groups.values(), key=lambda each: (order[each["change"]], each["namespace"], each["of"]))
+    return sorted(groups.values(), key=lambda each: (CHANGES.index(each["change"]), each["namespace"], each["of"]))
 
 
 def _key(request: Request) -> bytes:
-    """Equal for pods of which the same is said: replicas of one template."""
+    """A key that is equal for requests with equal verdicts, such as those of replicas of one template."""
     pod = request.object or {}
-    named = ("name", "uid", "creationTimestamp")
-    metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in named}
-    about = [request.namespace, request.user, request.groups, {**pod, "metadata": metadata}]
-    return orjson.dumps(about, option=orjson.OPT_SORT_KEYS)
+    differing = ("name", "uid", "creationTimestamp")
+    metadata = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in differing}
+    parts = [request.namespace, request.user, request.groups, {**pod, "metadata": metadata}]
+    return orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
 
 
 def _entry(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
+    """An entry of the document, but for the number of pods."""
     fields = [] if "refused" in (before.outcome, after.outcome) else list(_differing(before.pod, after.pod))
-    elsewhere = before.ranking != after.ranking
-    own = [field for field in fields if not (elsewhere and field.startswith(_PREFERRED))]
+    moved = before.ranking != after.ranking
+    changed = [field for field in fields if not (moved and field.startswith(_PREFERRED))]
     new = [finding_line(each.unit, each.finding) for each in after.findings if each.unit not in before.units]
     if before.outcome != "refused" == after.outcome:
         change, text = "refused", after.message
     elif before.outcome == "refused" != after.outcome:
         change, text = "allowed", f"was refused: {before.message}"
-    elif own:
-        change, text = "changed", listed(own, _MAX_FIELDS)
-    elif elsewhere:
+    elif changed:
+        change, text = "changed", listed(changed, _MAX_FIELDS)
+    elif moved:
         change, text = "placed", _moved(before, after)
     elif before.units != after.units:
         change, text = "found", "; ".join(new) or f"no more: {listed(sorted({*before.units} - {*after.units}), 20)}"
@@ -134,7 +138,7 @@ def _entry(request: Request, before: Verdict, after: Verdict) -> dict[str, Any]:
         "of": workload_name({**(request.object or {}), **named}),
         "change": change,
         "text": text,
-        "fields": own,
+        "fields": changed,
         "before": {"outcome": before.outcome, "node": before.node, "findings": before.units},
         "after": {"outcome": after.outcome, "node": after.node, "findings": after.units},
     }
@@ -147,14 +151,12 @@ def _moved(before: Verdict, after: Verdict) -> str:
 
 
 def _differing(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """The fields in which two pods differ, as kubectl names them."""
+    """The paths of the fields in which two pods differ: `spec.containers[0].image`."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}):
             if one.get(key) != other.get(key):
-                plain = key.isidentifier()
-                yield from _differing(
-                    one.get(key), other.get(key), f"{path}.{key}" if plain else f"{path}[{bare(key)}]"
-                )
+                step = f".{key}" if key.isidentifier() else f"[{bare(key)}]"
+                yield from _differing(one.get(key), other.get(key), f"{path}{step}")
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for number, (left, right) in enumerate(zip(one, other, strict=True)):
             if left != right:
@@ -178,6 +180,5 @@ def _print(entries: list[dict[str, Any]], *, wide: bool) -> None:
     ]
     if rows:
         table(["CHANGE", "NAMESPACE", "WORKLOAD", "PODS", "WHAT"], rows)
-    totals = [f"{counts[word]} {word}" for word in CHANGES if counts[word]]
     if entries:
-        say(f"{plural(counts.total(), 'pod')}: {', '.join(totals)}")
+        say(f"{plural(counts.total(), 'pod')}: {totals(counts, CHANGES)}")

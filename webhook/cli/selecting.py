@@ -1,4 +1,5 @@
-"""Label selectors as kubectl takes them: `a=b,c!=d,e in (f,g),!h` (k8s.io/apimachinery pkg/labels/selector.go)."""
+"""Label selectors: as kubectl takes them, `a=b,c!=d,e in (f,g),!h` (k8s.io/apimachinery pkg/labels/selector.go), and as
+objects have them (LabelSelector)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Labels = Mapping[str, str]
 
 
 def selector(text: str | None) -> Callable[[Labels], bool]:
-    """Whether labels match. Raises BadInput."""
+    """A function that says whether labels match the selector `text`; None matches all. Raises BadInput."""
     tests = [_test(part.strip()) for part in _PART.findall(text or "")]
     return lambda labels: all(test(labels) for test in tests)
 
@@ -30,13 +31,13 @@ def _test(part: str) -> Callable[[Labels], bool]:
         key, equal, value = match[1], match[2] != "!=", match[3]
         return lambda labels: (labels.get(key) == value) == equal
     if match := _EXISTS.fullmatch(part):
-        key, there = match[2], not match[1]
-        return lambda labels: (key in labels) == there
+        key, exists = match[2], not match[1]
+        return lambda labels: (key in labels) == exists
     raise BadInput(f"-l: saw {quoted(part)}, wanted labels as a=b, a!=b, a in (b,c), a or !a, with commas between")
 
 
 def selects(label_selector: Any, labels: Labels) -> bool:
-    """Whether a LabelSelector of an object matches; one that is missing matches nothing, an empty one everything."""
+    """Whether a LabelSelector of an object matches these labels. None matches nothing, an empty one matches everything."""
     if label_selector is None:
         return False
     if any(labels.get(key) != value for key, value in (label_selector.get("matchLabels") or {}).items()):

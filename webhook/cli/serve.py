@@ -1,4 +1,4 @@
-"""`gpu-admission serve`: the webhook itself."""
+"""`gpu-admission serve`: runs the webhook server."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def serve(
     When ready it prints one JSON line on stdout: `{"port": 8443, "opsPort": 8080}`. Logs go to stderr.
     """
     settings = dict(locals())
-    from webhook.server.app import serve_forever  # noqa: PLC0415  slow to import, and most commands do without it
+    from webhook.server.app import serve_forever  # noqa: PLC0415  slow to import, and few commands need it
 
     serve_forever(ServeSettings(**settings))

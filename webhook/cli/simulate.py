@@ -1,4 +1,5 @@
-"""`gpu-admission simulate`: would it start now? Without and with the webhook, on the cluster as it is or as it could be."""
+"""`gpu-admission simulate`: whether new pods would start now, without and with the webhook, on the cluster as it is or with more
+nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +23,6 @@ from webhook.cli.printing import document, show, table
 from webhook.cli.reading import measure_gpus, namespace_of, policy_of, snapshot_of
 from webhook.cli.simulating.outcome import Outcome, Side, Workload
 from webhook.cli.simulating.picture import picture
-from webhook.cli.simulating.run import readable
 from webhook.cli.simulating.run import simulate as run
 from webhook.cli.simulating.trace import COLUMNS, Trace
 from webhook.cli.terminal import REFUSED, no_such, out, say, write
@@ -31,7 +31,7 @@ from webhook.policy.model import Policy
 from webhook.text import listed, plural, quoted
 
 _MIN_PODS_FOR_PROGRESS = 200
-"""Pods of a trace from which on progress is shown."""
+"""Number of entries of a trace from which a progress bar is shown."""
 
 
 def simulate(
@@ -42,15 +42,17 @@ def simulate(
     trace: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|-", help="CSV, a kind of pod a line, one after another. Columns: " + listed(COLUMNS, 20)
+            metavar="FILE|-",
+            help="CSV: each line is a number of equal pods; they are created line by line. Columns: "
+            + listed(COLUMNS, 20),
         ),
     ] = None,
     add_node: Annotated[
         list[str] | None,
-        typer.Option(metavar="LIKE=COUNT", help="So many more nodes like this one, empty; repeatable."),
+        typer.Option(metavar="LIKE=COUNT", help="Add COUNT empty nodes like the node LIKE; may be repeated."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also a picture of the nodes before and after.")
+        Path | None, typer.Option(metavar="FILE", help="Also write a picture of the nodes before and after.")
     ] = None,
     namespace: options.Namespace = None,
     output: options.Output = Format.table,
@@ -65,10 +67,10 @@ def simulate(
     `gpu-admission simulate -f job.yaml` answers «will my 4 × 8 job start?»; `--add-node gpu-a=2` «and with two more nodes?».
     Exit status 1 if something would wait or be refused.
 
-    Pods go through the webhook's own engine with its reservations, and through a model of the stock scheduler: its filters as
-    `pending` has them; its scores LeastAllocated, BalancedAllocation, preferred node affinity and PreferNoSchedule taints.
-    Pods that wait already go first. Not modelled: preemption, quotas, gang schedulers, pods that end meanwhile, and the scores of
-    topology spread, pod affinity and images, by which pods may go to other nodes than shown here.
+    Pods go through the webhook's own code with its reservations, and through a model of the stock scheduler. The model has the
+    filters that `pending` uses, and the scores LeastAllocated, BalancedAllocation, preferred node affinity and PreferNoSchedule
+    taints. Pods that wait already go first. Not modelled: preemption, quotas, gang schedulers, pods that end meanwhile, and the
+    scores of topology spread, pod affinity and images; by these, pods may go to other nodes than shown here.
     """
     if not file and not trace:
         raise BadInput("wanted -f FILE or --trace FILE: the pods to try")
@@ -77,8 +79,7 @@ def simulate(
         add_nodes(snapshot, each)
     rules, where = policy_of(policy, snapshot), namespace_of(namespace, False, snapshot)
     measure_gpus(snapshot, rules, metrics)
-    pods, listed_pods = manifests(file or [], rules, where), _trace(trace, snapshot, rules, where)
-    outcome = run(snapshot, rules, _rounds(pods, listed_pods))
+    outcome = run(snapshot, rules, _rounds(manifests(file or [], rules, where), _trace(trace, snapshot, rules, where)))
     if not any(workload.pods or workload.notes for workload in outcome.workloads):
         raise BadInput(f"{', '.join(file or [])}: no pod and no workload in it that makes some")
     if html:
@@ -89,8 +90,13 @@ def simulate(
 
 
 def manifests(files: list[str], policy: Policy, namespace: str | None) -> list[Planned]:
-    """Raises the BadInput of the first that cannot be read."""
-    return list(readable(planned(files, policy, namespace)))
+    """The pods of these files. Raises BadInput for the first document that cannot be read."""
+    pods = []
+    for plan in planned(files, policy, namespace):
+        if isinstance(plan, BadInput):
+            raise plan
+        pods.append(plan)
+    return pods
 
 
 def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str | None) -> list[Planned]:
@@ -103,28 +109,27 @@ def _trace(file: str | None, snapshot: Snapshot, policy: Policy, namespace: str 
     return trace.pods
 
 
-def _rounds(pods: list[Planned], one_by_one: list[Planned]) -> Iterator[Sequence[Planned]]:
+def _rounds(pods: list[Planned], trace: list[Planned]) -> Iterator[Sequence[Planned]]:
+    """The pods of manifests are created at once, then those of a trace line by line."""
     yield pods
-    quiet = len(one_by_one) < _MIN_PODS_FOR_PROGRESS
-    lines = one_by_one if quiet else track(one_by_one, "simulating", console=Console(stderr=True), transient=True)
-    for each in lines:
-        yield [each]
+    quiet = len(trace) < _MIN_PODS_FOR_PROGRESS
+    for line in trace if quiet else track(trace, "simulating", console=Console(stderr=True), transient=True):
+        yield [line]
 
 
-def add_nodes(snapshot: Snapshot, asked: str) -> None:
-    """`LIKE=COUNT`. The new nodes are up, uncordoned and empty. Raises BadInput."""
-    like, _, count = asked.rpartition("=")
+def add_nodes(snapshot: Snapshot, option: str) -> None:
+    """Add nodes to the snapshot. `option`: `LIKE=COUNT`. The new nodes are up, uncordoned and empty. Raises BadInput."""
+    like, _, count = option.rpartition("=")
     if not (like and count.isascii() and count.isdigit() and 0 < int(count) <= 10_000):
-        raise BadInput(f"--add-node: saw {quoted(asked)}, wanted NODE=COUNT, as gpu-a=2")
+        raise BadInput(f"--add-node: saw {quoted(option)}, wanted NODE=COUNT, as gpu-a=2")
     known = {node["metadata"]["name"]: node for node in snapshot.of("Node")}
-    model = known.get(like)
-    if model is None:
+    if like not in known:
         raise no_such("node", like, list(known), " for --add-node")
-    snapshot.objects["Node"] += [_new(model, f"{like}-new-{number}") for number in range(1, int(count) + 1)]
+    snapshot.objects["Node"] += [_new_node(known[like], f"{like}-new-{number}") for number in range(1, int(count) + 1)]
 
 
-def _new(model: Object, name: str) -> Object:
-    node = copy.deepcopy(model)
+def _new_node(like: Object, name: str) -> Object:
+    node = copy.deepcopy(like)
     node["metadata"] |= {
         "name": name,
         "labels": {**(node["metadata"].get("labels") or {}), "kubernetes.io/hostname": name},

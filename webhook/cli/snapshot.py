@@ -1,4 +1,4 @@
-"""`gpu-admission snapshot`: the cluster as a file, for the other commands."""
+"""`gpu-admission snapshot`: writes the cluster to a file that the other commands can read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.text import listed, plural
 
 
 def snapshot(
-    file: Annotated[Path, typer.Argument(help="Is written, readable for you alone.")],
+    file: Annotated[Path, typer.Argument(help="The file to write. Only you can read it.")],
     no_names: Annotated[
         bool, typer.Option("--anonymous", help="Hash all names, leave out data, environment and commands.")
     ] = False,

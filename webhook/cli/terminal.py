@@ -1,6 +1,6 @@
-"""What all commands share: where they print, their exit statuses, and how a policy and a file are read.
+"""Output, exit statuses, and reading of files, shared by all commands.
 
-Answers go to stdout, everything that is said about them to stderr, so that a pipe sees only documents.
+Answers go to stdout and messages to stderr, so that only documents go through a pipe.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.console import Console
 from webhook.cli import offline
 from webhook.errors import BadInput, GpuAdmissionError, PolicyError
 from webhook.policy.model import Policy
-from webhook.text import lines_of, nearest, quoted
+from webhook.text import nearest, printable_lines, quoted
 
 REFUSED, COULD_NOT = 1, 2
 """Exit statuses; 0 is fine."""
@@ -29,31 +29,35 @@ console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def out(text: str, end: str = "\n") -> None:
-    """To stdout, as it is."""
+    """Print on stdout, unchanged."""
     print(text, end=end)
 
 
 def say(text: str, style: str | None = None) -> None:
-    """To stderr. What cannot be printed becomes a space: tenants wrote some of it."""
-    console.print(lines_of(text), markup=False, style=style)
+    """Print on stderr. An unprintable character becomes a space: tenants write parts of this text."""
+    console.print(printable_lines(text), markup=False, style=style)
 
 
 def no_such(kind: str, name: str, known: Sequence[str], where: str = "") -> BadInput:
-    """The error about a name that nothing has; it names the nearest that something has."""
+    """The error for a name that does not exist. It suggests the nearest of the known names."""
     near = nearest(name, known)
     return BadInput(f"no {kind} {quoted(name)}{where}{f'; did you mean {near}?' if near else ''}")
 
 
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The command; where it cannot be done it says why, and exits with COULD_NOT. One that is ended by the end
-    of the pipe that it writes to exits as if by that signal, and not with REFUSED."""
+    """The command with its errors printed on stderr and turned into the exit status COULD_NOT.
+
+    If the reader of stdout closes the pipe, the exit status is that of SIGPIPE (141).
+    """
 
     @wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
-        except BrokenPipeError:  # `… | head` has read enough
+        except (
+            BrokenPipeError
+        ):  # as with `… | head`. Python flushes stdout once more at exit, which must not fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(128 + signal.SIGPIPE) from None
         except PolicyError as error:
@@ -69,8 +73,8 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 
 def policy_named(name: str | None) -> Policy:
-    """A policy file, `-` for stdin; the shipped one for `default` or None. Raises BadInput, and PolicyError, whose problems then
-    begin with the name."""
+    """The policy of a file, or of stdin for `-`; the shipped one for `default` or None. Raises BadInput, or a PolicyError whose
+    problems begin with the file's name."""
     try:
         return offline.load_policy(None if name in (None, "default") else read(str(name)))
     except PolicyError as error:
@@ -78,7 +82,7 @@ def policy_named(name: str | None) -> Policy:
 
 
 def write(path: Path, text: str) -> None:
-    """Raises BadInput."""
+    """Write a file. Raises BadInput."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -86,7 +90,7 @@ def write(path: Path, text: str) -> None:
 
 
 def read(file: str) -> bytes:
-    """A file, or stdin for `-`. Raises BadInput."""
+    """The content of a file, or of stdin for `-`. Raises BadInput."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:

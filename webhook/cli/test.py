@@ -1,7 +1,8 @@
-"""`gpu-admission test`: cases of pods and what must become of them, for the repository of a policy."""
+"""`gpu-admission test`: checks a policy against cases, each a pod and the expected decision."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,28 +12,28 @@ import typer
 from rich.text import Text
 
 from webhook.cli import options
-from webhook.cli.cases import Judged, files_in, judged
+from webhook.cli.cases import Result, files_in, try_cases
 from webhook.cli.options import Format
-from webhook.cli.printing import document, show
+from webhook.cli.printing import DIFF_COLOURS, document, show, totals
 from webhook.cli.terminal import COULD_NOT, REFUSED, policy_named, write
 from webhook.text import plural
 
-_COLOURS = {"+": "green", "-": "red"}
-
 
 def test(
-    folder: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="Where *.test.yaml are, in it or below.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR|FILE", help="A folder with *.test.yaml, in it or below, or one file.")
+    ],
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit XML.")] = None,
     output: options.Output = Format.table,
     policy: options.Policy = None,
 ) -> None:
-    """Try cases: a pod, a policy, a cluster, and what must become of it. What is not as expected is shown as a diff.
+    """Try cases: each is a pod, a policy, a cluster, and the expected decision. Differences are shown as a diff.
 
     Example of a case: `{name: one GPU, pod: pod.yaml, expect: {outcome: changed, findings: []}}`; docs/cli.md has all keys.
     --policy tries another policy on the same cases. Exit status 1 if a case fails, 2 if one could not be tried.
     """
     rules = policy_named(policy) if policy is not None else None
-    results = [result for file in files_in(folder) for result in judged(file, rules)]
+    results = [result for file in files_in(folder) for result in try_cases(file, rules)]
     if junit is not None:
         write(junit, _xml(results))
     if not document([_document(result) for result in results], output):
@@ -43,15 +44,15 @@ def test(
         raise typer.Exit(REFUSED)
 
 
-def _document(each: Judged) -> dict[str, object]:
+def _document(each: Result) -> dict[str, object]:
     return {"file": each.file, "case": each.case, "state": _state(each), "problems": each.problems, "error": each.error}
 
 
-def _state(result: Judged) -> str:
+def _state(result: Result) -> str:
     return "error" if result.error else "passed" if result.passed else "failed"
 
 
-def _print(results: Sequence[Judged]) -> None:
+def _print(results: Sequence[Result]) -> None:
     for result in results:
         style = "green" if result.passed else "red"
         show(
@@ -59,15 +60,13 @@ def _print(results: Sequence[Judged]) -> None:
         )
         for problem in [*result.problems, *([result.error] if result.error else [])]:
             for line in problem.splitlines():
-                show(Text(f"        {line}", style=_COLOURS.get(line[:1], "")))
-    counts = [f"{sum(_state(each) == state for each in results)} {state}" for state in ("passed", "failed", "error")]
-    show(
-        Text(f"{plural(len(results), 'case')}: {', '.join(c for c in counts if not c.startswith('0 '))}", style="bold")
-    )
+                show(Text(f"        {line}", style=DIFF_COLOURS.get(line[:1], "")))
+    counts = totals(Counter(map(_state, results)), ("passed", "failed", "error"))
+    show(Text(f"{plural(len(results), 'case')}: {counts}", style="bold"))
 
 
-def _xml(results: Sequence[Judged]) -> str:
-    """As the JUnit reports that CI systems read; `-o json` has more."""
+def _xml(results: Sequence[Result]) -> str:
+    """The results as a JUnit report, which CI systems read."""
     root = Element("testsuites")
     for file in dict.fromkeys(result.file for result in results):
         cases = [result for result in results if result.file == file]

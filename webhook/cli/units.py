@@ -1,5 +1,4 @@
-"""`gpu-admission units`: what there is to know about each unit of a policy, from the unit itself: its module says it, its
-fields are its settings."""
+"""`gpu-admission units`: the documentation and settings of each unit of a policy, taken from the unit's module and fields."""
 
 from __future__ import annotations
 
@@ -13,9 +12,10 @@ import typer
 from webhook.cli import options
 from webhook.cli.terminal import out, policy_named
 from webhook.errors import BadInput
-from webhook.framework.interface import Injector, Rule, Settings
+from webhook.framework.interface import Rule
 from webhook.kube.yaml import to_yaml
 from webhook.policy.model import DEFAULT_PROFILE, Policy
+from webhook.policy.units import named
 from webhook.text import nearest, quoted
 
 
@@ -23,7 +23,7 @@ def units(
     name: Annotated[str | None, typer.Argument(help="An injector or a rule, as the policy calls it.")] = None,
     policy: options.Policy = None,
 ) -> None:
-    """List what a policy runs, in run order; with a NAME, say all that there is to know about it.
+    """List the injectors and rules of a policy in run order. With a NAME, print the documentation and settings of that one.
 
     Example: `gpu-admission units gpuFits`: what it means, which fields it reads, what it allows, its settings.
     """
@@ -32,10 +32,10 @@ def units(
         for unit in all_units:
             out(f"{unit.name:20} {unit.state:8} {unit.summary}")
         return
-    meant = [unit for unit in all_units if unit.name == name]  # priorityClass is an injector and a rule
-    for unit in meant:
+    matching = [unit for unit in all_units if unit.name == name]  # priorityClass is an injector and a rule
+    for unit in matching:
         out(f"{unit.name} ({unit.kind}, {unit.state})\n\n{unit.text}\n\nSettings:\n{to_yaml(unit.settings)}")
-    if not meant:
+    if not matching:
         near = nearest(name, [unit.name for unit in all_units])
         hint = f"; did you mean {near}?" if near else ""
         raise BadInput(f"saw {quoted(name)}, wanted an injector or a rule{hint}")
@@ -48,24 +48,26 @@ class Documented(NamedTuple):
     kind: str
     """`injector` or `rule`."""
     state: str
-    """`on` or `off` of an injector; the action of a rule."""
+    """Of an injector `on` or `off`; of a rule its action."""
     summary: str
+    """The first line of `text`."""
     text: str
-    """What it means to a cluster administrator: fields, allowed values, source."""
+    """The documentation for cluster administrators: the docstring of the unit's module."""
     settings: dict[str, Any]
 
 
 def documented(policy: Policy) -> Iterator[Documented]:
-    """Every unit, those that are off too, in run order: injectors first."""
+    """All units in run order, injectors first. Units that are off are included."""
     profile = policy.file.profiles[DEFAULT_PROFILE]
-    sections: tuple[tuple[str, Settings], ...] = (("injector", profile.injectors), ("rule", profile.rules))
-    for kind, section in sections:
-        for field, info in type(section).model_fields.items():
-            unit = getattr(section, field)
-            assert isinstance(unit, (Injector, Rule))
-            state = unit.action if isinstance(unit, Rule) else "on" if unit.enabled else "off"
-            text = cleandoc(sys.modules[type(unit).__module__].__doc__ or "")
-            summary = text.partition("\n")[0]
-            yield Documented(
-                info.alias or field, kind, str(state), summary, text, unit.model_dump(mode="json", by_alias=True)
-            )
+    for name, unit in (*named(profile.injectors), *named(profile.rules)):
+        is_rule = isinstance(unit, Rule)
+        state = unit.action if is_rule else "on" if unit.enabled else "off"
+        text = documentation(unit)
+        settings = unit.model_dump(mode="json", by_alias=True)
+        kind = "rule" if is_rule else "injector"
+        yield Documented(name, kind, state, text.partition("\n")[0], text, settings)
+
+
+def documentation(unit: object) -> str:
+    """The docstring of the module of an injector or a rule."""
+    return cleandoc(sys.modules[type(unit).__module__].__doc__ or "")

@@ -1,4 +1,4 @@
-"""`gpu-admission validate`: pods against the rules."""
+"""`gpu-admission validate`: checks pods against the rules of a policy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ def validate(
     file: options.File,
     cluster: options.Cluster = None,
     policy: options.Policy = None,
-    output: Annotated[
-        Output | None, typer.Option("-o", "--output", help="What to print; nothing, if not given.")
-    ] = None,
+    output: Annotated[Output | None, typer.Option("-o", "--output", help="What to print. Default: nothing.")] = None,
 ) -> None:
     """Check pods against the rules. Findings go to stderr, one line each; exit status 1 if a pod is refused."""
     decide_file(file, cluster, policy, output, offline.decide_validate)

@@ -1,10 +1,10 @@
-"""What both hooks say of one new pod, one after the other, as the API server asks them."""
+"""The decision of both hooks on one new pod, summed up as one outcome. The commands `test` and `replay` compare it."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from webhook.admission.decision import Decision, UnitFinding
+from webhook.admission.decision import UnitFinding
 from webhook.cli.offline import ask
 from webhook.cluster.state import ClusterState
 from webhook.errors import BadInput, BadReview
@@ -22,51 +22,50 @@ Outcome = Literal["refused", "changed", "unchanged", "notAsked"]
 class Verdict(NamedTuple):
     outcome: Outcome
     pod: Pod
-    """As it would be stored, without the decision record; as it was asked for, where it is refused."""
+    """The pod as it would be stored, without the decision record. If it is refused: the pod as it was submitted."""
     findings: tuple[UnitFinding, ...] = ()
     placement: Placement | None = None
     message: str = ""
-    """Why it is refused."""
+    """Why the pod is refused; "" if it is not."""
 
     @property
     def ranking(self) -> list[str]:
-        """The nodes that it prefers, the chosen one first."""
+        """The names of the ranked nodes, the chosen one first."""
         return [ranked.node for ranked in self.placement.nodes] if self.placement else []
 
     @property
     def node(self) -> str:
-        """The one that is chosen; "" for none."""
+        """The name of the chosen node; "" if none is chosen."""
         return next(iter(self.ranking), "")
 
     @property
     def units(self) -> list[str]:
-        """The rules that found something."""
+        """The names of the rules that have a finding, sorted."""
         return sorted({finding.unit for finding in self.findings})
 
 
 def verdict(request: Request, where: str, policy: Policy, state: ClusterState, placer: Placer, now: float) -> Verdict:
-    """Nothing is reserved. `where` stands for the pod in messages. Raises BadInput where it is none."""
-    view = state.view(now)
+    """Ask both hooks about a new pod. No node is reserved.
+
+    `where`: the pod's place in messages. Raises BadInput if the object is not a pod.
+    """
     try:
         pod = check(request.object)
-        first, second, after = ask(request, policy, view, placer)
+        mutated, validated, patched = ask(request, policy, state.view(now), placer)
     except BadReview as error:
         raise BadInput(f"{where}: {error}") from None
-    if second.result == "denied":
-        return _refused(pod, second)
-    if first.result == second.result == "ignored":
+    if validated.result == "denied":
+        return Verdict("refused", pod, validated.findings, None, validated.message)
+    if mutated.result == validated.result == "ignored":
         return Verdict("notAsked", pod)
-    before, stored = _undecided(pod), _undecided(after)
-    outcome: Outcome = "unchanged" if stored == before else "changed"
-    return Verdict(outcome, stored, second.findings, first.placement)
+    stored = without_record(patched)
+    outcome: Outcome = "unchanged" if stored == without_record(pod) else "changed"
+    return Verdict(outcome, stored, validated.findings, mutated.placement)
 
 
-def _refused(pod: Pod, decision: Decision) -> Verdict:
-    return Verdict("refused", pod, decision.findings, None, decision.message)
-
-
-def _undecided(pod: Pod) -> Pod:
-    """Without the decision record, which differs from policy to policy."""
-    annotations = {k: v for k, v in (pod["metadata"].get("annotations") or {}).items() if k != DECISION}
-    metadata = {k: v for k, v in pod["metadata"].items() if k != "annotations"}
-    return {**pod, "metadata": metadata | ({"annotations": annotations} if annotations else {})}
+def without_record(pod: Pod) -> Pod:
+    """The pod without its decision record."""
+    metadata = pod.get("metadata") or {}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != DECISION}
+    others = {k: v for k, v in metadata.items() if k != "annotations"}
+    return {**pod, "metadata": others | ({"annotations": annotations} if annotations else {})}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.kube.selectors import Selector, compiled, takes
+from webhook.kube.selectors import Selector, compiled, selects
 
 _MAX_BUDGETS: Final = 1000
 """Of one namespace, that are looked at. Tenants write them."""
@@ -44,7 +44,7 @@ class Budgets:
             return None
         unknown = False
         for selector in budgets.values():
-            taken = takes(selector, labels)
+            taken = selects(selector, labels)
             if taken:
                 return True
             unknown = unknown or taken is None

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from webhook.cluster.pods import namespace_of
 from webhook.kube.pod import REQUIRED, Pod
-from webhook.kube.selectors import Selector, compiled, takes
+from webhook.kube.selectors import Selector, compiled, selects
 
 _MAX_TERMS: Final = 8
 """Terms of one pod."""
@@ -31,8 +31,8 @@ class PodTerm(NamedTuple):
 
     def means(self, namespace: str, labels: Mapping[str, str], of_namespace: Mapping[str, str]) -> bool:
         """Whether it is about a pod. `of_namespace`: the labels of its namespace. False where that is not known."""
-        there = namespace in self.namespaces or bool(takes(self.by_label, of_namespace))
-        return there and bool(takes(self.selector, labels))
+        there = namespace in self.namespaces or bool(selects(self.by_label, of_namespace))
+        return there and bool(selects(self.selector, labels))
 
 
 def pod_terms(pod: Pod, kind: Literal["podAffinity", "podAntiAffinity"]) -> tuple[PodTerm, ...]:

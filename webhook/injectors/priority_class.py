@@ -61,12 +61,11 @@ class PriorityClassName(Injector):
             if not (self.override_global_default and default and default.global_default):
                 return Outcome("kept", chosen)
         priority_class = priority_classes.get(class_name)
+        if priority_class is None and not context.cluster.knows_priority_classes:
+            return Outcome("unknown", class_name)
         if priority_class is None:
-            missing = context.cluster.knows_priority_classes
-            warning = (
-                f"PriorityClass {quoted(class_name)} does not exist: the pod keeps its priority" if missing else None
-            )
-            return Outcome("missing" if missing else "unknown", class_name, warning)
+            warning = f"PriorityClass {quoted(class_name)} does not exist: the pod keeps its priority"
+            return Outcome("missing", class_name, warning)
         edit.set(_NAME, class_name)
         if context.cluster.fresh:
             if "priority" in spec:

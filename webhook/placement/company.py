@@ -23,7 +23,7 @@ from webhook.cluster.node_table import Demand, Integers
 from webhook.cluster.nodes import Nodes
 from webhook.cluster.pods import HOSTNAME
 from webhook.kube.pod import PREFERRED, Pod, labels_of
-from webhook.kube.selectors import compiled, takes
+from webhook.kube.selectors import compiled, selects
 from webhook.placement.gangs import room_for
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -132,7 +132,7 @@ def _elsewhere(pod: Pod, term: Mapping[str, Any]) -> bool:
 
 
 def _takes(pod: Pod, selector: Mapping[str, Any] | None) -> bool:
-    return bool(takes(compiled(selector), labels_of(pod)))
+    return bool(selects(compiled(selector), labels_of(pod)))
 
 
 def company_tiers(

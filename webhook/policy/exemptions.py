@@ -35,13 +35,11 @@ class Exemption(Settings):
 
     @model_validator(mode="after")
     def _not_everybody(self) -> Exemption:
-        if not (self.service_accounts or self.users or self.groups) and "*" in self.namespaces:
-            raise ValueError(
-                'an exemption of all namespaces exempts everybody: add users or groups, or set the rules to "off"'
-            )
-        if self.service_accounts and "*" in self.namespaces and not (self.users or self.groups):
+        if "*" in self.namespaces and not (self.users or self.groups):
             raise ValueError(
                 "a service account of any namespace can be made by every tenant: name the namespaces, or add users"
+                if self.service_accounts
+                else 'an exemption of all namespaces exempts everybody: add users or groups, or set the rules to "off"'
             )
         return self
 

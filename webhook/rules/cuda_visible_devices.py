@@ -36,15 +36,11 @@ class CudaVisibleDevices(Rule):
         if context.variables(pod).isdisjoint(self.names):
             return
         for container in context.containers(pod):
-            gpus = -1
+            if (container.spec.get("resources") or {}).get("claims"):
+                continue
+            gpus = sum(container.gpu_counts(context.gpus).values())
             for index, entry in enumerate(container.spec.get("env") or ()):
-                if entry.get("name") not in self.names:
-                    continue
-                if gpus < 0:
-                    if (container.spec.get("resources") or {}).get("claims"):
-                        break
-                    gpus = sum(container.gpu_counts(context.gpus).values())
-                if not _is_right(entry, gpus):
+                if entry.get("name") in self.names and not _is_right(entry, gpus):
                     value = value_of(entry)
                     yield Finding(
                         path=f"{container.field}.env[{index}]",

@@ -53,11 +53,8 @@ class GpuFits(Rule):
         made_by_controller = context.owner is not None and not context.template
         may_come = context.cluster.elastic if self.autoscaler is None else self.autoscaler
         for obstacle in obstacles:
-            only_warn = self.when_it_may_change == "warn" or made_by_controller
-            if obstacle.cause == "shared":
-                only_warn = True
-            if obstacle.lasting and not may_come:
-                only_warn = False
+            lenient = self.when_it_may_change == "warn" or made_by_controller or obstacle.cause == "shared"
+            only_warn = lenient and (may_come or not obstacle.lasting)
             path, where = _field(obstacle, pod, context)
             fix = _waiting_first(obstacle.fix) if may_come and obstacle.cause != "shared" else obstacle.fix
             yield Finding(path, obstacle.seen + where, obstacle.wanted, fix, only_warn, obstacle.cause)

@@ -1,7 +1,7 @@
 """One container asks for GPUs of one vendor and of one kind.
 
-A container has one GPU runtime, so no node can serve GPUs of two vendors to it. Of whole GPUs and parts of GPUs (MIG slices,
-shares) together CUDA sees only the ones or the others, and the rest stays unused.
+A container has one GPU runtime, so no node can serve GPUs of two vendors to it. If a container has both whole GPUs and parts of
+GPUs (MIG slices, shares), CUDA sees only one of the two kinds, and the others stay unused.
 
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources
 Allowed:       any number of resources of one vendor that are all whole GPUs, or all parts of GPUs

@@ -6,8 +6,8 @@ a second share: the pod fails, is created again, and fails again.
 Fields read:   spec.containers[*].resources, spec.initContainers[*].resources, spec.nodeSelector
 Allowed:       one share in a container
 Refused:       more than one, if the pod selects nodes with MPS
-Warned about:  more than one share that is time-sliced or of unknown kind. If only nodes with shared GPUs have as many under
-               the plain name, such as nvidia.com/gpu, the rule gpuFits reports it
+Warned about:  more than one share that is time-sliced or of unknown kind. If only nodes that share their GPUs offer the number
+               that is asked for under a plain name such as nvidia.com/gpu, the rule gpuFits reports it
 Not for DRA:   a claim asks for a share in its own way.
 
 Source: NVIDIA/k8s-device-plugin, README (sharing.timeSlicing.renameByDefault, failRequestsGreaterThanOne); labels:

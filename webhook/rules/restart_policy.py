@@ -3,9 +3,10 @@
 With restartPolicy Always, training that has succeeded starts again, and holds its GPUs for ever.
 
 Fields read:   spec.restartPolicy; the class of workload and the owner
-Allowed:       OnFailure and Never; Always in other classes, and in pods of a controller that ends by itself (Job, PyTorchJob,
-               RayCluster)
-Warned about:  Always, or none, in a training pod without a controller or of a Deployment or StatefulSet
+Allowed:       OnFailure and Never; Always in other classes, and in pods of a Job, PyTorchJob, RayCluster or another controller
+               than those below
+Warned about:  Always, or none, in a training pod without a controller, or of a Deployment, StatefulSet or
+               ReplicationController
 DRA:           the same.
 """
 

@@ -1,4 +1,4 @@
-"""The model of the stock scheduler. Where it is asked for numbers, they are those of the Go code for the same input.
+"""The model of the stock scheduler. The expected scores are those of the Go code for the same input.
 
 Covers cli.simulating.scores.
 """
@@ -54,11 +54,11 @@ BUSY = placed(asking("busy", "64", "512Gi"), "a")
         pytest.param(asking("p", schedulerName="other"), None, id="none, of a pod of another scheduler"),
     ],
 )
-def test_which_of_two_nodes(tmp_path: Path, made: Json, where: str | None) -> None:
+def test_which_of_two_nodes_a_pod_is_bound_to(tmp_path: Path, made: Json, where: str | None) -> None:
     assert bound(tmp_path, [made], node("a"), node("b"), BUSY) == [where]
 
 
-def test_equal_nodes_go_by_name_and_bound_pods_count(tmp_path: Path) -> None:
+def test_the_first_of_equal_nodes_by_name_is_taken_and_bound_pods_count(tmp_path: Path) -> None:
     pods = [asking(f"p{number}") for number in range(3)]
     assert bound(tmp_path, pods, node("b"), node("a")) == ["a", "b", "a"]
 
@@ -89,13 +89,13 @@ def test_scores_are_whole_numbers_as_in_go() -> None:
     assert scores.taints(np.array([0, 1, 2])).tolist() == [300, 150, 0]
 
 
-def test_pods_of_one_shape_that_wait_are_looked_at_once_until_one_is_bound(
+def test_waiting_pods_of_one_shape_are_filtered_once_until_another_pod_is_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked: list[str] = []
+    filtered: list[str] = []
 
     def fits(case: Case) -> Any:
-        looked.append(case.pod["metadata"]["name"])
+        filtered.append(case.pod["metadata"]["name"])
         return diagnosis.fits(case)
 
     monkeypatch.setattr(scheduler, "fits", fits)
@@ -104,4 +104,4 @@ def test_pods_of_one_shape_that_wait_are_looked_at_once_until_one_is_bound(
     waiting = [pod(f"waits-{number}", labels={"app": "waits"}, affinity=affinity) for number in range(3)]
     pods = [*waiting[:2], pod("first"), waiting[2]]
     assert bound(tmp_path, pods, node("a")) == [None, None, "a", "a"]
-    assert looked == ["waits-0", "first", "waits-2"]
+    assert filtered == ["waits-0", "first", "waits-2"]

@@ -1,1 +1,1 @@
-"""What would become of pods: the real engine, a model of the stock scheduler, and the cluster as it is."""
+"""Simulation of new pods on a snapshot of a cluster: the webhook's own code, and a model of the stock scheduler."""

@@ -1,4 +1,4 @@
-"""What a simulation found, and the document of it."""
+"""The result of a simulation and its document, described in docs/cli.md."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from webhook.kube.pod import Pod
 from webhook.placement.constraints import Mask
 
 SIDES: Final = ("without", "with")
-"""The webhook."""
+"""Every simulation runs twice: without the webhook and with it."""
 
 
 @dataclass
 class Side:
-    """What became of one workload."""
+    """What happened to the pods of one workload in one of the two runs."""
 
     bound: Counter[str] = field(default_factory=Counter)
-    """Pods by node."""
+    """Number of bound pods by node."""
     waiting: list[Pod] = field(default_factory=list)
     causes: list[Cause] = field(default_factory=list)
-    """Why the first of `waiting` does, in the end."""
+    """Why the first pod of `waiting` waits at the end of the run."""
     refused: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -37,20 +37,22 @@ class Side:
 
 @dataclass
 class Workload:
-    """Equal pods that arrived together, or line by line of a trace. `gpus`: of one of them. `message`: why they are
-    refused. `notes`: what else is to be known."""
+    """The pods of one manifest, or of all lines of a trace, that have the same GPUs."""
 
     namespace: str
     name: str
     gpus: dict[str, int]
+    """GPUs of one pod, by resource."""
     pods: int = 0
     message: str = ""
+    """Why the pods are refused; "" if they are not."""
     notes: list[str] = field(default_factory=list)
+    """Warnings of the webhook, and why it is not asked."""
     sides: dict[str, Side] = field(default_factory=lambda: {side: Side() for side in SIDES})
 
     @property
     def starts(self) -> bool:
-        """Whether all of its pods are bound with the webhook."""
+        """Whether all pods are bound in the run with the webhook."""
         return not self.sides["with"].refused and not self.sides["with"].waiting
 
     def document(self) -> dict[str, Any]:
@@ -61,16 +63,17 @@ class Workload:
 
 @dataclass
 class Outcome:
-    """`gpus`: by resource, "free" and "wholeNodes" of before, without, with. `before`: what was free on each node."""
+    """The result of a simulation. "before", "without" and "with" are keys for the state before it and after each run."""
 
     workloads: list[Workload]
     gpus: dict[str, dict[str, dict[str, int]]]
+    """By GPU resource, then "free" (GPUs) and "wholeNodes" (nodes): the numbers "before", "without" and "with"."""
     waited: dict[str, int]
-    """Pods that waited already: how many ("before"), and how many of them were bound without and with."""
+    """Pods that waited before the simulation: their number ("before"), and how many were bound "without" and "with"."""
     nodes: dict[str, dict[str, dict[str, int]]]
-    """By node: its "total" of each GPU resource, and what is free of it before, without and with."""
+    """By node and GPU resource: its "total", and the free GPUs "before", "without" and "with"."""
     whole_nodes: int = 0
-    """All of whose GPUs are free in the end, with the webhook."""
+    """Number of nodes with all GPUs free after the run with the webhook."""
 
     def document(self) -> dict[str, Any]:
         workloads = [workload.document() for workload in self.workloads]
@@ -79,14 +82,14 @@ class Outcome:
 
 
 def usable(s: Situation) -> Mask:
-    """Nodes that are ready and not cordoned."""
+    """The rows of nodes that are ready and not cordoned."""
     good = [("Ready", "True") in status.conditions and not status.cordoned for status in s.nodes.statuses]
     mask: Mask = s.alive & np.array(good)[s.nodes.columns.status[: len(s.alive)]]
     return mask
 
 
 def whole_nodes(s: Situation, resources: Sequence[str]) -> int:
-    """Usable nodes that have some of these, all of it free."""
+    """The number of usable nodes that have GPUs of these resources, and all of them free."""
     if not resources:
         return 0
     has = np.any([s.capacity[name] > 0 for name in resources], axis=0)
@@ -95,5 +98,5 @@ def whole_nodes(s: Situation, resources: Sequence[str]) -> int:
 
 
 def free_gpus(s: Situation, resources: Sequence[str]) -> int:
-    """On usable nodes."""
+    """The number of free GPUs of these resources on usable nodes."""
     return sum(int(np.maximum(s.free[name], 0)[usable(s)].sum()) for name in resources)

@@ -1,4 +1,4 @@
-"""A simulation as one HTML page: the GPUs of each node before, without and with the webhook."""
+"""The result of a simulation as an HTML page: the GPUs of each node before, without the webhook, and with it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webhook.cli.page import Html, cell, html, page, row, squares, table
 from webhook.cli.simulating.outcome import Outcome, Side, Workload
 
 _MAX_NODES: Final = 500
-"""Nodes that are drawn, those that change first."""
+"""Maximum number of nodes drawn. Nodes that change come first."""
 _VIEWS: Final = {"before": "before", "without": "without the webhook", "with": "with the webhook"}
 _LEGEND: Final = Html(
     '<h2>Nodes</h2><p><i class="old"></i> taken <i class="new"></i> taken by these pods <i class="free"></i> free; '
@@ -18,11 +18,11 @@ _LEGEND: Final = Html(
 
 
 def picture(outcome: Outcome, pools: Mapping[str, str]) -> str:
-    """The page. `pools`: of each node."""
-    changed = sorted(outcome.nodes, key=lambda name: (not _changes(outcome.nodes[name]), pools.get(name, ""), name))
+    """The page. `pools`: the pool of each node, by the node's name."""
+    names = sorted(outcome.nodes, key=lambda name: (not _changes(outcome.nodes[name]), pools.get(name, ""), name))
     lines = [
         _line(name, pools.get(name, ""), resource, amounts)
-        for name in changed[:_MAX_NODES]
+        for name in names[:_MAX_NODES]
         for resource, amounts in outcome.nodes[name].items()
     ]
     return page(
@@ -33,11 +33,12 @@ def picture(outcome: Outcome, pools: Mapping[str, str]) -> str:
         table(["resource", "", *_VIEWS.values()], _sums(outcome)),
         _LEGEND,
         table(["node", "pool", "GPUs", *_VIEWS.values()], lines),
-        f"<p>… and {len(changed) - _MAX_NODES} more nodes</p>" if len(changed) > _MAX_NODES else "",
+        f"<p>… and {len(names) - _MAX_NODES} more nodes</p>" if len(names) > _MAX_NODES else "",
     )
 
 
 def _changes(resources: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the free GPUs of a node differ between the views."""
     return any(len({amounts[view] for view in _VIEWS}) > 1 for amounts in resources.values())
 
 

@@ -1,8 +1,8 @@
-"""Runs pods through the engine and the scheduler: once as if the webhook were not there, and once with it."""
+"""Runs a simulation: new pods are created and scheduled twice on the same cluster, without the webhook and with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -29,36 +29,39 @@ _UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "re
 
 
 class _Queued(NamedTuple):
+    """A pod in the scheduler's queue."""
+
     pod: Pod
     workload: Workload | None
-    """None of a pod that waited already."""
+    """None for a pod of the snapshot that waits already."""
 
 
 def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Planned]]) -> Outcome:
-    """What becomes of the pods of each round, all of which are created at one moment; a later round comes when those of
-    the one before are bound, or wait. Pods that wait in the snapshot go first among equal priorities.
+    """Create the pods of each round at one moment, and schedule them before the next round.
 
-    `snapshot` is used up: its state has the pods afterwards. Raises BadInput where a document is no pod.
+    Pods that wait in the snapshot are scheduled in the first round, and go first among equal priorities. The snapshot cannot be
+    used afterwards: its state then has the new pods. Raises BadInput if a document is not a pod.
     """
     snapshot.state.view(snapshot.taken)  # ends the reservations that have expired
     runs = {side: Situation(snapshot, policy) for side in SIDES}
     before = Situation(snapshot, policy)
     resources = [name for name in before.capacity if policy.gpus.kind(name) is not None and before.capacity[name].any()]
     schedulers = {side: Scheduler(situation) for side, situation in runs.items()}
-    webhook = _Webhook(snapshot, policy)
+    admission = _Admission(snapshot, policy)
     workloads: dict[tuple[Any, ...], Workload] = {}
-    old = [_Queued(pod, None) for pod in before.waiting if _tried(before, pod)]
-    waited = {"before": len(old), **dict.fromkeys(SIDES, 0)}
-    for number, planned in enumerate(rounds):
-        queues = {side: list(old) if number == 0 else [] for side in SIDES}
+    waiting = [_Queued(pod, None) for pod in before.waiting if _is_tried(before, pod)]
+    waited = {"before": len(waiting), **dict.fromkeys(SIDES, 0)}
+    for planned in rounds:
+        queues = {side: list(waiting) for side in SIDES}
+        waiting = []
         for plan in planned:
-            _admit(plan, policy, webhook, workloads, queues)
+            _create(plan, policy, admission, workloads, queues)
         for side, queue in queues.items():
-            queue.sort(key=lambda queued: -priority_of(queued.pod))  # stable: PrioritySort, then the time
+            queue.sort(key=lambda queued: -priority_of(queued.pod))  # PrioritySort: by priority, then by age
             for queued in queue:
                 node = schedulers[side].bind(queued.pod)
                 if side == "with":
-                    webhook.seen(queued.pod, node)
+                    admission.scheduled(queued.pod, node)
                 if queued.workload is None:
                     waited[side] += node is not None
                 elif node is None:
@@ -68,8 +71,8 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     for side, situation in runs.items():
         diagnosis = Diagnosis(situation)
         for workload in workloads.values():
-            if waiting := workload.sides[side].waiting:
-                workload.sides[side].causes = diagnosis.of(waiting[0])[0]
+            if pods := workload.sides[side].waiting:
+                workload.sides[side].causes = diagnosis.of(pods[0])[0]
     views = {"before": before, **runs}
     gpus = {
         name: {
@@ -82,49 +85,44 @@ def simulate(snapshot: Snapshot, policy: Policy, rounds: Iterable[Sequence[Plann
     return Outcome(list(workloads.values()), gpus, waited, by_node, whole)
 
 
-def _admit(
+def _create(
     plan: Planned,
     policy: Policy,
-    webhook: _Webhook,
+    admission: _Admission,
     workloads: dict[tuple[Any, ...], Workload],
     queues: dict[str, list[_Queued]],
 ) -> None:
-    """The pods of one template are created."""
-    body = _checked(plan)
-    gpus = gpus_of(body, policy)
+    """Create the pods of one template, and put those that are admitted into the queues. Raises BadInput."""
+    try:
+        gpus = gpus_of(check(plan.document.request.object), policy)
+    except BadReview as error:
+        raise BadInput(f"{plan.document.where}: {error}") from None
     namespace = plan.document.request.namespace
     key = (namespace, plan.of, tuple(sorted(gpus.items())))
     workload = workloads.setdefault(key, Workload(namespace, plan.of, gpus))
     first = workload.pods
     if not first:
-        webhook.judge(plan, workload)
+        admission.validate(plan, workload)
     if plan.of.startswith("daemonset/"):
         workload.notes = ["a DaemonSet: its controller puts one on each node, so there is nothing to choose"]
         return
     workload.pods += plan.replicas
     for number in range(first, first + plan.replicas):
-        plain = webhook.created(plan, number)
+        pod = admission.submitted(plan, number)
         if not workload.sides["without"].refused:
-            queues["without"].append(_Queued(webhook.prioritised(plain), workload))
+            queues["without"].append(_Queued(admission.with_priority(pod), workload))
         if not workload.sides["with"].refused:
-            queues["with"].append(_Queued(webhook.prioritised(webhook.admitted(plan, plain)), workload))
+            queues["with"].append(_Queued(admission.with_priority(admission.admit(plan, pod)), workload))
 
 
-def _checked(plan: Planned) -> Pod:
-    """Raises BadInput."""
-    try:
-        return check(plan.document.request.object)
-    except BadReview as error:
-        raise BadInput(f"{plan.document.where}: {error}") from None
-
-
-def _tried(s: Situation, pod: Pod) -> bool:
-    """Whether the scheduler looks at nodes for a waiting pod at all."""
+def _is_tried(s: Situation, pod: Pod) -> bool:
+    """Whether the scheduler looks for a node for a waiting pod."""
     case = Case.of(s, pod)
     return case is not None and not causes_before_filtering(case)
 
 
 def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dict[str, dict[str, int]]]:
+    """The value of `Outcome.nodes`."""
     s = views["before"]
     by_node: dict[str, dict[str, dict[str, int]]] = {}
     for name in resources:
@@ -134,8 +132,8 @@ def _by_node(views: dict[str, Situation], resources: list[str]) -> dict[str, dic
     return dict(sorted(by_node.items()))
 
 
-class _Webhook:
-    """What the API server and the webhook do with a pod that is created, on the state of the snapshot."""
+class _Admission:
+    """Admission of a new pod as the API server does it: both hooks of the webhook, and the priority of the pod's class."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._state, self._policy, self._now = snapshot.state, policy, snapshot.taken
@@ -144,8 +142,8 @@ class _Webhook:
         self._classes: dict[str, Object] = {each["metadata"]["name"]: each for each in classes}
         self._default = next((each for each in classes if each.get("globalDefault")), None)
 
-    def judge(self, plan: Planned, workload: Workload) -> None:
-        """Whether its pods are refused, by whom, and what else is to be said. Raises BadInput."""
+    def validate(self, plan: Planned, workload: Workload) -> None:
+        """Enter into the workload whether its pods are refused, the message, and the warnings. Raises BadInput."""
         namespace, view = plan.document.request.namespace, self._state.view(self._now)
         labels = view.namespace_labels(namespace)
         if labels is not None and PROFILE_LABEL not in labels:
@@ -158,12 +156,12 @@ class _Webhook:
         if decision.result == "denied":
             workload.message = decision.message
             workload.sides["with"].refused = True
-            # what the mutating hook refuses, the API server would refuse itself
-            first = mutate(plan.document.request, self._policy, view, self._placer)
-            workload.sides["without"].refused = first.result == "denied"
+            # The mutating hook refuses only pods that the API server would refuse without the webhook too.
+            mutated = mutate(plan.document.request, self._policy, view, self._placer)
+            workload.sides["without"].refused = mutated.result == "denied"
 
-    def created(self, plan: Planned, number: int) -> Pod:
-        """The pod of that number, as its author wrote it."""
+    def submitted(self, plan: Planned, number: int) -> Pod:
+        """The pod with this number, as its client submits it, with a name, a uid and a status."""
         pod: Pod = orjson.loads(plan.document.original)
         metadata = pod["metadata"]
         metadata["namespace"] = plan.document.request.namespace
@@ -172,8 +170,8 @@ class _Webhook:
         pod["status"] = {"phase": "Pending"}
         return pod
 
-    def admitted(self, plan: Planned, pod: Pod) -> Pod:
-        """As the webhook stores it, with its reservation."""
+    def admit(self, plan: Planned, pod: Pod) -> Pod:
+        """The pod as the mutating hook changes it. Its node is reserved, and the state has seen the pod."""
         request = plan.document.request._replace(object=pod)
         decision = mutate(request, self._policy, self._state.view(self._now), self._placer)
         if decision.patch is not None:
@@ -183,25 +181,22 @@ class _Webhook:
         self._state.pod_seen(pod, self._now)
         return pod
 
-    def seen(self, pod: Pod, node: str | None) -> None:
-        """The scheduler bound it, or said that it fits nowhere."""
-        change = (
-            {"spec": {**pod["spec"], "nodeName": node}} if node else {"status": {**pod["status"], **_UNSCHEDULABLE}}
-        )
-        self._state.pod_seen({**pod, **change}, self._now)
+    def scheduled(self, pod: Pod, node: str | None) -> None:
+        """Tell the state that the scheduler bound the pod to `node`, or with None that it found no node."""
+        if node:
+            pod = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+        else:
+            pod = {**pod, "status": {**pod["status"], **_UNSCHEDULABLE}}
+        self._state.pod_seen(pod, self._now)
 
-    def prioritised(self, pod: Pod) -> Pod:
-        """With the priority of its class, as the API server fills it in (plugin/pkg/admission/priority)."""
+    def with_priority(self, pod: Pod) -> Pod:
+        """The pod with the priority of its class, which the API server fills in (k8s.io/kubernetes
+        plugin/pkg/admission/priority)."""
         priority_class = self._classes.get(pod["spec"].get("priorityClassName") or "", self._default)
         if priority_class is None or "priority" in pod["spec"]:
             return pod
-        more = {"priority": int(priority_class.get("value") or 0)}
-        return {**pod, "spec": {**pod["spec"], **more, "preemptionPolicy": priority_class.get("preemptionPolicy")}}
-
-
-def readable(planned: Iterable[Planned | BadInput]) -> Iterator[Planned]:
-    """Those that could be read. Raises the first that could not."""
-    for plan in planned:
-        if isinstance(plan, BadInput):
-            raise plan
-        yield plan
+        fields = {
+            "priority": int(priority_class.get("value") or 0),
+            "preemptionPolicy": priority_class.get("preemptionPolicy"),
+        }
+        return {**pod, "spec": {**pod["spec"], **fields}}

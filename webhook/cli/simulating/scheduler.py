@@ -1,7 +1,7 @@
-"""A model of the stock scheduler: the nodes that `pending` would say fit, and of them the best by its scores.
+"""A model of the stock scheduler. It filters nodes as `pending` does, and binds the pod to the node with the best score.
 
-Not modelled: the scores of PodTopologySpread, InterPodAffinity and ImageLocality, preemption, and that it draws among equals and
-looks at a part of the nodes in large clusters. Here the first by name wins.
+Not modelled: the scores of PodTopologySpread, InterPodAffinity and ImageLocality; preemption; sampling of nodes in large
+clusters. The scheduler chooses at random among equal nodes; the model takes the first by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREFER: Final = "PreferNoSchedule"
 
 
 class Scheduler:
-    """Binds pods in one situation, which it changes."""
+    """Schedules pods in one situation, and enters each bound pod into it."""
 
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
@@ -31,10 +31,10 @@ class Scheduler:
         self._by_name = np.empty(len(order), np.intp)
         self._by_name[order] = np.arange(len(order))
         self._waiting: set[bytes] = set()
-        """Shapes of pods for which there is no node, until a pod is bound: another of the shape is not looked at again."""
+        """Shapes of pods that fit on no node. A pod of such a shape is not filtered again until another pod is bound."""
 
     def bind(self, pod: Pod) -> str | None:
-        """The node that the pod is bound to; None where it waits."""
+        """Bind the pod. Returns the name of the node; None if the pod waits."""
         shape = shape_of(pod)
         case = None if shape in self._waiting else Case.of(self.situation, pod)
         if case is None or causes_before_filtering(case):
@@ -60,13 +60,14 @@ class Scheduler:
         return score + scores.affinity(points) + scores.taints(soft[nodes.columns.status[: len(s.alive)][rows]])
 
     def _left(self, case: Case, name: str, rows: NDArray[np.intp]) -> Floats:
+        """The share of the resource that stays free on each node with the pod, 0 to 1."""
         free, capacity = self.situation.free[name][rows], self.situation.capacity[name][rows]
         left: Floats = np.clip((free - case.demand.amount(name)) / np.maximum(capacity, 1), 0, 1)
         return left
 
 
 def _soft(taints: tuple[Taint, ...], constraints: Constraints) -> int:
-    """How many of these taints make the scheduler prefer other nodes for the pod."""
+    """The number of PreferNoSchedule taints that the pod does not tolerate."""
     effects = ("", _PREFER)
     return sum(
         constraints.tolerations.isdisjoint(

@@ -1,4 +1,4 @@
-"""A list of pods as CSV: what they ask for, one kind of pod a line, in the order in which they come."""
+"""Reads a trace: a CSV file of pods in the order of their creation. Each line is a number of equal pods and what they request."""
 
 from __future__ import annotations
 
@@ -25,28 +25,33 @@ COLUMNS: Final = {
     "memory": "a quantity",
     "model": "GPU models, `A|B`",
     "count": "equal pods, 1 if empty",
-    "name": "of the line",
-    "namespace": "",
-    "resource": "the name of its GPUs",
+    "name": "the beginning of the pods' names, trace if empty",
+    "namespace": "the namespace of the pods",
+    "resource": "the GPU resource, nvidia.com/gpu if empty",
 }
+"""Column names and what they mean."""
 _OPENB: Final = {"num_gpu": "gpus", "cpu_milli": "cpu", "memory_mib": "memory", "gpu_spec": "model"}
-"""Names of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata), whose amounts are thousandths and MiB."""
+"""Column names of the Alibaba GPU trace 2023 (github.com/alibaba/clusterdata), and ours for the same."""
 _UNITS: Final = {"cpu_milli": "m", "memory_mib": "Mi"}
-_IGNORED: Final = ("gpu_milli", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
+"""Suffixes that make quantities of that trace's numbers, which are thousandths of a core and MiB."""
 _SHARED: Final = "gpu_milli"
+"""That trace's column for thousandths of a GPU."""
+_IGNORED: Final = (_SHARED, "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time")
 _GPU: Final = "nvidia.com/gpu"
 
 
 class Trace:
-    """The pods of a file. `left_out`: lines that ask for a part of a GPU, which has no resource name of its own.
+    """Reads the pods of a trace. Raises BadInput, which names the line.
 
-    Raises BadInput, with the line.
+    `namespace`: of lines that name none. `taints`: the taints of GPU nodes, which pods with GPUs tolerate.
     """
 
     def __init__(self, file: str, namespace: str, taints: tuple[Taint, ...]) -> None:
-        self.file, self.namespace, self.left_out = file, namespace, 0
-        kept = [taint for taint in taints if not taint.key.startswith(PASSING)]
-        self._tolerations = [{"key": taint.key, "operator": "Exists"} for taint in kept]
+        self.file, self.namespace = file, namespace
+        self.left_out = 0
+        """Number of lines left out because they request a part of a GPU, for which there is no resource."""
+        tolerated = [taint for taint in taints if not taint.key.startswith(PASSING)]
+        self._tolerations = [{"key": taint.key, "operator": "Exists"} for taint in tolerated]
         self.pods = list(self._pods())
         if not self.pods:
             raise BadInput(f"{file}: no pod in it: wanted CSV with a line for each, columns {', '.join(COLUMNS)}")
@@ -98,6 +103,7 @@ class Trace:
 
 
 def _value(key: str, value: Any) -> str:
+    """The value of a column, with a unit where the column needs one."""
     return f"{value}{_UNITS.get(key, '')}" if isinstance(value, str) and value else ""
 
 
@@ -108,6 +114,7 @@ def _count(text: str, name: str, where: str) -> int:
 
 
 def _quantity(text: str, name: str, where: str) -> None:
+    """Raises BadInput if `text` is not a quantity."""
     try:
         whole(text)
     except QuantityError:
